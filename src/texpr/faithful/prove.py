@@ -60,7 +60,7 @@ def faithful(written: ir.Function, laid: ir.Function) -> Proof:
 
 
 def _doubted(each: Obligation, unknown: bool) -> Obligation:
-    """What seems wrong may be right by what is not understood; and an element may be put where it is read in another way."""
+    """A refusal becomes undecided where a value is opaque, or an element may be put where it is read in another way."""
     if each.verdict is Verdict.REFUSED and (unknown or each.what in (IS_STATEMENT, IS_THERE)):
         return each._replace(verdict=Verdict.UNDECIDED)
     return each

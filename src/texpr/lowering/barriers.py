@@ -48,7 +48,7 @@ class CrossThreadDep(Record, eq=False):
     `part` of consecutive threads; 0: all of them.
 
     `distant`: its ends are two or more iterations of the carrier apart, so that a barrier anywhere in the loop covers it.
-    `within`: a loop around one end alone, whose nearest iteration is not met by the other end: any barrier in it will do.
+    `within`: a loop around one end alone, with no dependence in its adjacent iteration: a barrier anywhere in it covers it.
     `landed`: the source starts copies; threads wait for them in the list that holds both ends, and only then may they meet.
     `waited`: threads wait ahead of the source, in the deepest list that holds both ends; they may do so where it does not run.
     """

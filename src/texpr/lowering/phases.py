@@ -124,7 +124,7 @@ class Tensors(Mutable):
         return {leaf: step for leaf, step in self.steps.items() if step.stores}
 
     def turns(self, meetings: Iterable[AsyncDep], nodes: tuple[Node, ...]) -> Iterator[CrossThreadDep]:
-        """From behind where all wait to the copy that starts the next phase; in a ring for each distance."""
+        """WAR dependences from the last consumer of a tile to the next copy into it; in a ring one for each distance."""
         found = tuple(meetings)
         for leaf, step in self.loads.items():
             loops = [node for node in around(nodes, leaf) if isinstance(node, Loop)]

@@ -1,7 +1,7 @@
 """The steps of a kernel in their order, synchronised: the form between the mapping of a nest and the kernel that is emitted.
 
     steps  = {step}
-    step   = Leaf who stmt            what threads do between two barriers, shared out as `who` says (`texpr.lowering.team`)
+    step   = Step who stmt            what threads do between two barriers, shared out as `who` says (`texpr.lowering.team`)
            | Sync {operation}         what all of them do for the sake of order: barriers, waits, fences, ends of groups
            | Repeat stmt {step}       a `seq` that all of them run together
            | Choice stmt {step} {step}    an `if` that all of them decide alike

@@ -1,4 +1,4 @@
-"""Arrays of a team in which threads meet however bands keep to shape: mapping need not keep to it then."""
+"""Locals that need a barrier under any mapping: for them a mapping need not keep bands to the shape of the array."""
 
 from __future__ import annotations
 

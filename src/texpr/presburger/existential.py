@@ -1,4 +1,4 @@
-"""That for each point there is something, at coordinates that somebody says, who is not believed.
+"""Existentials checked with an untrusted witness: for each point there is something, at coordinates that are claimed.
 
 The coordinates are put in, and no point must remain: so a question with a "there is" becomes one without. If one remains, all
 coordinates are tried at that point, with numbers: either there is nothing, or it was not said where it is. The solver may be

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     @dataclass_transform(field_specifiers=(field,))
     class Mutable:
-        """The same with fields that are assigned again; a key of nothing, unless it is `eq=False`."""
+        """The same with fields that are assigned again; unhashable, unless it is `eq=False`."""
 
         def __init_subclass__(
             cls, *, eq: bool = True, order: bool = False, kw_only: bool = False, dict: bool = False

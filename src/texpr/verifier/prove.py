@@ -66,7 +66,7 @@ def prove(asked: Question, plan: k.Plan, tags: Tags) -> Proof:
     prover.found += _overflows(plan)
     found = prover.found
     unknown = any(o.verdict is Verdict.UNDECIDED and o.what in ("is a statement", "each instance is done") for o in found)
-    if asked.reading.strange or unknown:  # what seems wrong may be right by what is not understood
+    if asked.reading.strange or unknown:  # a refusal is undecided where a value is opaque
         verdicts = {Verdict.REFUSED: Verdict.UNDECIDED}
         found = [each._replace(verdict=verdicts.get(each.verdict, each.verdict)) for each in found]
     return Proof(plan.name, tuple(_told(plan)), tuple(found))
