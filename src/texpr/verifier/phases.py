@@ -5,9 +5,10 @@ expected have come. A wait sees no more than whether the phase that runs has ano
 the phase of the arrival which it is said to wait for, if parities alternate from phase to phase, beginning with 0; if the phase
 before was seen to complete where it waits; and if none begins before it has passed (PTX ISA, "mbarrier").
 
-The proof is an induction over consecutive phases. Tags say which arrival is the one before another, and which one a wait or a
-copy belongs to, by its coordinates: a phase is named by its arrival. What holds of each and the one before holds of all, as none
-lies in between. A barrier that was just made is as behind a phase of parity 1: before the first arrival there is what made it.
+The proof is an induction over consecutive phases. Tags say which arrival is the one before another, and which one a wait or
+a copy belongs to, by its coordinates: a phase is named by its arrival. What holds of each and the one before holds of all, as
+none lies in between. A barrier that was just made is as behind a phase of parity 1: before the first arrival there is what
+made it.
 """
 
 from __future__ import annotations
