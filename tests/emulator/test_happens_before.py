@@ -29,12 +29,12 @@ TEXT = (
 extern "C" __global__ void program_0(TX_GLOBAL(int const) code, int const steps, TX_GLOBAL(int) memory) {
     TX_SHARED(int, cell, 3);
     int const t = blockIdx.x * blockDim.x + threadIdx.x;
-    int kept = 0;
+    unsigned kept = 0; /* of memory that nobody has set */
     for (int s = 0; s < steps; ++s) {
         int const what = code[(t * steps + s) * 2];
         int const at = code[(t * steps + s) * 2 + 1];
         TX_AT(1 + (s * (int)gridDim.x + (int)blockIdx.x) * 6 + at)
-        if (what == 1) kept += at < 3 ? (int)memory[at] : (int)cell[at - 3];
+        if (what == 1) kept += (unsigned)(at < 3 ? (int)memory[at] : (int)cell[at - 3]);
         else if (what == 2 && at < 3) memory[at] = t;
         else if (what == 2) cell[at - 3] = t;
         else if (what == 3 && at < 3) atomicAdd(&memory[at], 1);

@@ -12,6 +12,8 @@ from tests.verifier.test_sound import Count, Subject, all_is_right, holes, subje
 from texpr import driver
 from texpr.ir.kernel_text import plan_text
 from texpr.lowering import lower as lowering
+from texpr.mapping.reductions import arrange
+from texpr.support.record import replace
 
 COLUMNS = {
     "sum": "par m |j| { y[j] = w[j]  par n |i| reduce(y) { y[j] += x[i, j] } }",
@@ -34,7 +36,8 @@ SIZES = ((4, 3), (1, 2), (7, 5))
 def named(name: str) -> Subject:
     """A program of `COLUMNS`, lowered."""
     text = f"fn f(x: i32[n, m], v: i32[n], w: i32[m]): i32[m] {{ new y: i32[m] {COLUMNS[name]} return y }}"
-    with patch.object(lowering, "PART", 1 if name == "turns" else 2):
+    part = 1 if name == "turns" else 2
+    with patch.object(lowering, "arrange", lambda bound, machine: arrange(bound, replace(machine, part=part))):
         made = driver.lower(driver.parse(text)["f"], "sm_90a")
     assert "_parts" in plan_text(made.plan)
     return subject(made.function, made.plan, 1, SIZES)

@@ -247,6 +247,6 @@ def test_a_sum_of_nothing_is_joined_with_an_element_that_there_is(monkeypatch: p
     text = "fn f(x: f32[n, n], inout y: f32[n]) { par n + 1 |i| { par i |j| reduce(y) { y[i - 1] += x[i - 1, j] } } }"
     function = parse(text)["f"]
     assert open_of(proved(function, lower(function, resolve("sm_90a"), {})[0])) == []
-    monkeypatch.setattr("texpr.mapping.reductions.where_reached", lambda *given: given[-1])
+    monkeypatch.setattr("texpr.mapping.ways.team.where_reached", lambda *given: given[-1])
     refused = proved(function, lower(function, resolve("sm_90a"), {})[0]).of(Verdict.REFUSED)
     assert [each.what for each in refused] == ["in bounds"]
