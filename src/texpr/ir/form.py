@@ -211,31 +211,8 @@ class Symbols(Symbol):
         found[self.name] = tuple(separated(by.scan, named))
 
 
-class Variable(Part):
-    """A variable that is read."""
-
-    def show(self, op: Operation, types: Types) -> str:
-        """Its name."""
-        return value_text(self.of(op), types)
-
-    def read(self, by: ValueParser, found: Found) -> None:
-        """Takes it."""
-        found[self.name] = by.ref()
-
-    def values(self, op: Operation) -> tuple[Value, ...]:
-        """It."""
-        return (self.of(op),)
-
-    def changed(
-        self, op: Operation, value: Callable[[Value], Value], index: Callable[[Expr], Expr]
-    ) -> Iterator[tuple[str, object]]:
-        """Another variable, where the value is one."""
-        found = value(self.of(op))
-        yield self.name, found if isinstance(found, Ref) else self.of(op)
-
-
 class Calculated(Part):
-    """A value."""
+    """A value, or none."""
 
     def show(self, op: Operation, types: Types) -> str:
         """Its text."""
@@ -256,6 +233,21 @@ class Calculated(Part):
         """Another one."""
         if self.of(op) is not None:
             yield self.name, value(self.of(op))
+
+
+class Variable(Calculated):
+    """A variable that is read."""
+
+    def read(self, by: ValueParser, found: Found) -> None:
+        """Takes it."""
+        found[self.name] = by.ref()
+
+    def changed(
+        self, op: Operation, value: Callable[[Value], Value], index: Callable[[Expr], Expr]
+    ) -> Iterator[tuple[str, object]]:
+        """Another variable, where the value is one."""
+        found = value(self.of(op))
+        yield self.name, found if isinstance(found, Ref) else self.of(op)
 
 
 class Several(Part):
@@ -280,16 +272,12 @@ class Several(Part):
         yield self.name, tuple(map(value, self.of(op)))
 
 
-class Element(Part):
+class Element(Calculated):
     """An element of memory, or none, and how it is touched. `run`: the field that says how many side by side, a number or a
     tuple; one where there is none."""
 
     access: Access
     run: str | None = None
-
-    def show(self, op: Operation, types: Types) -> str:
-        """Its text."""
-        return value_text(self.of(op), types)
 
     def read(self, by: ValueParser, found: Found) -> None:
         """Takes it."""
@@ -299,11 +287,6 @@ class Element(Part):
         """Where one stands next."""
         return scan.second.text == "["
 
-    def values(self, op: Operation) -> tuple[Value, ...]:
-        """It, where there is one."""
-        found = self.of(op)
-        return () if found is None else (found,)
-
     def operands(self, op: Operation) -> tuple[Operand, ...]:
         """It, and how many."""
         found = self.of(op)
@@ -311,13 +294,6 @@ class Element(Part):
             return ()
         said = None if self.run is None else getattr(op, self.run)
         return (Operand(found, self.access, said if said is None or isinstance(said, int) else len(said)),)
-
-    def changed(
-        self, op: Operation, value: Callable[[Value], Value], index: Callable[[Expr], Expr]
-    ) -> Iterator[tuple[str, object]]:
-        """Another element."""
-        if self.of(op) is not None:
-            yield self.name, value(self.of(op))
 
 
 def reads(name: str, run: str | None = None) -> Element:

@@ -2,7 +2,7 @@
 
 Before: a checked function. After: `ir.kernel.Plan`. Each pass is one file: `mapping.fully` (what runs at once),
 `mapping.reductions` (parallel reductions made explicit), `fuse` (fewer kernels), `promote` (running totals), `host` (what is a
-kernel), `mapping.default` (what is a thread), `placement`, `needs` and `barriers`, `emit`.
+kernel), `mapping.default` (what is a thread), and `nests`: steps, their places, their order, statements.
 """
 
 from __future__ import annotations
