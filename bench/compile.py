@@ -35,12 +35,12 @@ from common.measure import Row, seconds, show
 from texpr import artifact, delivery, driver
 from texpr.artifact.certificate import numbered
 from texpr.cli import settle
-from texpr.faithful import faithful
-from texpr.ir.kernel_parse import parse_plan
-from texpr.ir.notes_text import noted
-from texpr.ir.tags_parse import parse_tags
-from texpr.verifier import prove, question
-from texpr.witness import search
+from texpr.ir.kernel.parse import parse_plan
+from texpr.ir.proof.notes_text import noted
+from texpr.ir.proof.tags_parse import parse_tags
+from texpr.proof.plan import prove, question
+from texpr.proof.schedule import faithful
+from texpr.proof.search import search
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 LONGEST, LONGEST_START, DEEPEST, WHOLE_FILE = 0.25, 0.4, 1.0, 20.0
@@ -219,7 +219,7 @@ def start_up() -> list[Row]:
         "texpr --help": ["-m", "texpr", "--help"],
         "texpr check": ["-m", "texpr", "check", small],
         "import of texpr.driver": ["-c", "import texpr.driver"],
-        "import of texpr build": ["-c", "import texpr.cli.build"],
+        "import of texpr build": ["-c", "import texpr.cli.verbs.build"],
     }
 
     def run(command: list[str]) -> None:

@@ -15,7 +15,7 @@ from common.graphs import mixed, tiled
 from common.measure import Row, seconds, show
 from texpr.affine.expr import Expr, Sym, sym
 from texpr.affine.facts import Known
-from texpr.domain.predicates import predicates
+from texpr.domain.predicates.needed import predicates
 
 LONGEST = 0.02
 FIXED = [1000, 777, 640]

@@ -23,7 +23,7 @@ from texpr.affine.simplify import Simplifier
 from texpr.draw.domain import draw_domain
 from texpr.driver import lower
 from texpr.frontend import parse
-from texpr.mapping import least
+from texpr.mapping.cost import least
 from texpr.mapping.sigma import forget
 
 ROOT = Path(__file__).parents[1]

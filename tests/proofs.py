@@ -19,14 +19,14 @@ from texpr.affine.expr import Sym
 from texpr.artifact.certificate import written
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
-from texpr.ir.kernel_text import plan_text
+from texpr.ir.kernel.text import plan_text
+from texpr.ir.program.text import print_function
 from texpr.ir.proof import Verdict
-from texpr.ir.text import print_function
 from texpr.isa.target import Target
 from texpr.lowering import lower as lowering
 from texpr.lowering.notes import Notes
-from texpr.verifier import question
-from texpr.witness import certified
+from texpr.proof.plan import question
+from texpr.proof.search import certified
 
 Lower = Callable[..., tuple[k.Plan, tuple[Notes, ...]]]
 

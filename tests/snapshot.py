@@ -22,20 +22,20 @@ from concurrent.futures import ProcessPoolExecutor
 from hashlib import sha256
 from pathlib import Path
 
-from tests.verifier.mutants import mutants
+from tests.proof.plan.mutants import mutants
 
 from texpr import artifact, driver
 from texpr.cli.render import render
 from texpr.ir import kernel as k
 from texpr.ir.proof import Verdict
+from texpr.proof.search import proved
 from texpr.support.diagnostic import CompilerBug, TexprError
 from texpr.support.record import Record, field
-from texpr.witness import proved
 
 ROOT = Path(__file__).parents[1]
 KEPT = Path(__file__).with_name("snapshot.json")
 TARGETS = ("cpu", "sm_80", "sm_90a", "sm_100a")
-FOLDERS = ("examples", "examples/scheduled", "examples/tma", "tests/verifier/everyday")
+FOLDERS = ("examples", "examples/scheduled", "examples/tma", "tests/proof/plan/everyday")
 PLANTED = (("saxpy", "sm_90a"), ("saxpy", "cpu"), ("transpose", "sm_90a"), ("sum", "sm_90a"))
 SYNCHRONISES = (k.Barrier, k.BarrierWait, k.BarrierArrive, k.BarrierExpect, k.WaitAsync, k.WaitBulk, k.CommitAsync, k.Fence)
 

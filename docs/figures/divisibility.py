@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from texpr.domain.graph import DomainGraph
-from texpr.domain.predicates import predicates
+from texpr.domain.predicates.needed import predicates
 from texpr.draw.allocation import allocation_picture, held
 from texpr.draw.domain import Marks, draw_domain
-from texpr.draw.picture import arrow, document, legend, stacked
-from texpr.draw.style import CELLS
+from texpr.draw.page.picture import arrow, document, legend, stacked
+from texpr.draw.page.style import CELLS
 
 THREE_SPLITS = DomainGraph.of(("I0", 15)).split("I0", 6, ("I1", "I2")).split("I1", 2, ("I3", "I4")).split("I2", 4, ("I5", "I6"))
 ROW = DomainGraph.of(("I0", 6))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from texpr.draw.banks import banks_picture, column_conflicts
 from texpr.draw.layout import draw_layout, draw_thread_value, layout_picture
-from texpr.draw.picture import document, stacked
+from texpr.draw.page.picture import document, stacked
 from texpr.layout.layout import Layout
 from texpr.layout.text import parse_composed, parse_layout
 from texpr.layout.thread_value import thread_value

@@ -11,7 +11,7 @@ from texpr.domain.graph import DomainGraph
 from texpr.domain.visits import visits
 from texpr.draw.allocation import Cells, allocation_picture
 from texpr.draw.domain import Marks, describe, domain_picture, draw_domain
-from texpr.draw.picture import arrow, beside, captioned, document, stacked
+from texpr.draw.page.picture import arrow, beside, captioned, document, stacked
 from texpr.draw.tensor import Seen, draw_tensor
 from texpr.tma.correctness import Plain, analysis
 from texpr.tma.elements import ELEMENTS

@@ -15,19 +15,19 @@ from typing import TypeAlias, TypeVar
 from texpr import __version__, artifact, runtime
 from texpr.checks import faults
 from texpr.driver import Compiled, lower, own
-from texpr.faithful import faithful, require_kept
 from texpr.ir import program as ir
 from texpr.ir.program import Function
+from texpr.ir.program.selection import AUTO, Selected, select_schedule
 from texpr.ir.proof import UNPROVED
-from texpr.ir.selection import AUTO, Selected, select_schedule
 from texpr.isa.registry import resolve
 from texpr.isa.target import Target
+from texpr.proof.schedule import faithful, require_kept
+from texpr.proof.search import proved
 from texpr.schedule.builder import Schedule
 from texpr.support.diagnostic import CompilerBug, Limitation
 from texpr.support.expect import expect
 from texpr.support.record import as_dict
 from texpr.toolchain import Toolchain, shared, this_machine
-from texpr.witness import proved
 
 T = TypeVar("T")
 Progress: TypeAlias = Callable[[str], None]

@@ -18,9 +18,9 @@ from texpr.checks import check as check_function
 from texpr.frontend import parse as parse_text
 from texpr.ir.kernel import Plan
 from texpr.ir.program import Function, Program, Schedule
-from texpr.ir.promises import broken_where
-from texpr.ir.rewrite import specialize, specialize_schedule
-from texpr.ir.selection import Selected
+from texpr.ir.program.promises import broken_where
+from texpr.ir.program.rewrite import specialize, specialize_schedule
+from texpr.ir.program.selection import Selected
 from texpr.isa.registry import resolve
 from texpr.isa.target import Target
 from texpr.lowering.lower import lower as lower_function
@@ -28,8 +28,8 @@ from texpr.lowering.notes import Notes
 from texpr.planner.plan import Planned, blamed, given_up, plan
 from texpr.schedule.apply import apply_schedule
 from texpr.schedule.apply import laid_out as follow_state
-from texpr.schedule.materialise import Materialised
 from texpr.schedule.proposals import tried
+from texpr.schedule.rewrite.materialise import Materialised
 from texpr.sources import read_source
 from texpr.support.diagnostic import Diagnostic, TexprError, error
 from texpr.support.expect import expect

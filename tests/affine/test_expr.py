@@ -9,8 +9,8 @@ from tests.affine.expressions import Tree, build, trees, value_of
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, maximum, minimum, number_of, sym, xor
 from texpr.affine.simplify import simplify
-from texpr.ir.scanner import Scanner
-from texpr.ir.value_parse import index
+from texpr.ir.value.parse import index
+from texpr.ir.value.scanner import Scanner
 from texpr.support.diagnostic import TexprError
 
 ROW, COLUMN, N = sym("i"), sym("j"), sym("n")

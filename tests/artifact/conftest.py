@@ -11,7 +11,7 @@ import pytest
 
 from texpr import driver
 from texpr.artifact import Part, build
-from texpr.artifact.header import common_header, print_header, status_source
+from texpr.artifact.texts.header import common_header, print_header, status_source
 from texpr.backends.c.arguments import arguments, function_name
 from texpr.backends.cuda.launcher import Image, driver_headers, print_image, print_launcher
 from texpr.ir.kernel import Plan, kernels

@@ -5,8 +5,8 @@ from __future__ import annotations
 from texpr.affine.expr import Expr, Sym, expr, sym
 from texpr.ir.kernel import Axis, For, HostIf, HostLoop, HostStep, If, Kernel, Launch, Level, Plan, Store
 from texpr.ir.program import Assume, Compare, Injective, InRange
-from texpr.ir.types import BOOL, F32, I32
 from texpr.ir.value import Buffer, Index, Load, Op, Value
+from texpr.ir.value.types import BOOL, F32, I32
 from texpr.support.record import replace
 
 N = Sym("n")

@@ -10,10 +10,10 @@ import pytest
 from texpr import artifact, delivery, driver
 from texpr.backends.cpu import print_cpu
 from texpr.backends.cuda import print_kernels
-from texpr.ir.kernel_parse import parse_plan
-from texpr.ir.kernel_text import plan_text
-from texpr.ir.kernel_verify import verify
-from texpr.ir.origin import origin_of, printed_plan
+from texpr.ir.kernel.origin import origin_of, printed_plan
+from texpr.ir.kernel.parse import parse_plan
+from texpr.ir.kernel.text import plan_text
+from texpr.ir.kernel.verify import verify
 from texpr.ir.program import Function
 from texpr.isa.registry import resolve
 from texpr.support.diagnostic import CompilerBug

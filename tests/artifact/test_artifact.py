@@ -15,7 +15,7 @@ import pytest
 from texpr import driver
 from texpr.affine.expr import maximum, minimum, sym, xor
 from texpr.artifact import Part, build, place, verify
-from texpr.artifact.rust import expression
+from texpr.artifact.texts.rust import expression
 from texpr.support.codes import TITLES
 from texpr.support.diagnostic import TexprError
 from texpr.support.record import replace

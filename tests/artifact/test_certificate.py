@@ -12,27 +12,27 @@ from pathlib import Path
 
 import pytest
 from tests.ir.some_tags import altered
-from tests.verifier.mutants import mutants
-from tests.verifier.verdicts import is_proved
+from tests.proof.plan.mutants import mutants
+from tests.proof.plan.verdicts import is_proved
 
 import texpr
 from texpr import artifact, driver
 from texpr.artifact.certificate import numbered, written
+from texpr.artifact.check.recheck import FAULTS
 from texpr.artifact.place import MANIFEST, SUMS, sums
-from texpr.artifact.recheck import FAULTS
 from texpr.ir import kernel as k
-from texpr.ir.kernel_parse import parse_plan
-from texpr.ir.kernel_text import plan_text
+from texpr.ir.kernel.parse import parse_plan
+from texpr.ir.kernel.text import plan_text
 from texpr.ir.program import Function
+from texpr.ir.program.selection import Selected
+from texpr.ir.program.text import print_function
 from texpr.ir.proof import Proof
-from texpr.ir.selection import Selected
-from texpr.ir.tags_parse import parse_tags
-from texpr.ir.text import print_function
+from texpr.ir.proof.tags_parse import parse_tags
+from texpr.proof.plan import Question, prove, question
+from texpr.proof.search import certified, proved, search
 from texpr.support.diagnostic import CompilerBug, TexprError
 from texpr.support.record import replace
 from texpr.toolchain.workers import shared
-from texpr.verifier import Question, prove, question
-from texpr.witness import certified, proved, search
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SIZES = {"conv2d": {"stride": 2, "dilation": 1, "padding": 1}}
@@ -154,7 +154,7 @@ def test_who_verifies_searches_for_nothing(built: Path, monkeypatch: pytest.Monk
 
     for file, names in (("certificate", ("search", "certified", "trials")), ("search", ("search", "ends", "turns"))):
         for name in names:
-            monkeypatch.setattr(sys.modules[f"texpr.witness.{file}"], name, searched)
+            monkeypatch.setattr(sys.modules[f"texpr.proof.search.{file}"], name, searched)
     assert artifact.verify(built).name == "ends"
     assert "joins combiner further" in text_of(built, ".tags")
 
@@ -166,7 +166,7 @@ def test_a_build_searches_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         asked.append(question)
         return search(question)
 
-    for room in ("texpr.artifact.proofs", "texpr.witness.certificate"):
+    for room in ("texpr.artifact.proofs", "texpr.proof.search.certificate"):
         monkeypatch.setattr(sys.modules[room], "search", counted)
     texpr.build(texpr.parse(TEXT)["ends"], "cpu", tmp_path / "out")
     assert len(asked) == 1

@@ -13,10 +13,10 @@ import pytest
 import texpr
 from texpr import artifact
 from texpr.artifact.certificate import PROOF, proofs_text
-from texpr.artifact.derived import derived, read_parts
-from texpr.artifact.folder import read_folder
+from texpr.artifact.check.derived import derived, read_parts
+from texpr.artifact.check.folder import read_folder
+from texpr.artifact.check.recheck import recheck
 from texpr.artifact.place import MANIFEST
-from texpr.artifact.recheck import recheck
 from texpr.artifact.record import load_json, read_record
 
 from .forging import mend, put, refusal

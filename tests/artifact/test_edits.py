@@ -13,8 +13,8 @@ import pytest
 
 import texpr
 from texpr import artifact
+from texpr.artifact.check.verify import CLAIMS
 from texpr.artifact.record import RESOURCES
-from texpr.artifact.verify import CLAIMS
 from texpr.support.diagnostic import TexprError
 from texpr.toolchain import Toolchain
 

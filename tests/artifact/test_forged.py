@@ -13,7 +13,7 @@ import pytest
 import texpr
 from texpr.artifact.record import read_record
 from texpr.backends.cuda import print_kernels
-from texpr.ir.origin import printed_plan
+from texpr.ir.kernel.origin import printed_plan
 from texpr.isa.registry import resolve
 
 from .forging import forged, refusal, swap

@@ -14,7 +14,7 @@ from tests.backends.tiles import TILED
 from texpr.affine.expr import Sym, expr
 from texpr.backends.cuda.launcher import Image
 from texpr.ir.kernel import Axis, Launch, Level, Plan
-from texpr.ir.kernel_parse import parse_plan
+from texpr.ir.kernel.parse import parse_plan
 from texpr.ir.program import Monotone
 from texpr.support.limits import LARGEST_INT
 from texpr.support.record import replace

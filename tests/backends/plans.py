@@ -22,8 +22,8 @@ from texpr.ir.kernel import (
     Store,
 )  # fmt: skip
 from texpr.ir.program import Assume, Compare
-from texpr.ir.types import BOOL, F32, I32, DType
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
+from texpr.ir.value.types import BOOL, F32, I32, DType
 from texpr.isa.levels import Level, Space
 from texpr.support.span import NOWHERE, Source, Span
 

@@ -12,7 +12,7 @@ from texpr.affine.typed import Typed
 from texpr.backends.c import index, value
 from texpr.backends.cpu import entry
 from texpr.driver import lower, parse
-from texpr.ir.arithmetic import computed
+from texpr.ir.kernel.arithmetic import computed
 
 EXAMPLES = sorted(Path("examples").rglob("*.te"))
 

@@ -16,8 +16,8 @@ from texpr.backends.c import status
 from texpr.backends.cpu import headers, print_cpu
 from texpr.ir.kernel import Array, Assign, Atomic, Declare, Exchange, HostIf, Launch, Plan, Shuffle, Space, Store
 from texpr.ir.program import Compare, Injective, InRange, Monotone
-from texpr.ir.types import BF16, DTYPES, F16, F32, I32, TF32
 from texpr.ir.value import Literal, Ref
+from texpr.ir.value.types import BF16, DTYPES, F16, F32, I32, TF32
 from texpr.support.diagnostic import CompilerBug
 from texpr.support.record import replace
 

@@ -14,8 +14,8 @@ from texpr.affine.expr import Sym, expr
 from texpr.backends.cuda import headers, print_kernels
 from texpr.emulator import Emulated, build
 from texpr.ir.kernel import Array, Axis, Barrier, Exchange, If, Launch, Plan, Shuffle, Store
-from texpr.ir.types import BF16, BOOL, DTYPES, F32, I32
 from texpr.ir.value import Cast, Index, Literal, Ref
+from texpr.ir.value.types import BF16, BOOL, DTYPES, F32, I32
 from texpr.isa.levels import Level, Space
 from texpr.support.diagnostic import CompilerBug, Limitation, TexprError
 from texpr.support.record import replace

@@ -14,10 +14,10 @@ from texpr.backends.c.checks import bytes_text
 from texpr.backends.c.headers import numeric_headers
 from texpr.backends.c.index import index_text, integer_text
 from texpr.backends.c.scope import CTYPES, Scope
-from texpr.ir.knowledge import size_facts, size_ranges
+from texpr.ir.kernel.knowledge import size_facts, size_ranges
 from texpr.ir.program import Compare
-from texpr.ir.types import F32
 from texpr.ir.value import Buffer
+from texpr.ir.value.types import F32
 from texpr.support.diagnostic import Limitation
 from texpr.support.limits import LARGEST_SIZE, MOST_BYTES, Width
 from texpr.support.record import replace

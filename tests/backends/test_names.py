@@ -16,7 +16,7 @@ from texpr.backends.c.names import Taken, identifier
 from texpr.backends.c.status import STATUSES, print_statuses
 from texpr.backends.c.text import comment, string
 from texpr.backends.cpu import headers, print_cpu
-from texpr.ir.types import F32
+from texpr.ir.value.types import F32
 
 from . import plans
 from .compiled import build, compiler

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from texpr.backends.cpu import headers
 from texpr.driver import lower, parse
 from texpr.interp.dtypes import numpy_dtype
-from texpr.ir.selection import AUTO
-from texpr.ir.types import DTYPES
+from texpr.ir.program.selection import AUTO
+from texpr.ir.value.types import DTYPES
 from texpr.toolchain import this_machine
 
 from .compiled import build

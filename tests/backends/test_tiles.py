@@ -11,7 +11,7 @@ import pytest
 
 from texpr.backends.cuda import headers, print_kernels
 from texpr.backends.cuda.tensors import ELEMENTS
-from texpr.ir.kernel_parse import parse_plan
+from texpr.ir.kernel.parse import parse_plan
 from texpr.isa.registry import resolve
 from texpr.support.diagnostic import CompilerBug, Limitation, TexprError
 from texpr.support.record import replace

@@ -12,8 +12,8 @@ import pytest
 from texpr.backends.cpu import headers as cpu_headers
 from texpr.backends.cpu import print_cpu
 from texpr.backends.cuda import headers, print_kernels
-from texpr.ir.kernel_parse import parse_plan
-from texpr.ir.kernel_verify import verify
+from texpr.ir.kernel.parse import parse_plan
+from texpr.ir.kernel.verify import verify
 from texpr.isa.registry import resolve
 from texpr.support.diagnostic import TexprError
 from texpr.support.record import replace

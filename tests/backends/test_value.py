@@ -17,9 +17,9 @@ from texpr.backends.c.literal import literal_text
 from texpr.backends.c.scope import Scope
 from texpr.backends.c.types import C_NAMES
 from texpr.backends.c.value import addend, value_text
-from texpr.ir.operators import OPS
-from texpr.ir.types import BF16, BOOL, DTYPES, F16, F32, F64, I32, DType, Kind
 from texpr.ir.value import Cast, Index, Literal, Load, Op, Ref, Value
+from texpr.ir.value.operators import OPS
+from texpr.ir.value.types import BF16, BOOL, DTYPES, F16, F32, F64, I32, DType, Kind
 
 from . import plans
 from .compiled import load

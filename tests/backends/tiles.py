@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tests.backends.tile_texts import BULK, LARGE, LED, LOAD, MET, REDUCE, RING, ROWS, SHARED, STORE, STRIDED, TRANSPOSE, WARPS
 
 from texpr.ir.kernel import Kernel, Plan, kernels
-from texpr.ir.kernel_parse import parse_plan
+from texpr.ir.kernel.parse import parse_plan
 from texpr.support.record import Record, replace
 
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from texpr.interp.dtypes import numpy_dtype
 from texpr.ir.kernel import Plan
-from texpr.ir.kernel_parse import parse_plan
-from texpr.ir.types import BF16, DTYPES, F16, F32, F64, DType
+from texpr.ir.kernel.parse import parse_plan
+from texpr.ir.value.types import BF16, DTYPES, F16, F32, F64, DType
 from texpr.support.record import Record
 
 FLIP = """\

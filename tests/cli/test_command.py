@@ -267,7 +267,7 @@ def test_a_fault_of_ours_says_so(
     def fail(function: object) -> None:
         raise fault
 
-    monkeypatch.setattr("texpr.cli.check.check", fail)
+    monkeypatch.setattr("texpr.cli.verbs.check.check", fail)
     code, out, err = texpr("check", scale, *(["--json"] if as_json else []))
     assert code == 3
     assert type(fault).__name__ in err
@@ -281,7 +281,7 @@ def test_the_traceback_is_shown_on_request(
     def fail(function: object) -> None:
         raise CompilerBug("lost a barrier")
 
-    monkeypatch.setattr("texpr.cli.check.check", fail)
+    monkeypatch.setattr("texpr.cli.verbs.check.check", fail)
     monkeypatch.setenv("TEXPR_TRACEBACK", "1")
     assert main(["check", str(scale)]) == 3
     assert "Traceback" in capfd.readouterr().err
@@ -291,7 +291,7 @@ def test_interrupt_is_quiet(scale: Path, texpr: Call, monkeypatch: pytest.Monkey
     def interrupt(function: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("texpr.cli.check.check", interrupt)
+    monkeypatch.setattr("texpr.cli.verbs.check.check", interrupt)
     assert texpr("check", scale) == (130, "", "")
 
 

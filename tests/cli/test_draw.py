@@ -10,7 +10,7 @@ import pytest
 from tests.draw.graphs import classed, texts
 
 from texpr.cli import main
-from texpr.cli.draw import graphs
+from texpr.cli.verbs.draw import graphs
 from texpr.driver import parse
 from texpr.isa.registry import resolve
 

@@ -9,8 +9,8 @@ import pytest
 
 from texpr.cli import main
 from texpr.explain import FORMS
-from texpr.ir.kernel_parse import parse_plan
-from texpr.ir.kernel_text import plan_text
+from texpr.ir.kernel.parse import parse_plan
+from texpr.ir.kernel.text import plan_text
 
 TEXT = """
 fn f(x: f32[n, 64]): f32[n] {

@@ -16,9 +16,9 @@ from tests.schedule.laid import laid
 from texpr.cli import main
 from texpr.explain.kernels import barriers, copies
 from texpr.ir import kernel as k
-from texpr.ir.kernel_parse import parse_plan
+from texpr.ir.kernel.parse import parse_plan
 from texpr.isa.memories import COALESCING
-from texpr.mapping.cost import accesses
+from texpr.mapping.cost.access import accesses
 
 RING = Path(__file__).parents[2] / "examples" / "tma" / "matmul_ring.te"
 

@@ -13,7 +13,7 @@ from texpr.cli import main
 from texpr.driver import lower
 from texpr.ir.kernel import kernels
 from texpr.ir.program import Schedule
-from texpr.ir.selection import Selected, select_schedule
+from texpr.ir.program.selection import Selected, select_schedule
 from texpr.isa.levels import Level
 from texpr.isa.registry import resolve
 from texpr.support.diagnostic import TexprError, error

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.artifact.forging import mend, put, swap
 
-from texpr.artifact import folder
+from texpr.artifact.check import folder
 from texpr.artifact.place import SIGNATURE, SUMS
 from texpr.cli.app import run
 from texpr.support.diagnostic import TexprError

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from texpr.affine.expr import Sym
 from texpr.domain import DomainGraph
-from texpr.domain.predicates import Predicate
+from texpr.domain.predicates.needed import Predicate
 from texpr.ir.program import Bind, Function, If, Seq, Stmt
-from texpr.ir.types import BOOL, I32, I64
 from texpr.ir.value import Buffer, Index, Literal, Load, Op
+from texpr.ir.value.types import BOOL, I32, I64
 
 
 def counting(name: str, graph: DomainGraph, kept: Sequence[Predicate], sizes: Sequence[str]) -> Function:

@@ -18,8 +18,8 @@ from texpr.domain.allocation import Hole, first_hole, hole_mask, holes, is_over_
 from texpr.domain.iterdomain import Bound, high, low
 from texpr.domain.validity import guard
 from texpr.domain.visits import TooMany
-from texpr.presburger.raw import Undecided
-from texpr.presburger.sets import Set
+from texpr.presburger.isl.raw import Undecided
+from texpr.presburger.isl.sets import Set
 
 N = sym("N")
 

@@ -8,7 +8,7 @@ from tests.domain.code import counting
 from tests.domain.generate import Recipe, Size, Step, recipe
 from tests.lowering import native
 
-from texpr.domain.predicates import predicates
+from texpr.domain.predicates.needed import predicates
 from texpr.interp import run as interpret
 from texpr.ir.program import Function
 from texpr.isa.registry import resolve

@@ -12,14 +12,14 @@ import pytest
 from texpr.affine.expr import Expr, Sym, sym
 from texpr.affine.facts import Known, multiple_of
 from texpr.domain import DomainGraph
-from texpr.domain import landing as landings
-from texpr.domain.correctness import WEAK, Consumer, NoFill, Strong, carried, provided, required, same_fill, suffices
+from texpr.domain.correctness import landing as landings
+from texpr.domain.correctness.holes import WEAK, Consumer, NoFill, Strong, carried, provided, required, same_fill, suffices
+from texpr.domain.correctness.landing import Landing, Point, landing
 from texpr.domain.iterdomain import Bound, high, low
-from texpr.domain.landing import Landing, Point, landing
 from texpr.ir.program import Combiner
-from texpr.ir.types import BF16, BOOL, F8E4M3, F32, F64, I32, U8, DType
-from texpr.ir.updates import EXACTLY_ONCE_FREE, neutral
+from texpr.ir.program.updates import EXACTLY_ONCE_FREE, neutral
 from texpr.ir.value import Literal, Op, Ref
+from texpr.ir.value.types import BF16, BOOL, F8E4M3, F32, F64, I32, U8, DType
 
 NAN = math.nan
 

@@ -12,10 +12,10 @@ from texpr.domain import DomainGraph
 from texpr.domain.context import Context
 from texpr.domain.coverage import Verdict, coverage
 from texpr.domain.iterdomain import Side
-from texpr.domain.predicates import predicates
+from texpr.domain.predicates.needed import predicates
+from texpr.domain.predicates.width import index_bits
 from texpr.domain.transforms.swizzle import Shift, Xor
 from texpr.domain.trial import points
-from texpr.domain.width import index_bits
 
 N, M = sym("N"), sym("M")
 SIZES = Known({Sym("N"): (0, None), Sym("M"): (0, None)})

@@ -12,14 +12,16 @@ from tests.domain.generate import Recipe, Size, recipe
 
 from texpr.affine.expr import IntoExpr, Sym, expr, sym
 from texpr.affine.facts import Known, multiple_of
-from texpr.domain import DomainGraph, equivalence, same_by_rule
-from texpr.domain.equivalence import Difference, Different, Nothing, Open, Same, compare, first_difference
+from texpr.domain import DomainGraph
+from texpr.domain.equivalence import by_rule as same_by_rule
+from texpr.domain.equivalence import decide as equivalence
+from texpr.domain.equivalence.by_isl import sizes_that_differ
+from texpr.domain.equivalence.decide import Difference, Different, Nothing, Open, Same, compare, first_difference
 from texpr.domain.iteration import Iteration, Notion, listing
 from texpr.domain.iterdomain import Bound, high
-from texpr.domain.same_by_isl import sizes_that_differ
 from texpr.domain.transforms.swizzle import Custom
 from texpr.domain.validity import NOTHING, every_bound
-from texpr.presburger.raw import Undecided
+from texpr.presburger.isl.raw import Undecided
 
 Visit = tuple[int, ...] | None
 A, B, C, n = sym("a"), sym("b"), sym("c"), sym("n")

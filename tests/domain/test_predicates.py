@@ -7,7 +7,7 @@ from itertools import product
 from texpr.affine.expr import Sym, sym
 from texpr.affine.facts import Fact, Known, multiple_of
 from texpr.domain import DomainGraph
-from texpr.domain.predicates import predicates
+from texpr.domain.predicates.needed import predicates
 from texpr.domain.transforms.swizzle import Shift
 
 N, M = sym("N"), sym("M")

@@ -13,7 +13,7 @@ from tests.domain.generate import Recipe, recipe
 from texpr.affine.expr import Sym
 from texpr.domain import DomainGraph
 from texpr.domain.iterdomain import Bound, high, low
-from texpr.domain.predicates import Predicates, predicates
+from texpr.domain.predicates.needed import Predicates, predicates
 from texpr.support.record import replace
 
 Flags = NDArray[np.bool_]

@@ -7,7 +7,7 @@ from bench.common.graphs import mixed, tiled
 from tests.steps import growth, pairs, steps
 
 from texpr.affine.expr import IntoExpr, sym
-from texpr.domain.predicates import predicates
+from texpr.domain.predicates.needed import predicates
 
 SIZES: dict[str, list[IntoExpr]] = {"fixed": [1000, 777, 640], "symbolic": [sym("M"), sym("N"), sym("K")]}
 

@@ -15,7 +15,7 @@ from texpr.affine.expr import Expr, FloorDiv, Max, Mod, Sym, expr, sym, term
 from texpr.domain.iterdomain import Bound, Implication
 from texpr.domain.transform import Transform
 from texpr.presburger.formula import Ge, conj
-from texpr.presburger.sets import Set
+from texpr.presburger.isl.sets import Set
 
 N, P, S = sym("N"), sym("P"), sym("S")
 

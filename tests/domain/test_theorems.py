@@ -14,14 +14,14 @@ from tests.domain.arrays import At, Ints, evaluate
 from texpr.affine.expr import Expr, IntoExpr, Sym, expr, sym
 from texpr.domain import DomainGraph, IterDomain
 from texpr.domain.iterdomain import Bound, Implication, high, low
-from texpr.domain.predicates import predicates
+from texpr.domain.predicates.needed import predicates
 from texpr.domain.transform import Transform
 from texpr.domain.transforms.merge import Merge
 from texpr.domain.transforms.resize import Resize
 from texpr.domain.transforms.split import Split
 from texpr.domain.transforms.swizzle import Shift, Swizzle, Xor
 from texpr.presburger.formula import Eq, Formula, Ge, conj, negate
-from texpr.presburger.sets import Set
+from texpr.presburger.isl.sets import Set
 from texpr.support.record import replace
 
 NEAR = np.arange(-70, 71)

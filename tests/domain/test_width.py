@@ -10,9 +10,9 @@ from tests.domain.generate import recipe
 from texpr.affine.expr import Sym, sym
 from texpr.affine.facts import Fact, Known
 from texpr.domain import DomainGraph
-from texpr.domain.predicates import predicates
+from texpr.domain.predicates.needed import predicates
+from texpr.domain.predicates.width import index_bits
 from texpr.domain.transforms.swizzle import Shift
-from texpr.domain.width import index_bits
 from texpr.support.limits import LARGEST_SIZE
 
 N, M = sym("N"), sym("M")

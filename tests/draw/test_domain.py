@@ -13,11 +13,11 @@ from tests.steps import growth, pairs
 
 from texpr.affine.expr import Expr, expr, sym
 from texpr.domain.graph import DomainGraph
-from texpr.domain.predicates import predicates
+from texpr.domain.predicates.needed import predicates
 from texpr.domain.transforms.swizzle import Xor
 from texpr.draw.domain import LONGEST, NO_LOWER, Marks, draw_domain
-from texpr.draw.labels import extent_text, label
-from texpr.draw.text import fit
+from texpr.draw.page.labels import extent_text, label
+from texpr.draw.page.text import fit
 
 THREE = DomainGraph.of(("I0", 15)).split("I0", 6, ("I1", "I2")).split("I1", 2, ("I3", "I4")).split("I2", 4, ("I5", "I6"))
 

@@ -12,7 +12,7 @@ from docs.figures import tma as figures
 from tests.draw.graphs import classed
 from tests.lowering.test_tensor import EXAMPLES as COPIES
 
-from texpr.cli.draw import KINDS
+from texpr.cli.verbs.draw import KINDS
 from texpr.domain.graph import DomainGraph
 from texpr.draw.copies import loaded, marks
 from texpr.draw.staged import Written, is_same, part_of, trimmed, written
@@ -23,7 +23,7 @@ from texpr.isa.registry import resolve
 from texpr.planner.plan import plan
 from texpr.relation.facts import known
 from texpr.schedule.apply import followed
-from texpr.schedule.materialise import given
+from texpr.schedule.rewrite.materialise import given
 from texpr.support.record import replace
 from texpr.tma.correctness import Plain, Redirected
 

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from texpr.draw.layers import Edge, Layered, Node, layered
+from texpr.draw.page.layers import Edge, Layered, Node, layered
 
 
 def random_drawing(seed: int) -> tuple[list[Node], list[Edge], frozenset[int]]:

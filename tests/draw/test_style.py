@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from texpr.draw.style import ALARM, BOXES, CELLS, INK, INKS, LINES, PAGE, ROLES, Paint, style_sheet
-from texpr.draw.text import CELL, FONTS, NAME, TITLE, fit, width
+from texpr.draw.page.style import ALARM, BOXES, CELLS, INK, INKS, LINES, PAGE, ROLES, Paint, style_sheet
+from texpr.draw.page.text import CELL, FONTS, NAME, TITLE, fit, width
 
 MODES = ("light", "dark")
 

@@ -15,7 +15,7 @@ from texpr.affine.expr import Expr, Sym
 from texpr.backends.cuda.tensors import ELEMENTS, FILLS, INTERLEAVES, SWIZZLES
 from texpr.emulator import Emulated, Report
 from texpr.ir.kernel import Kernel, TensorMap
-from texpr.ir.tensor_map import element_of
+from texpr.ir.operation.tensor_map import element_of
 
 
 def encode(

@@ -9,8 +9,8 @@ import pytest
 
 from texpr.backends.cuda import print_kernels
 from texpr.emulator import LOCKSTEP, Emulated, Fault, Report
-from texpr.ir.kernel_parse import parse_plan
-from texpr.ir.kernel_verify import verify
+from texpr.ir.kernel.parse import parse_plan
+from texpr.ir.kernel.verify import verify
 
 SCHEDULES = (None, LOCKSTEP, *range(6))
 

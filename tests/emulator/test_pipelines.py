@@ -19,7 +19,7 @@ from tests.emulator.test_transfers import together
 
 from texpr.backends.cuda import print_kernels
 from texpr.emulator import LOCKSTEP, Emulated
-from texpr.ir.kernel_parse import parse_plan
+from texpr.ir.kernel.parse import parse_plan
 from texpr.support.record import Record
 
 ROWS = 7

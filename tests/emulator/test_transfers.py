@@ -10,8 +10,8 @@ from tests.backends.transfers import CASES, Case, moved, moving, stages
 
 from texpr.backends.cuda import print_kernels
 from texpr.emulator import LOCKSTEP, Counts, Emulated, Fault, Report
-from texpr.ir.kernel_parse import parse_plan
-from texpr.ir.types import F32
+from texpr.ir.kernel.parse import parse_plan
+from texpr.ir.value.types import F32
 from texpr.support.record import Record, replace
 
 SEEDS = (None, LOCKSTEP, *range(8))

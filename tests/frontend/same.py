@@ -10,8 +10,8 @@ from typing import Any
 
 from texpr.affine.expr import Expr, Sym
 from texpr.ir.program import Function, Program
-from texpr.ir.types import DType
 from texpr.ir.value import Buffer, Load
+from texpr.ir.value.types import DType
 
 
 def form(node: Any, names: dict[Sym, str] | None = None) -> Any:

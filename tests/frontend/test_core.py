@@ -7,7 +7,7 @@ from tests.frontend.cases import Case, read, renew
 from tests.frontend.same import same
 
 from texpr.frontend import parse
-from texpr.ir.text import print_program
+from texpr.ir.program.text import print_program
 
 CASES = read("core.test")
 

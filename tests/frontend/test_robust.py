@@ -15,7 +15,7 @@ from tests.steps import growth, pairs
 
 from texpr.frontend import elaborate, parse, parse_text
 from texpr.frontend.printer import print_tree
-from texpr.ir.text import print_program
+from texpr.ir.program.text import print_program
 from texpr.support.codes import TITLES
 from texpr.support.diagnostic import TexprError
 

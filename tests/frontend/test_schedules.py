@@ -13,8 +13,8 @@ from texpr.affine.expr import Sym, expr, minimum, sym
 from texpr.frontend import elaborate, parse
 from texpr.frontend import tree as t
 from texpr.ir.program import Argument, ArgumentValue, Directive, Group, Par, Schedule
-from texpr.ir.rewrite import specialize, specialize_schedule
-from texpr.ir.text import print_program, print_schedule
+from texpr.ir.program.rewrite import specialize, specialize_schedule
+from texpr.ir.program.text import print_program, print_schedule
 from texpr.support.diagnostic import TexprError
 from texpr.support.record import replace
 

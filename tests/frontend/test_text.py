@@ -10,11 +10,11 @@ from tests.frontend.same import form, same
 
 from texpr.affine.expr import ONE, Expr, Sym, expr, maximum, minimum, sym, xor
 from texpr.frontend import parse
-from texpr.ir.operators import OPS
 from texpr.ir.program import Anchor, Bind, Function, If, Let, Par, Program, Seq, Stmt
-from texpr.ir.text import print_function, print_program, print_value
-from texpr.ir.types import BF16, BOOL, F8E5M2, F16, F32, F64, I8, I32, I64, U16, U64, DType
+from texpr.ir.program.text import print_function, print_program, print_value
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
+from texpr.ir.value.operators import OPS
+from texpr.ir.value.types import BF16, BOOL, F8E5M2, F16, F32, F64, I8, I32, I64, U16, U64, DType
 
 PROGRAMS = {name: text for name, text in right().items() if "fn " in text and not name.startswith("language")}
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 
 from texpr.affine.expr import ZERO, Expr, Sym, children, expr
 from texpr.ir import kernel as k
-from texpr.ir.rewrite import substitute_value
-from texpr.ir.types import Kind
+from texpr.ir.program.rewrite import substitute_value
 from texpr.ir.value import Index, Load, Op, Value, walk
-from texpr.schedule.vectors import row_major
+from texpr.ir.value.types import Kind
+from texpr.schedule.rewrite.vectors import row_major
 from texpr.support.record import Mutable, field
 
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")

@@ -10,14 +10,14 @@ import pytest
 from tests.lowering import native
 from tests.lowering.emulated import run_plan
 from tests.lowering.test_programs import arguments
-from tests.verifier.verdicts import open_of
+from tests.proof.plan.verdicts import open_of
 
 from texpr import driver
 from texpr.driver import Compiled
 from texpr.frontend import parse
 from texpr.ir.program import Function
-from texpr.ir.selection import AUTO
-from texpr.witness import proved
+from texpr.ir.program.selection import AUTO
+from texpr.proof.search import proved
 
 TEXT = (Path(__file__).parents[2] / "examples" / "attention.te").read_text()
 CASES = [(dtype, causal, D) for dtype in ("f32", "bf16", "f16") for causal in (True, False) for D in (32, 64, 128)]

@@ -17,7 +17,7 @@ from texpr.frontend import parse
 from texpr.interp import run
 from texpr.ir.kernel import kernels
 from texpr.ir.program import Function
-from texpr.ir.selection import AUTO
+from texpr.ir.program.selection import AUTO
 from texpr.isa.levels import Level
 from texpr.toolchain import Toolchain, this_machine
 

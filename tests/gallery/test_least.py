@@ -18,7 +18,7 @@ from references import BY_NAME
 from texpr.driver import Compiled, load, lower
 from texpr.emulator.counts import Counts
 from texpr.frontend import parse
-from texpr.ir.selection import AUTO
+from texpr.ir.program.selection import AUTO
 from texpr.lowering.notes import Notes
 from texpr.support.record import Record
 

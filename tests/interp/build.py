@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from texpr.affine.expr import Expr, Sym, expr, sym
-from texpr.ir.operators import OPS
 from texpr.ir.program import Bind, Combiner, Function, If, Let, New, Par, Seq, Stmt
-from texpr.ir.types import BOOL, DType
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
+from texpr.ir.value.operators import OPS
+from texpr.ir.value.types import BOOL, DType
 
 Into = Expr | Sym | int | str
 

@@ -11,8 +11,8 @@ from tests.interp.build import at, buffer, cast, function, index, let, lit, op, 
 from texpr.affine.expr import Expr, Sym, minimum, sym
 from texpr.interp.dtypes import Array
 from texpr.ir.program import Bind, Combiner, Function, New, Par, Stmt, walk
-from texpr.ir.types import F32, I32, I64
 from texpr.ir.value import Buffer, Load, Ref, Value
+from texpr.ir.value.types import F32, I32, I64
 from texpr.support.record import Mutable, field
 
 N, M = sym("n"), sym("m")

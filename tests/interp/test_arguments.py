@@ -14,8 +14,8 @@ from texpr.interp import bind, run
 from texpr.interp.arguments import shape_of
 from texpr.interp.facts import check_facts
 from texpr.ir.program import Assume, Compare, Function, Injective, InRange, Monotone
-from texpr.ir.types import BF16, BOOL, DTYPES, F8E4M3, F16, F32, F64, I8, I32, I64, TF32, U8, U64, DType
 from texpr.ir.value import Buffer
+from texpr.ir.value.types import BF16, BOOL, DTYPES, F8E4M3, F16, F32, F64, I8, I32, I64, TF32, U8, U64, DType
 from texpr.support.codes import TITLES
 from texpr.support.diagnostic import TexprError
 

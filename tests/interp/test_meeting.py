@@ -13,8 +13,8 @@ from texpr.interp import conflicts, run
 from texpr.interp.dtypes import Array, numpy_dtype
 from texpr.interp.trace import trace
 from texpr.ir.program import Bind, Combiner, Function, New, Stmt
-from texpr.ir.types import BF16, BOOL, F16, F32, F64, I32, I64, TF32, DType
 from texpr.ir.value import Buffer
+from texpr.ir.value.types import BF16, BOOL, F16, F32, F64, I32, I64, TF32, DType
 
 rng = np.random.default_rng(3)
 

@@ -14,7 +14,7 @@ from texpr.affine.expr import Sym, maximum, minimum, sym
 from texpr.interp import run
 from texpr.interp.dtypes import Array, numpy_dtype
 from texpr.ir.program import Anchor, Bind, Combiner, Function, Instruction, New
-from texpr.ir.types import BF16, BOOL, DTYPES, F16, F32, F64, I32, I64, TF32, U8, U64, DType
+from texpr.ir.value.types import BF16, BOOL, DTYPES, F16, F32, F64, I32, I64, TF32, U8, U64, DType
 from texpr.support.diagnostic import TexprError
 
 rng = np.random.default_rng(2)

@@ -10,8 +10,8 @@ from texpr.affine.expr import sym
 from texpr.interp import Finding, conflicts, run
 from texpr.interp.trace import trace
 from texpr.ir.program import Bind, Combiner, Compare, Function, Injective, InRange, New, Stmt
-from texpr.ir.types import F32, I8, I32, I64, U8
 from texpr.ir.value import Ref
+from texpr.ir.value.types import F32, I8, I32, I64, U8
 from texpr.support.codes import TITLES
 from texpr.support.diagnostic import TexprError
 

@@ -8,10 +8,10 @@ from typing import TypeVar
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, maximum, minimum
 from texpr.ir import kernel as k
-from texpr.ir.operators import OPS
 from texpr.ir.program import Assume, Compare, Injective, InRange, Monotone
-from texpr.ir.types import DTYPES, DType
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
+from texpr.ir.value.operators import OPS
+from texpr.ir.value.types import DTYPES, DType
 from texpr.support.span import NOWHERE
 
 NAMES = [

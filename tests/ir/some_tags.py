@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from texpr.affine.expr import Expr, Sym, expr, maximum, minimum, number_of, sym, xor
 from texpr.ir.program import Combiner
-from texpr.ir.tags import (
+from texpr.ir.program.updates import UPDATES
+from texpr.ir.proof.tags import (
     ELEMENTS,
     TURNS,
     End,
@@ -26,9 +27,8 @@ from texpr.ir.tags import (
     Tags,
     Turn,
 )
-from texpr.ir.types import F32
-from texpr.ir.updates import UPDATES
 from texpr.ir.value import Literal, Ref
+from texpr.ir.value.types import F32
 
 NAMES = (
     "n", "i", "i'1", "j'12", "box0.1", "box12.i'2.0", "A.0.phase", "x_1", "λ", "min", "max", "xor",

@@ -9,12 +9,12 @@ import pytest
 
 from texpr import driver
 from texpr.ir import kernel as k
-from texpr.ir.kernel_parse import parse_plan
-from texpr.ir.kernel_text import plan_text
-from texpr.ir.kernel_verify import verify as verify_plan
+from texpr.ir.kernel.parse import parse_plan
+from texpr.ir.kernel.text import plan_text
+from texpr.ir.kernel.verify import verify as verify_plan
 from texpr.ir.program import Function
-from texpr.ir.program_verify import verify_function
-from texpr.ir.structure import same
+from texpr.ir.program.verify import verify_function
+from texpr.ir.value.structure import same
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.te"))
 

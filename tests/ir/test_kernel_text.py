@@ -9,11 +9,11 @@ from tests.ir.forms import Forms
 
 from texpr.affine.expr import ONE, ZERO, Sym, expr, sym
 from texpr.ir import kernel as k
-from texpr.ir.kernel_parse import parse_kernel, parse_plan
-from texpr.ir.kernel_text import kernel_text, plan_text, stmt_text
-from texpr.ir.structure import same
-from texpr.ir.types import BOOL, F32, I32, I64
+from texpr.ir.kernel.parse import parse_kernel, parse_plan
+from texpr.ir.kernel.text import kernel_text, plan_text, stmt_text
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref
+from texpr.ir.value.structure import same
+from texpr.ir.value.types import BOOL, F32, I32, I64
 from texpr.support.diagnostic import TexprError
 from texpr.support.record import replace
 

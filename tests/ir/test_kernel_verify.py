@@ -9,14 +9,14 @@ from tests.ir.engine_rules import ENGINE_RULES
 
 from texpr.affine.expr import ONE, ZERO, Sym, expr, sym
 from texpr.ir import kernel as k
-from texpr.ir.kernel_parse import parse_plan
-from texpr.ir.kernel_verify import KERNEL_RULES, PLAN_RULES, verify
-from texpr.ir.shared import shared_bytes
-from texpr.ir.stmt_verify import RULES, barriers_are_barriers
-from texpr.ir.tile_verify import TILE_HEAD_RULES
-from texpr.ir.types import F32
+from texpr.ir.kernel.parse import parse_plan
+from texpr.ir.kernel.shared import shared_bytes
+from texpr.ir.kernel.stmt_verify import RULES, barriers_are_barriers
+from texpr.ir.kernel.tile_verify import TILE_HEAD_RULES
+from texpr.ir.kernel.verify import KERNEL_RULES, PLAN_RULES, verify
 from texpr.ir.value import Buffer, Literal, Load, Op
-from texpr.ir.value_verify import VALUE_RULES
+from texpr.ir.value.types import F32
+from texpr.ir.value.verify import VALUE_RULES
 from texpr.isa.registry import resolve
 from texpr.support.diagnostic import CompilerBug
 from texpr.support.record import replace

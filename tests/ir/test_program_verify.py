@@ -8,9 +8,9 @@ import pytest
 
 from texpr.affine.expr import ONE, ZERO, Sym, expr, sym
 from texpr.ir import program as ir
-from texpr.ir.program_verify import FUNCTION_RULES, STMT_RULES, verify
-from texpr.ir.types import BOOL, F32, F64, I32
+from texpr.ir.program.verify import FUNCTION_RULES, STMT_RULES, verify
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
+from texpr.ir.value.types import BOOL, F32, F64, I32
 from texpr.support.diagnostic import CompilerBug
 from texpr.support.record import replace
 

@@ -6,7 +6,7 @@ import pytest
 
 from texpr.frontend import parse
 from texpr.ir.program import Function, Schedule
-from texpr.ir.selection import Selected, find_schedule, select_schedule
+from texpr.ir.program.selection import Selected, find_schedule, select_schedule
 from texpr.isa.registry import resolve
 from texpr.support.diagnostic import TexprError
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.ir.some_tags import FAR, NUMBERED, altered, numbers, tags_of
 
 from texpr.affine.expr import Expr, Sym, expr, number_of, sym
-from texpr.ir.tags import ELEMENTS, TURNS, Joined, Numbered, Parcel, Statement, Step, Tags, Turn
-from texpr.ir.tags_parse import parse_tags
-from texpr.ir.tags_text import tags_text
+from texpr.ir.proof.tags import ELEMENTS, TURNS, Joined, Numbered, Parcel, Statement, Step, Tags, Turn
+from texpr.ir.proof.tags_parse import parse_tags
+from texpr.ir.proof.tags_text import tags_text
 from texpr.support.diagnostic import TexprError
 
 ONE = Numbered("f", ("y[i], line 3",), ("y[i], line 2",))

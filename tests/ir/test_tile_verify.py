@@ -7,11 +7,11 @@ from tests.backends.tile_texts import BULK, LOAD, REDUCE, RING, ROWS, SHARED, ST
 from tests.backends.tiles import TILED
 from tests.ir.engine_rules import ENGINE_RULES
 
-from texpr.ir.kernel_parse import parse_plan
-from texpr.ir.kernel_text import plan_text
-from texpr.ir.kernel_verify import verify
-from texpr.ir.structure import same
-from texpr.ir.tile_verify import TILE_HEAD_RULES
+from texpr.ir.kernel.parse import parse_plan
+from texpr.ir.kernel.text import plan_text
+from texpr.ir.kernel.tile_verify import TILE_HEAD_RULES
+from texpr.ir.kernel.verify import verify
+from texpr.ir.value.structure import same
 from texpr.isa.registry import resolve
 from texpr.support.diagnostic import CompilerBug
 

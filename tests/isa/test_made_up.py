@@ -19,18 +19,18 @@ from texpr import driver, runtime
 from texpr.backends.cuda import headers, print_kernels
 from texpr.emulator import IN_ORDER, LOCKSTEP, build
 from texpr.ir import kernel as k
-from texpr.ir.kernel_parse import parse_plan
-from texpr.ir.kernel_text import plan_text
-from texpr.ir.kernel_verify import verify
+from texpr.ir.kernel.parse import parse_plan
+from texpr.ir.kernel.text import plan_text
+from texpr.ir.kernel.verify import verify
 from texpr.isa.levels import WARP
 from texpr.isa.registry import TARGETS, resolve
 from texpr.isa.target import Target
 from texpr.lowering.lower import lower
-from texpr.mapping.cost import accesses
+from texpr.mapping.cost.access import accesses
+from texpr.proof.search import proved
 from texpr.support.diagnostic import CompilerBug
 from texpr.support.record import replace
 from texpr.toolchain import Toolchain, this_machine
-from texpr.witness import proved
 
 REAL = resolve("sm_80")
 NARROW = replace(REAL, name="narrow", warp=16)

@@ -10,10 +10,10 @@ from tests.layout import laws
 from tests.layout.oracle import answer, layouts, numbers, places, shapes, values
 
 from texpr.layout import E, Layout
-from texpr.layout.coalesce import coalesce, filtered
-from texpr.layout.complement import complement
-from texpr.layout.compose import composition
-from texpr.layout.inverse import contiguous, left_inverse, nullspace, right_inverse
+from texpr.layout.algebra.coalesce import coalesce, filtered
+from texpr.layout.algebra.complement import complement
+from texpr.layout.algebra.compose import composition
+from texpr.layout.algebra.inverse import contiguous, left_inverse, nullspace, right_inverse
 from texpr.layout.text import parse_layout
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from tests.layout.oracle import nestings, shapes
 
 from texpr.layout import ALL, E, Layout
+from texpr.layout.algebra.divide import zipped_divide
 from texpr.layout.coordinates import natural
-from texpr.layout.divide import zipped_divide
 from texpr.layout.inttuple import arithmetic_sum
 from texpr.layout.slices import slice_of
 from texpr.layout.tensor import CoordinateTensor, identity_layout

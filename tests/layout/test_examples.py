@@ -7,13 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from texpr.layout import Layout
-from texpr.layout.coalesce import coalesce
-from texpr.layout.complement import complement
-from texpr.layout.compose import composition
-from texpr.layout.divide import flat_divide, logical_divide, tiled_divide, zipped_divide
-from texpr.layout.inverse import left_inverse, right_inverse
-from texpr.layout.product import blocked_product, logical_product, raked_product
-from texpr.layout.recast import downcast, upcast
+from texpr.layout.algebra.coalesce import coalesce
+from texpr.layout.algebra.complement import complement
+from texpr.layout.algebra.compose import composition
+from texpr.layout.algebra.divide import flat_divide, logical_divide, tiled_divide, zipped_divide
+from texpr.layout.algebra.inverse import left_inverse, right_inverse
+from texpr.layout.algebra.product import blocked_product, logical_product, raked_product
+from texpr.layout.algebra.recast import downcast, upcast
 from texpr.layout.text import parse_layout
 
 P = parse_layout

@@ -9,8 +9,8 @@ from tests.layout.oracle import layouts, leaves, nestings, numbers, places, shap
 
 from texpr.affine.expr import Sym, expr, minimum, sym, xor
 from texpr.layout import ALL, Basis, E, Layout, LayoutError, Swizzle, table
+from texpr.layout.algebra.cosize import coshape, cosize
 from texpr.layout.coordinates import at_profile, linear, natural
-from texpr.layout.cosize import coshape, cosize
 from texpr.layout.inttuple import (
     arithmetic_sum,
     congruent,

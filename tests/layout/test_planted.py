@@ -10,13 +10,13 @@ import pytest
 from tests.layout import laws
 from tests.layout.oracle import answer, layouts
 
-import texpr.layout.coalesce as coalescing
-import texpr.layout.complement as complementing
-import texpr.layout.compose as composing
-import texpr.layout.divide as dividing
-import texpr.layout.inverse as inverting
-import texpr.layout.product as multiplying
-import texpr.layout.recast as recasting
+import texpr.layout.algebra.coalesce as coalescing
+import texpr.layout.algebra.complement as complementing
+import texpr.layout.algebra.compose as composing
+import texpr.layout.algebra.divide as dividing
+import texpr.layout.algebra.inverse as inverting
+import texpr.layout.algebra.product as multiplying
+import texpr.layout.algebra.recast as recasting
 from texpr.layout import Layout
 from texpr.layout.layout import Mode
 from texpr.layout.proof import Prover

@@ -11,14 +11,14 @@ from tests.layout.test_random import STRIDES, tile
 
 from texpr.affine.expr import Expr, Sym, expr, sym
 from texpr.layout import E, Layout, LayoutError
-from texpr.layout.compose import composition
-from texpr.layout.divide import logical_divide
-from texpr.layout.inverse import left_inverse, right_inverse
-from texpr.layout.quasi_affine import as_map, from_expressions
+from texpr.layout.algebra.compose import composition
+from texpr.layout.algebra.divide import logical_divide
+from texpr.layout.algebra.inverse import left_inverse, right_inverse
+from texpr.layout.algebra.quasi_affine import as_map, from_expressions
 from texpr.layout.tensor import identity_layout
 from texpr.layout.text import parse_layout
-from texpr.presburger.maps import Map
-from texpr.presburger.sets import Set
+from texpr.presburger.isl.maps import Map
+from texpr.presburger.isl.sets import Set
 
 AT, TO = Sym("i"), Sym("j")
 P = parse_layout

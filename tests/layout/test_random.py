@@ -13,15 +13,15 @@ from tests.layout.oracle import answer, numbers, random_layout, values
 
 from texpr.affine.expr import Sym
 from texpr.layout import Layout
-from texpr.layout.coalesce import coalesce
-from texpr.layout.complement import complement
-from texpr.layout.compose import composition
-from texpr.layout.divide import logical_divide
+from texpr.layout.algebra.coalesce import coalesce
+from texpr.layout.algebra.complement import complement
+from texpr.layout.algebra.compose import composition
+from texpr.layout.algebra.divide import logical_divide
+from texpr.layout.algebra.inverse import left_inverse, nullspace, right_inverse
+from texpr.layout.algebra.product import logical_product
+from texpr.layout.algebra.quasi_affine import from_expressions
+from texpr.layout.algebra.recast import downcast, upcast
 from texpr.layout.inttuple import flatten
-from texpr.layout.inverse import left_inverse, nullspace, right_inverse
-from texpr.layout.product import logical_product
-from texpr.layout.quasi_affine import from_expressions
-from texpr.layout.recast import downcast, upcast
 from texpr.layout.text import parse_layout
 
 STRIDES = (0, 1, 2, 3, 4, 5, 6, 8, 12, 16, 24)

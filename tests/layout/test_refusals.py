@@ -9,16 +9,16 @@ import pytest
 from texpr.affine.expr import Sym, sym
 from texpr.affine.facts import Fact, Known, multiple_of
 from texpr.layout import ComposedLayout, E, Layout, LayoutError, Swizzle, table
-from texpr.layout.coalesce import coalesce
-from texpr.layout.complement import complement
-from texpr.layout.compose import composition
-from texpr.layout.cosize import cosize
-from texpr.layout.divide import logical_divide
-from texpr.layout.inverse import left_inverse, right_inverse
+from texpr.layout.algebra.coalesce import coalesce
+from texpr.layout.algebra.complement import complement
+from texpr.layout.algebra.compose import composition
+from texpr.layout.algebra.cosize import cosize
+from texpr.layout.algebra.divide import logical_divide
+from texpr.layout.algebra.inverse import left_inverse, right_inverse
+from texpr.layout.algebra.product import logical_product, ordered_layout, tile_to_shape
+from texpr.layout.algebra.quasi_affine import as_map, from_expressions
+from texpr.layout.algebra.recast import downcast, recast, upcast
 from texpr.layout.modes import group
-from texpr.layout.product import logical_product, ordered_layout, tile_to_shape
-from texpr.layout.quasi_affine import as_map, from_expressions
-from texpr.layout.recast import downcast, recast, upcast
 from texpr.layout.slices import slice_of
 from texpr.layout.text import parse_composed, parse_layout, parse_slice
 from texpr.layout.thread_value import thread_value

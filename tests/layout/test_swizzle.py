@@ -10,11 +10,11 @@ from tests.layout.oracle import answer, layouts, numbers
 
 from texpr.affine.expr import Sym, sym
 from texpr.layout import ALL, ComposedLayout, Layout, LayoutError, Swizzle
-from texpr.layout.coalesce import coalesce
-from texpr.layout.compose import composition
-from texpr.layout.divide import zipped_divide
+from texpr.layout.algebra.coalesce import coalesce
+from texpr.layout.algebra.compose import composition
+from texpr.layout.algebra.divide import zipped_divide
+from texpr.layout.algebra.recast import downcast, recast, upcast
 from texpr.layout.inttuple import Int, tidy
-from texpr.layout.recast import downcast, recast, upcast
 
 SWIZZLES = [Swizzle(b, m, s) for b, m, s in product(range(4), range(5), range(-4, 5)) if abs(s) >= b]
 

@@ -15,16 +15,16 @@ from tests.layout.oracle import answer, numbers, values
 from texpr.affine.expr import Expr, Sym, sym
 from texpr.affine.facts import Fact, Known, multiple_of
 from texpr.layout import Basis, E, Layout
-from texpr.layout.coalesce import coalesce
-from texpr.layout.complement import complement
-from texpr.layout.compose import composition
+from texpr.layout.algebra.coalesce import coalesce
+from texpr.layout.algebra.complement import complement
+from texpr.layout.algebra.compose import composition
+from texpr.layout.algebra.cosize import cosize
+from texpr.layout.algebra.divide import logical_divide, zipped_divide
+from texpr.layout.algebra.inverse import left_inverse, right_inverse
+from texpr.layout.algebra.product import logical_product, ordered_layout, tile_to_shape
+from texpr.layout.algebra.recast import recast, upcast
 from texpr.layout.coordinates import natural
-from texpr.layout.cosize import cosize
-from texpr.layout.divide import logical_divide, zipped_divide
 from texpr.layout.inttuple import Int, tidy, times
-from texpr.layout.inverse import left_inverse, right_inverse
-from texpr.layout.product import logical_product, ordered_layout, tile_to_shape
-from texpr.layout.recast import recast, upcast
 from texpr.layout.text import parse_layout
 from texpr.layout.thread_value import thread_value
 

@@ -11,10 +11,9 @@ from tests.layout import laws
 from tests.layout.oracle import answer, layouts, leaves, numbers, values
 
 from texpr.layout import ALL, E, Layout, LayoutError
-from texpr.layout.compose import Tiler
-from texpr.layout.divide import flat_divide, logical_divide, tiled_divide, zipped_divide
-from texpr.layout.modes import append, flat, group, padded, select, ungroup
-from texpr.layout.product import (
+from texpr.layout.algebra.compose import Tiler
+from texpr.layout.algebra.divide import flat_divide, logical_divide, tiled_divide, zipped_divide
+from texpr.layout.algebra.product import (
     blocked_product,
     flat_product,
     logical_product,
@@ -24,6 +23,7 @@ from texpr.layout.product import (
     tiled_product,
     zipped_product,
 )
+from texpr.layout.modes import append, flat, group, padded, select, ungroup
 from texpr.layout.thread_value import thread_value
 
 

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from texpr.ir.types import DType, Kind
+from texpr.ir.value.types import DType, Kind
 
 Number = int | float
 

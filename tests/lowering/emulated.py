@@ -24,8 +24,8 @@ from texpr.emulator.report import Report
 from texpr.interp.arguments import bind, shape_of
 from texpr.interp.dtypes import numpy_dtype
 from texpr.ir import kernel as k
+from texpr.ir.kernel.together import joint
 from texpr.ir.program import Compare, Function
-from texpr.ir.together import joint
 from texpr.ir.value import Buffer
 from texpr.isa.levels import Level
 from texpr.runtime.memory import aligned_empty

@@ -13,18 +13,18 @@ from texpr.emulator import LOCKSTEP, Fault
 from texpr.frontend import parse
 from texpr.interp import run as interpret
 from texpr.ir import kernel as k
-from texpr.ir.kernel_verify import verify
+from texpr.ir.kernel.shared import array_bytes, overlaps, shared_bytes
+from texpr.ir.kernel.verify import verify
 from texpr.ir.program import Function, Seq
-from texpr.ir.shared import array_bytes, overlaps, shared_bytes
 from texpr.ir.value import Buffer
 from texpr.isa.levels import Space
 from texpr.isa.registry import resolve
 from texpr.isa.target import Target
-from texpr.lowering.lives import Lives, Turn
+from texpr.lowering.dependences.lives import Lives, Turn
 from texpr.lowering.lower import lower
+from texpr.proof.plan import Verdict
+from texpr.proof.search import proved
 from texpr.support.record import replace
-from texpr.verifier import Verdict
-from texpr.witness import proved
 
 USUAL = resolve("sm_90a")
 

@@ -16,11 +16,11 @@ import pytest
 from texpr.affine.expr import Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
-from texpr.ir.types import BOOL
 from texpr.ir.value import Literal
-from texpr.lowering import barriers
-from texpr.lowering.barriers import CrossThreadDep, Placed, ProgramPoint, Scope, place
-from texpr.lowering.team import Branch, Loop, Node, Step, ThreadSet, leaves
+from texpr.ir.value.types import BOOL
+from texpr.lowering.build.team import Branch, Loop, Node, Step, ThreadSet, leaves
+from texpr.lowering.sync import barriers
+from texpr.lowering.sync.barriers import CrossThreadDep, Placed, ProgramPoint, Scope, place
 from texpr.support.record import Mutable, Record, field, replace
 from texpr.support.span import NOWHERE
 

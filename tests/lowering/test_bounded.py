@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from itertools import product
 
 import pytest
-from tests.verifier.test_overflow import BELOW, POWERS, open_of
+from tests.proof.plan.test_overflow import BELOW, POWERS, open_of
 
 from texpr.affine.expr import Sym
 from texpr.driver import parse
-from texpr.ir.arithmetic import Computed, computed
 from texpr.ir.kernel import Plan
+from texpr.ir.kernel.arithmetic import Computed, computed
 from texpr.isa.registry import resolve
-from texpr.lowering import bounded as subject
+from texpr.lowering.host import bounded as subject
 from texpr.lowering.lower import lower
 from texpr.support.record import replace
 

@@ -17,15 +17,15 @@ from texpr.affine.expr import Sym, expr
 from texpr.backends.cuda import print_kernels
 from texpr.emulator import LOCKSTEP, Fault
 from texpr.ir import kernel as k
-from texpr.ir import kernel_verify
+from texpr.ir.kernel import verify as kernel_verify
 from texpr.isa.levels import Level
 from texpr.isa.registry import resolve
+from texpr.proof.plan import Verdict
+from texpr.proof.search import proved
 from texpr.support.diagnostic import CompilerBug, TexprError
 from texpr.support.record import replace
 from texpr.toolchain import find_nvcc, this_machine
 from texpr.toolchain.cuda import disassemble
-from texpr.verifier import Verdict
-from texpr.witness import proved
 
 SEEDS = (None, LOCKSTEP, *range(8))
 Arrays = Mapping[str, NDArray[Any]]

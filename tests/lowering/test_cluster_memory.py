@@ -13,23 +13,23 @@ from numpy.typing import NDArray
 from tests.lowering.clustered import HALO, blocked, in_turns, normalised, sweeps, turned
 from tests.lowering.emulated import run_plan
 from tests.lowering.mutants import mutants
+from tests.proof.plan.mutants import mutants as planted
 from tests.schedule.laid import Laid, binary, integers, laid, refusal, wrong
-from tests.verifier.mutants import mutants as planted
 
 from texpr.emulator import LOCKSTEP, Fault
 from texpr.interp.dtypes import numpy_dtype
 from texpr.ir import kernel as k
-from texpr.ir import kernel_verify
-from texpr.ir.kernel_parse import parse_plan
-from texpr.ir.kernel_text import plan_text
-from texpr.ir.types import DTYPES
+from texpr.ir.kernel import verify as kernel_verify
+from texpr.ir.kernel.parse import parse_plan
+from texpr.ir.kernel.text import plan_text
+from texpr.ir.value.types import DTYPES
 from texpr.isa.levels import Level, Space
+from texpr.proof.plan import Verdict
+from texpr.proof.search import proved
 from texpr.support.diagnostic import CompilerBug, TexprError
 from texpr.support.record import replace
 from texpr.toolchain import find_nvcc, this_machine
 from texpr.toolchain.cuda import disassemble
-from texpr.verifier import Verdict
-from texpr.witness import proved
 
 SEEDS = (None, LOCKSTEP, 0, 1, 2, 3)
 EVERY = ("j", "k", "l", "o")

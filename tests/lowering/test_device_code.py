@@ -12,8 +12,8 @@ from references import EXAMPLES
 from texpr.backends.cuda import headers, print_kernels
 from texpr.frontend import parse
 from texpr.ir.kernel import Plan, kernels
-from texpr.ir.rewrite import specialize
-from texpr.ir.together import joint, together
+from texpr.ir.kernel.together import joint, together
+from texpr.ir.program.rewrite import specialize
 from texpr.isa.registry import resolve
 from texpr.lowering.lower import lower
 from texpr.support.record import replace

@@ -15,8 +15,8 @@ from tests.schedule.laid import Laid, binary, integers, laid, refusal, wrong
 from texpr.affine.expr import expr
 from texpr.interp import run as interpret
 from texpr.ir import kernel as k
-from texpr.ir.types import I32
 from texpr.ir.value import Literal, Op, Value
+from texpr.ir.value.types import I32
 from texpr.support.record import replace
 
 TARGET = "sm_100a"

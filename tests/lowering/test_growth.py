@@ -9,7 +9,7 @@ import pytest
 
 from texpr import artifact, driver
 from texpr.frontend import parse
-from texpr.ir.selection import AUTO
+from texpr.ir.program.selection import AUTO
 
 
 def of(body: str) -> str:

@@ -18,11 +18,11 @@ from texpr.frontend import parse
 from texpr.interp.dtypes import numpy_dtype
 from texpr.ir import kernel as k
 from texpr.ir.proof import Verdict
-from texpr.ir.types import DTYPES
 from texpr.ir.value import Index, Literal, Op, Value
+from texpr.ir.value.types import DTYPES
+from texpr.proof.search import proved
 from texpr.support.diagnostic import TexprError
 from texpr.support.record import replace
-from texpr.witness import proved
 
 SHORT = (None, LOCKSTEP, 0, 1)
 Change = Callable[[k.Stmt], tuple[k.Stmt, ...]]
@@ -489,7 +489,7 @@ def test_what_is_not_asked_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     def always(*given: object) -> bool:
         return bool(given)
 
-    monkeypatch.setattr("texpr.lowering.holes.follows", always)
+    monkeypatch.setattr("texpr.lowering.engine.holes.follows", always)
     assert wrong(made(tiles(f"r < 2 and {INSIDE}")), arrays(19), {"n": 19}, (None,)) == "z differs in order None"
 
 

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from texpr.lowering.conflict import Conflict
-from texpr.lowering.implied import Implied
-from texpr.lowering.team import Around
+from texpr.lowering.build.team import Around
+from texpr.lowering.dependences.conflict import Conflict
+from texpr.lowering.dependences.implied import Implied
 from texpr.support.record import Record
 
 
@@ -85,5 +85,5 @@ def test_a_planted_bug_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for name, wrong in (("beside", never), ("within", first)):
         with monkeypatch.context() as patch:
-            patch.setattr(f"texpr.lowering.implied._Innermost.{name}", wrong)
+            patch.setattr(f"texpr.lowering.dependences.implied._Innermost.{name}", wrong)
             assert differing(range(100)) > 0

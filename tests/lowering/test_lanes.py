@@ -7,7 +7,7 @@ import pytest
 
 import texpr
 from texpr.isa.registry import resolve
-from texpr.lowering.lanes import GROUPS, STREAMS
+from texpr.lowering.emit.lanes import GROUPS, STREAMS
 from texpr.runtime.kernel import Kernel
 
 TEXT = """

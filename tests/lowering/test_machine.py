@@ -17,7 +17,7 @@ from texpr.checks import check
 from texpr.frontend import parse
 from texpr.interp import run as interpret
 from texpr.ir import kernel as k
-from texpr.ir import kernel_verify
+from texpr.ir.kernel import verify as kernel_verify
 from texpr.ir.program import Function
 from texpr.isa.registry import resolve
 from texpr.lowering.lower import lower

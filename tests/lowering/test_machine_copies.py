@@ -12,7 +12,7 @@ from tests.lowering.mutants import mutants
 
 from texpr.frontend import parse
 from texpr.ir import kernel as k
-from texpr.ir.types import F32
+from texpr.ir.value.types import F32
 from texpr.support.record import replace
 
 HEADS = {

@@ -16,9 +16,9 @@ from tests.schedule.laid import Laid, binary, laid, refusal, wrong
 
 from texpr.interp import run as interpret
 from texpr.ir import kernel as k
+from texpr.proof.plan import Verdict
+from texpr.proof.search import proved
 from texpr.support.record import replace
-from texpr.verifier import Verdict
-from texpr.witness import proved
 
 TILES = """
     split(i, 18) -> (io, ii)  split(j, 48) -> (jo, ji)

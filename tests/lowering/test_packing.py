@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from itertools import combinations, product
 
-from texpr.lowering.packing import pack
+from texpr.lowering.place.packing import pack
 
 
 def least(sizes: Sequence[int], aligns: Sequence[int], apart: Sequence[tuple[int, int]], most: int) -> int:

@@ -20,7 +20,7 @@ from texpr.frontend import parse
 from texpr.interp import run as interpret
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
-from texpr.schedule import ring
+from texpr.schedule.rewrite import ring
 from texpr.support.diagnostic import TexprError
 
 ORDERS = (None, LOCKSTEP, *range(8))

@@ -22,11 +22,11 @@ from texpr.ir.program import Function
 from texpr.ir.value import Buffer, Load, walk
 from texpr.isa.levels import Space
 from texpr.isa.registry import resolve
+from texpr.lowering.dependences.needs import Needs
 from texpr.lowering.lower import lower
 from texpr.lowering.names import Names
-from texpr.lowering.needs import Needs
 from texpr.lowering.nests import lower_nest
-from texpr.lowering.places import Place
+from texpr.lowering.place.places import Place
 from texpr.mapping.default import map_nest
 from texpr.mapping.nest import Nest, Role
 from texpr.relation.collect import model

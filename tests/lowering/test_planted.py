@@ -14,7 +14,7 @@ from texpr.emulator.harness import LOCKSTEP
 from texpr.frontend import parse
 from texpr.ir import kernel as k
 from texpr.ir.program import Function
-from texpr.ir.rewrite import specialize
+from texpr.ir.program.rewrite import specialize
 from texpr.isa.registry import resolve
 from texpr.lowering.lower import lower
 from texpr.support.record import Record, replace

@@ -11,8 +11,8 @@ from tests.schedule.laid import integers, laid, wrong
 from texpr.emulator import LOCKSTEP
 from texpr.ir import kernel as k
 from texpr.isa.levels import Space
-from texpr.verifier import Verdict
-from texpr.witness import proved
+from texpr.proof.plan import Verdict
+from texpr.proof.search import proved
 
 SHORT, LONG = 12, 120
 ORDERS = (None, LOCKSTEP, 0, 1)

@@ -12,8 +12,8 @@ from tests.schedule.laid import laid, wrong
 
 from texpr.interp import run as interpret
 from texpr.ir import kernel as k
+from texpr.proof.search import proved
 from texpr.support.diagnostic import TexprError
-from texpr.witness import proved
 
 
 def made(seed: int) -> tuple[str, str, int]:

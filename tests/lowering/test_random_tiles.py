@@ -25,11 +25,11 @@ from texpr.domain.contiguity import Memory
 from texpr.interp.dtypes import numpy_dtype
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
-from texpr.ir.marked import mark
-from texpr.ir.marks import Tensor
-from texpr.ir.tensor_map import element
-from texpr.ir.types import DTYPES, DType
+from texpr.ir.operation.tensor_map import element
+from texpr.ir.program.marked import mark
+from texpr.ir.program.marks import Tensor
 from texpr.ir.value import Index, Load, Op, Value
+from texpr.ir.value.types import DTYPES, DType
 from texpr.support.diagnostic import TexprError
 from texpr.support.record import Record, replace
 from texpr.tma.elements import Fill

@@ -17,9 +17,9 @@ from texpr.checks import check
 from texpr.frontend import parse
 from texpr.interp import run as interpret
 from texpr.ir.program import Function
+from texpr.ir.program.selection import AUTO
 from texpr.ir.proof import Verdict
-from texpr.ir.selection import AUTO
-from texpr.witness import proved
+from texpr.proof.search import proved
 
 SIZES = {"n": 5, "m": 3, "k": 2}
 

@@ -15,16 +15,16 @@ from texpr.frontend import parse
 from texpr.interp import run as interpret
 from texpr.interp.trace import conflicts
 from texpr.ir import program as ir
-from texpr.ir import program_verify
 from texpr.ir.program import Function
+from texpr.ir.program import verify as program_verify
 from texpr.ir.value import Load
 from texpr.isa.target import Reductions
-from texpr.lowering import fuse as fusing
-from texpr.lowering import promote as promoting
-from texpr.lowering.fuse import fuse
+from texpr.lowering.host import fuse as fusing
+from texpr.lowering.host import promote as promoting
+from texpr.lowering.host.fuse import fuse
+from texpr.lowering.host.promote import promote
 from texpr.lowering.names import Names
-from texpr.lowering.promote import promote
-from texpr.mapping.reductions import arrange
+from texpr.mapping.reductions.arrange import arrange
 from texpr.relation.collect import model
 from texpr.support.record import replace
 

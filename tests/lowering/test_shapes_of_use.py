@@ -9,18 +9,18 @@ import pytest
 from tests.lowering import native
 from tests.lowering.emulated import results, run_plan
 from tests.lowering.test_programs import arguments
-from tests.verifier.verdicts import open_of
+from tests.proof.plan.verdicts import open_of
 
 from texpr import driver
 from texpr.driver import Compiled
 from texpr.frontend import parse
 from texpr.interp import run as interpret
-from texpr.ir.kernel_parse import parse_plan
-from texpr.ir.kernel_text import plan_text
+from texpr.ir.kernel.parse import parse_plan
+from texpr.ir.kernel.text import plan_text
+from texpr.ir.program.selection import AUTO, Selected
 from texpr.ir.proof import Verdict
-from texpr.ir.selection import AUTO, Selected
+from texpr.proof.search import proved
 from texpr.support.record import Record, field
-from texpr.witness import proved
 
 
 class Shape(Record, dict=True):

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from tests.lowering import machine
 from tests.lowering.lanes import PROGRAMS, Lanes
 from tests.lowering.memory import Fault
+from tests.proof.plan.mutants import mutants
 from tests.schedule.laid import Laid, binary, counts, laid, refusal, wrong
-from tests.verifier.mutants import mutants
 
 from references import FOLDER
 from texpr.affine.expr import expr
@@ -24,16 +24,16 @@ from texpr.frontend import parse
 from texpr.interp import run as interpret
 from texpr.interp.dtypes import numpy_dtype
 from texpr.ir import kernel as k
-from texpr.ir import kernel_verify
-from texpr.ir.kernel_parse import parse_plan
-from texpr.ir.kernel_text import plan_text
-from texpr.ir.types import BOOL, DTYPES, I32
+from texpr.ir.kernel import verify as kernel_verify
+from texpr.ir.kernel.parse import parse_plan
+from texpr.ir.kernel.text import plan_text
 from texpr.ir.value import Index, Literal, Op
+from texpr.ir.value.types import BOOL, DTYPES, I32
+from texpr.proof.search import proved
 from texpr.support.diagnostic import CompilerBug, TexprError
 from texpr.support.record import replace
 from texpr.toolchain import find_nvcc, this_machine
 from texpr.toolchain.cuda import disassemble
-from texpr.witness import proved
 
 NAMED = {program.name: program for program in PROGRAMS}
 

@@ -13,8 +13,8 @@ from texpr.domain import DomainGraph
 from texpr.domain.contiguity import Memory
 from texpr.domain.transforms.swizzle import Xor
 from texpr.ir import kernel as k
-from texpr.ir.tensor_map import element
-from texpr.ir.types import DTYPES
+from texpr.ir.operation.tensor_map import element
+from texpr.ir.value.types import DTYPES
 from texpr.layout import E, Layout
 from texpr.layout.inttuple import flatten
 from texpr.support.record import Record

@@ -19,10 +19,10 @@ from texpr.emulator.counts import parse_counts
 from texpr.frontend import parse
 from texpr.interp import run as interpret
 from texpr.ir import kernel as k
-from texpr.ir import kernel_verify
-from texpr.ir.kernel_parse import parse_plan
-from texpr.ir.kernel_text import plan_text
-from texpr.ir.together import together, why_apart
+from texpr.ir.kernel import verify as kernel_verify
+from texpr.ir.kernel.parse import parse_plan
+from texpr.ir.kernel.text import plan_text
+from texpr.ir.kernel.together import together, why_apart
 from texpr.support.diagnostic import CompilerBug
 from texpr.support.record import replace
 from texpr.toolchain import Toolchain, this_machine

@@ -7,19 +7,19 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from tests.proof.plan.verdicts import open_of
 from tests.schedule.laid import laid, wrong
-from tests.verifier.verdicts import open_of
 
 from texpr.checks import check
 from texpr.frontend import parse
 from texpr.interp import run as interpret
 from texpr.ir import program as ir
-from texpr.ir import program_verify
+from texpr.ir.program import verify as program_verify
 from texpr.isa.target import Reductions
-from texpr.mapping import apart
-from texpr.mapping.reductions import arrange
+from texpr.mapping.reductions import apart
+from texpr.mapping.reductions.arrange import arrange
+from texpr.proof.search import proved
 from texpr.support.diagnostic import TexprError
-from texpr.witness import proved
 
 HEAD = """combine far(a: i32, b: i32): i32 identity 0 { return max(abs(a), abs(b)) }
 fn f(x: i32[n, m], at: i32[n], inout h: i32[4], inout g: i32[4], inout s: i32[4, m], inout r: i32[4, m], inout w: i32[n])

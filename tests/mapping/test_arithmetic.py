@@ -19,12 +19,12 @@ from texpr.explain.sigma import sigma
 from texpr.frontend import parse
 from texpr.isa.registry import resolve
 from texpr.lowering.lower import lower
-from texpr.mapping.arithmetic import least_of_warps, of_thread, of_warps
-from texpr.mapping.digits import Digits, of_lanes, of_loops, share
-from texpr.mapping.operations import operations
+from texpr.mapping.cost.arithmetic import least_of_warps, of_thread, of_warps
+from texpr.mapping.cost.digits import Digits, of_lanes, of_loops, share
+from texpr.mapping.cost.operations import operations
+from texpr.mapping.cost.streams import Band, Stream
+from texpr.mapping.cost.warps import Cost, Warps
 from texpr.mapping.solve import solve
-from texpr.mapping.streams import Band, Stream
-from texpr.mapping.warps import Cost, Warps
 
 COUNTED = (
     "copy",

@@ -18,12 +18,12 @@ from texpr.driver import lower
 from texpr.explain.sigma import sigma
 from texpr.frontend import parse
 from texpr.isa.memories import Coalescing
-from texpr.mapping.digits import Digits, of_lanes
+from texpr.mapping.cost.digits import Digits, of_lanes
+from texpr.mapping.cost.streams import Band, Stream
+from texpr.mapping.cost.warps import Warps
 from texpr.mapping.solve import solve
-from texpr.mapping.streams import Band, Stream
-from texpr.mapping.warps import Warps
+from texpr.proof.search import proved
 from texpr.support.record import replace
-from texpr.witness import proved
 
 TURNED = """fn turned(A: DTYPE[SHAPE]): DTYPE[TURNED] {
     new B: DTYPE[TURNED]

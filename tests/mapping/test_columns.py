@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.lowering.emulated import module, run_plan
+from tests.proof.plan.verdicts import open_of
 from tests.schedule.laid import integers, laid, wrong
-from tests.verifier.verdicts import open_of
 
 import texpr
 from texpr.checks import check
 from texpr.frontend import parse
 from texpr.interp import run as interpret
-from texpr.ir.kernel_parse import parse_plan
-from texpr.ir.kernel_text import plan_text
+from texpr.ir.kernel.parse import parse_plan
+from texpr.ir.kernel.text import plan_text
+from texpr.proof.plan.sums import Sums
+from texpr.proof.search import proved
 from texpr.support.record import as_dict
-from texpr.verifier.sums import Sums
-from texpr.witness import proved
 
 COLUMNS = """
 fn columns(x: f32[m, n]): f32[n] {

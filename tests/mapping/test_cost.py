@@ -17,12 +17,12 @@ from texpr.emulator.harness import Emulated
 from texpr.frontend import parse
 from texpr.interp.dtypes import numpy_dtype
 from texpr.ir import kernel as k
-from texpr.ir.kernel_parse import parse_plan
-from texpr.ir.types import F32
+from texpr.ir.kernel.parse import parse_plan
+from texpr.ir.value.types import F32
 from texpr.isa.memories import COALESCING
 from texpr.isa.registry import resolve
 from texpr.lowering.lower import lower
-from texpr.mapping.cost import Access, accesses
+from texpr.mapping.cost.access import Access, accesses
 from texpr.support.record import replace
 
 GLOBAL = {

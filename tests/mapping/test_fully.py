@@ -12,8 +12,8 @@ from texpr.interp import run as interpret
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.isa.levels import Level
+from texpr.proof.search import proved
 from texpr.support.diagnostic import TexprError
-from texpr.witness import proved
 
 
 def rows(width: int, marks: str = "") -> str:

@@ -14,8 +14,8 @@ from texpr.affine.expr import Sym, expr
 from texpr.frontend import parse
 from texpr.ir import program as ir
 from texpr.isa.registry import resolve
+from texpr.mapping.cost.digits import Digit
 from texpr.mapping.default import map_nest
-from texpr.mapping.digits import Digit
 from texpr.mapping.nest import LoopMap, Nest, Role
 from texpr.support.record import replace
 

@@ -9,9 +9,9 @@ from tests.mapping.brute import Subject, bias, im2col, matmul, permute, stencil,
 from tests.mapping.test_sigma import REAL, taken
 
 from texpr.isa.memories import Coalescing
-from texpr.mapping.phi import least_phi, phi, rooms, trips_of
-from texpr.mapping.phi_program import least_phi_by_program
-from texpr.mapping.streams import Band
+from texpr.mapping.cost.phi import least_phi, phi, rooms, trips_of
+from texpr.mapping.cost.phi_program import least_phi_by_program
+from texpr.mapping.cost.streams import Band
 from texpr.support.record import replace
 
 SUBJECTS = (

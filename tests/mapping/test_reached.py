@@ -11,7 +11,7 @@ import texpr
 from texpr.interp import run as interpret
 from texpr.ir import program as ir
 from texpr.isa.target import Reductions
-from texpr.mapping.reductions import arrange
+from texpr.mapping.reductions.arrange import arrange
 
 PROGRAMS = {
     "a_triangle_below": "par n + 1 |i| { par i |j| reduce(y) { y[i - 1] += x[i - 1, j] } }",

@@ -13,13 +13,14 @@ from texpr.checks import check
 from texpr.frontend import parse
 from texpr.interp import run as interpret
 from texpr.ir import program as ir
-from texpr.ir import program_verify
-from texpr.ir.marked import is_atomic
 from texpr.ir.program import Function
+from texpr.ir.program import verify as program_verify
+from texpr.ir.program.marked import is_atomic
 from texpr.isa.target import Reductions
-from texpr.mapping import parts, reductions
-from texpr.mapping.reductions import WAYS, arrange
-from texpr.mapping.way import Rank
+from texpr.mapping.reductions import arrange as reductions
+from texpr.mapping.reductions import parts
+from texpr.mapping.reductions.arrange import WAYS, arrange
+from texpr.mapping.reductions.way import Rank
 
 HEAD = "combine far(a: i32, b: i32): i32 identity 0 { return max(abs(a), abs(b)) }\n"
 SIGNATURE = "fn f(x: i32[n, m], at: i32[n], inout s: i32, inout t: i32, inout y: i32[n], inout h: i32[4]): i32[1]\n"

@@ -12,12 +12,12 @@ from tests.mapping.programs import PROGRAMS
 from tests.mapping.test_table import found
 
 from texpr.affine.expr import Sym
-from texpr.mapping.least import least
-from texpr.mapping.rows import least_of_rows
+from texpr.mapping.cost.least import least
+from texpr.mapping.cost.rows import least_of_rows
+from texpr.mapping.cost.streams import Band, Stream
+from texpr.mapping.cost.warps import Warps
+from texpr.mapping.cost.weights import WEIGHTS
 from texpr.mapping.solve import solve
-from texpr.mapping.streams import Band, Stream
-from texpr.mapping.warps import Warps
-from texpr.mapping.weights import WEIGHTS
 from texpr.support.record import replace
 
 

@@ -36,11 +36,11 @@ from texpr.frontend import parse
 from texpr.ir import program as ir
 from texpr.isa.memories import Coalescing
 from texpr.mapping.bands import band
-from texpr.mapping.digits import Digits
-from texpr.mapping.least import least, together
+from texpr.mapping.cost.digits import Digits
+from texpr.mapping.cost.least import least, together
+from texpr.mapping.cost.streams import Band, Stream, band_of
+from texpr.mapping.cost.warps import Warps
 from texpr.mapping.solve import Solution, solve
-from texpr.mapping.streams import Band, Stream, band_of
-from texpr.mapping.warps import Warps
 from texpr.support.record import replace
 
 TINY = Machine(lanes=4, sector=8, line=16)
@@ -237,7 +237,7 @@ def test_a_bound_that_is_too_high_would_be_seen(slack: int, monkeypatch: pytest.
     subject = permute((1, 0), (4, 4))
     best = best_of_all(subject, TINY)
     assert least(taken(subject, TINY)).weighted <= best
-    monkeypatch.setattr("texpr.mapping.least._fullest", lambda counts, a, b: max(1, -(-len(counts) // (4 * slack))))
+    monkeypatch.setattr("texpr.mapping.cost.least._fullest", lambda counts, a, b: max(1, -(-len(counts) // (4 * slack))))
     together.cache_clear()
     try:
         assert least(taken(subject, TINY)).weighted > best
@@ -337,7 +337,7 @@ def test_limits_of_work_are_told_and_only_weaken(monkeypatch: pytest.MonkeyPatch
     whole = solved(subject, REAL)[1]
     assert whole.least.whole and not whole.cut
     together.cache_clear()
-    monkeypatch.setattr("texpr.mapping.least.DIFFERENCES", 3)
+    monkeypatch.setattr("texpr.mapping.cost.least.DIFFERENCES", 3)
     monkeypatch.setattr("texpr.mapping.solve.WORK", 2)
     less = solved(subject, REAL)[1]
     together.cache_clear()

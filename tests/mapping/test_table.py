@@ -15,10 +15,11 @@ from texpr.explain.sigma import sigma
 from texpr.frontend import parse
 from texpr.isa.registry import resolve
 from texpr.lowering.lower import lower
-from texpr.mapping import least, rows, solve, warps
+from texpr.mapping import solve
+from texpr.mapping.cost import least, rows, warps
+from texpr.mapping.cost.weights import INSTRUCTIONS, TABLE, WEIGHTS, Weights
 from texpr.mapping.nest import Solved
 from texpr.mapping.sigma import forget
-from texpr.mapping.weights import INSTRUCTIONS, TABLE, WEIGHTS, Weights
 
 PAGE = Path(__file__).parents[2] / "docs" / "theory" / "mapping.md"
 

@@ -8,7 +8,7 @@ import pytest
 
 from texpr.isa.memories import Coalescing
 from texpr.isa.requests import touching
-from texpr.mapping.warps import sums, touched
+from texpr.mapping.cost.warps import sums, touched
 
 
 @pytest.mark.parametrize("seed", range(4))

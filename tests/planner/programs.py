@@ -14,7 +14,7 @@ from texpr.driver import Compiled, lower, parse
 from texpr.interp import run as interpret
 from texpr.ir.kernel import kernels
 from texpr.ir.program import Function
-from texpr.ir.selection import AUTO
+from texpr.ir.program.selection import AUTO
 
 Sizes = Mapping[str, int]
 

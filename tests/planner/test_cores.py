@@ -12,7 +12,7 @@ import texpr
 from references import EXAMPLES, FOLDER
 from texpr.driver import load, lower, parse
 from texpr.interp import run as interpret
-from texpr.ir.text import print_schedule
+from texpr.ir.program.text import print_schedule
 from texpr.isa.registry import resolve
 from texpr.planner.plan import plan
 from texpr.planner.strategies.panels import Panel

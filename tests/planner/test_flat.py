@@ -8,10 +8,10 @@ from tests.planner.test_moved import counted
 
 from texpr.driver import lower, parse
 from texpr.ir import kernel as k
-from texpr.ir.selection import AUTO
-from texpr.ir.text import print_schedule
-from texpr.verifier import Verdict
-from texpr.witness import proved
+from texpr.ir.program.selection import AUTO
+from texpr.ir.program.text import print_schedule
+from texpr.proof.plan import Verdict
+from texpr.proof.search import proved
 
 FLAT_MATMUL = """
 fn matmul(A: f32[M * K], B: f32[K * N]): f32[M * N] {

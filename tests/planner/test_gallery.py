@@ -12,7 +12,7 @@ import texpr
 from references import BY_NAME, distance
 from texpr.driver import lower, parse
 from texpr.ir.program import Function
-from texpr.ir.selection import AUTO
+from texpr.ir.program.selection import AUTO
 from texpr.runtime import Kernel
 
 FOUND = [("matmul", "sm_90a"), ("conv2d", "sm_90a"), ("jacobi", "sm_90a"), ("conv2d", "cpu")]

@@ -11,8 +11,8 @@ from texpr import driver
 from texpr.frontend import parse
 from texpr.interp import run as interpret
 from texpr.ir import kernel as k
-from texpr.ir.text import print_schedule
-from texpr.witness import proved
+from texpr.ir.program.text import print_schedule
+from texpr.proof.search import proved
 
 TWICE = """
 fn centred(x: f32[M, N]): f32[M, N] {

@@ -6,7 +6,7 @@ import pytest
 from tests.planner import test_cores
 from tests.planner.programs import CONV, MATMUL, MATVEC, agrees, function
 
-from texpr.ir.text import print_directive
+from texpr.ir.program.text import print_directive
 from texpr.isa.registry import resolve
 from texpr.planner.plan import plan
 

@@ -6,18 +6,18 @@ import pytest
 from tests.planner import test_cores
 from tests.planner.programs import agrees, function
 from tests.planner.test_moved import counted
-from tests.verifier.verdicts import open_of
+from tests.proof.plan.verdicts import open_of
 
 from texpr.driver import lower
 from texpr.ir import kernel as k
-from texpr.ir.kernel_parse import parse_plan
-from texpr.ir.kernel_text import plan_text
-from texpr.ir.selection import AUTO
-from texpr.ir.text import print_directive
+from texpr.ir.kernel.parse import parse_plan
+from texpr.ir.kernel.text import plan_text
+from texpr.ir.program.selection import AUTO
+from texpr.ir.program.text import print_directive
 from texpr.isa.registry import resolve
 from texpr.planner.plan import Planned, plan
 from texpr.planner.strategies import wide
-from texpr.witness import proved
+from texpr.proof.search import proved
 
 LAYERS = """
 fn layers(X: f32[b, k], W: f32[k, m], c: f32[m], V: f32[m, n]): f32[b, n] {

@@ -8,8 +8,8 @@ from tests.planner.programs import CONV, IN_ORDER, JACOBI, MATMUL, MATVEC, PAIRS
 from references import EXAMPLES, FOLDER
 from texpr.driver import load, lower, parse
 from texpr.ir import kernel as k
-from texpr.ir.selection import AUTO
-from texpr.ir.text import print_schedule
+from texpr.ir.program.selection import AUTO
+from texpr.ir.program.text import print_schedule
 from texpr.isa.levels import Space
 from texpr.isa.registry import resolve
 from texpr.planner import nest as planner_nest

@@ -17,7 +17,7 @@ from tests.planner.programs import (
 )
 
 from texpr.driver import lower
-from texpr.ir.selection import AUTO
+from texpr.ir.program.selection import AUTO
 
 CUBES = [(0, 2, 3), (2, 0, 3), (2, 3, 0), (1, 1, 1), (13, 11, 17), (131, 137, 19)]
 PLATES = [(0, 0), (1, 1), (2, 5), (7, 5), (37, 71), (67, 131)]

@@ -7,11 +7,11 @@ from tests.planner import test_cores
 from tests.planner.programs import agrees, function
 from tests.planner.test_moved import counted
 from tests.planner.test_phases import planned, said
-from tests.verifier.verdicts import open_of
+from tests.proof.plan.verdicts import open_of
 
 from texpr.driver import lower
-from texpr.ir.selection import AUTO
-from texpr.witness import proved
+from texpr.ir.program.selection import AUTO
+from texpr.proof.search import proved
 
 LOWER = """
 fn lower(A: f32[n, k], B: f32[n, k], inout C: f32[n, n]) {

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.planner.programs import MATMUL, function
 
-from texpr.ir.text import print_directive
+from texpr.ir.program.text import print_directive
 from texpr.isa.registry import resolve
 from texpr.planner import plan as driver
 from texpr.planner import strategies

@@ -9,12 +9,12 @@ from tests.planner.programs import agrees, arrays_of, built, function
 
 from texpr.driver import lower
 from texpr.ir import kernel as k
-from texpr.ir.selection import AUTO
+from texpr.ir.program.selection import AUTO
 from texpr.isa.registry import resolve
 from texpr.planner.plan import plan
+from texpr.proof.plan import Verdict
+from texpr.proof.search import proved
 from texpr.support.record import as_dict
-from texpr.verifier import Verdict
-from texpr.witness import proved
 
 TRANSPOSE = """
 fn t(A: TYPE[M, N]): TYPE[N, M] {

@@ -11,7 +11,7 @@ from texpr.explain.sigma import sigma
 from texpr.frontend import parse
 from texpr.interp import run
 from texpr.ir import kernel as k
-from texpr.ir.selection import AUTO
+from texpr.ir.program.selection import AUTO
 
 SUM = "{ new z: i32[n] par n |i| { z[i] = 2 * x[i] + y[i] } return z }"
 ROWS = "{ new z: i32[m, n] par m |i| { par n |j| { z[i, j] = x[i, j] + y[j] } } return z }"

@@ -6,8 +6,8 @@ import random
 from itertools import product
 
 from texpr.affine.expr import Expr, Sym, expr
-from texpr.presburger.digits import in_digits
 from texpr.presburger.formula import TRUE, Eq, Formula, compare, conj, holds
+from texpr.presburger.solve.digits import in_digits
 
 ROW, J, K, L, N = map(Sym, "ijklN")
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.presburger.existential import ExistsWitness, nowhere
 from texpr.presburger.formula import TRUE, And, Eq, Formula, Ge, Or, between
+from texpr.presburger.isl.raw import Undecided
 from texpr.presburger.questions import Point
-from texpr.presburger.raw import Undecided
 
 X, Y, OWN, PART = Sym("x"), Sym("y"), Sym("own"), Sym("part")
 SIDE = 5

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.presburger.test_sets import J, N, Q, formulas
 
 from texpr.affine.expr import Sym, expr, minimum
-from texpr.presburger.first import Space, Unclear, sample
 from texpr.presburger.formula import Eq, Formula, Ge, Or, between, conj, holds
-from texpr.presburger.sets import Set
+from texpr.presburger.isl.sets import Set
+from texpr.presburger.solve.first import Space, Unclear, sample
 
 X, Y, Z, T = Sym("x"), Sym("y"), Sym("z"), Sym("t")
 FROM, TO = -3, 5

@@ -9,10 +9,10 @@ import pytest
 
 from texpr.affine.expr import Expr, Sym, expr, maximum, minimum
 from texpr.presburger.formula import TRUE, Eq, Formula, Ge, between, compare, conj, disj, holds
+from texpr.presburger.isl.sets import Set
 from texpr.presburger.linear import NotAffine
-from texpr.presburger.omega import System
 from texpr.presburger.points import Points
-from texpr.presburger.sets import Set
+from texpr.presburger.solve.omega import System
 
 SYMS = tuple(map(Sym, "abcdef"))
 A, B, C, D, E, F = map(expr, SYMS)

@@ -9,8 +9,8 @@ import pytest
 
 from texpr.affine.expr import Expr, Sym, expr, maximum
 from texpr.presburger.formula import TRUE, Eq, Formula, Ge, between, compare, conj, differ, disj, holds, negate
-from texpr.presburger.products import multiplied, without_divisions
 from texpr.presburger.questions import witness
+from texpr.presburger.solve.products import multiplied, without_divisions
 
 M, N, A, B, K = (Sym(name) for name in "MNIJK")
 SIZES = conj((Ge(expr(M)), Ge(expr(N) - 1)))

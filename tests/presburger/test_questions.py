@@ -6,8 +6,8 @@ import pytest
 
 from texpr.affine.expr import Expr, expr, maximum, number_of, sym
 from texpr.presburger.formula import TRUE, Eq, Formula, Ge, between, compare, conj, differ, holds
+from texpr.presburger.isl.raw import Undecided
 from texpr.presburger.questions import witness
-from texpr.presburger.raw import Undecided
 
 X, Y, N = sym("x"), sym("y"), sym("n")
 

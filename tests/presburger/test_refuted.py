@@ -7,8 +7,8 @@ import pytest
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.presburger.formula import Eq, Formula, Ge, compare, conj, disj, holds
-from texpr.presburger.omega import refuted
-from texpr.presburger.sets import Set
+from texpr.presburger.isl.sets import Set
+from texpr.presburger.solve.omega import refuted
 
 NAMES = [Sym(name) for name in "abcde"]
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from texpr.affine.expr import Expr, Sym, expr, maximum, minimum, xor
 from texpr.presburger.formula import FALSE, TRUE, And, Eq, Formula, Ge, Or, between, compare, conj, differ, holds, negate, syms
+from texpr.presburger.isl.maps import Map
+from texpr.presburger.isl.raw import Undecided
+from texpr.presburger.isl.sets import Set
 from texpr.presburger.linear import NotAffine, is_affine, without_products
-from texpr.presburger.maps import Map
-from texpr.presburger.raw import Undecided
-from texpr.presburger.sets import Set
 
 Q, J, N = Sym("i'1"), Sym("j"), Sym("(M * N)")
 BOX = range(-4, 5)

@@ -3,7 +3,7 @@
 import pytest
 
 from texpr.affine.expr import Sym, expr
-from texpr.presburger.turned import joined, solved
+from texpr.presburger.solve.turned import joined, solved
 
 X, HIGH, OWN = (expr(Sym(name)) for name in ("x", "high", "own"))
 

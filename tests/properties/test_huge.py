@@ -25,9 +25,9 @@ from texpr.ir.program import Function
 from texpr.ir.proof import Verdict
 from texpr.isa.registry import resolve
 from texpr.lowering.lower import lower
+from texpr.proof.plan.overflow import overflows
 from texpr.support.diagnostic import TexprError
 from texpr.support.limits import LARGEST_SIZE
-from texpr.verifier.overflow import overflows
 
 FUNCTIONS = 40
 SIZES = [1, 2, 3, 1000, 2**21 - 1, 2**21, 2**21 + 1, 2**31 - 2**16, 2**31 - 2**16 + 1, 2**31 - 1, 2**31, 2**32, 2**32 + 1]

@@ -12,7 +12,8 @@ from texpr.backends.cuda import print_kernels
 from texpr.checks import check
 from texpr.frontend import parse
 from texpr.interp import run as interpret
-from texpr.ir import kernel_verify, program_verify
+from texpr.ir.kernel import verify as kernel_verify
+from texpr.ir.program import verify as program_verify
 from texpr.isa.registry import resolve
 from texpr.lowering.lower import lower
 from texpr.support.record import as_dict, replace

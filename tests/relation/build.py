@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from texpr.affine.expr import Expr, IntoExpr, Sym, expr
 from texpr.ir.program import Assume, Bind, Compare, Function, If, Par, Seq, Stmt, Update
-from texpr.ir.types import BOOL, F32, I32, I64, DType
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Value
+from texpr.ir.value.types import BOOL, F32, I32, I64, DType
 
 ZERO = Literal(0.0, F32)
 

@@ -8,8 +8,8 @@ from tests.relation.build import array, at, function, put
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir.program import Function, If, New, Par, Seq, Stmt
-from texpr.ir.types import BOOL, F32, I64
 from texpr.ir.value import Buffer, Index, Load, Op, Value
+from texpr.ir.value.types import BOOL, F32, I64
 from texpr.support.record import Mutable
 
 N, M = Sym("n"), Sym("m")

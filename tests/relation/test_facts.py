@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from texpr.affine.expr import Expr, Sym, expr, maximum, minimum
-from texpr.ir.types import BOOL, I8, I64, U8, DType
 from texpr.ir.value import Index, Literal, Op, Ref, Value
+from texpr.ir.value.types import BOOL, I8, I64, U8, DType
 from texpr.presburger.formula import holds
 from texpr.relation.conditions import condition
 from texpr.relation.facts import never_negative

@@ -10,8 +10,8 @@ from tests.relation.build import ZERO, array, at, e, function, par, put, seq, sy
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir.program import Bind, Compare, If, Injective, InRange, Let
-from texpr.ir.types import BOOL, I32
 from texpr.ir.value import Index, Literal, Load, Op
+from texpr.ir.value.types import BOOL, I32
 from texpr.relation import Access, dependences, model
 
 M, N, K, i, j, k, d, q, t = syms("M N K i j k d q t")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from texpr import driver
 from texpr.ir.program import Function
-from texpr.ir.selection import AUTO, Selected
+from texpr.ir.program.selection import AUTO, Selected
 from texpr.isa.registry import resolve
 from texpr.support.diagnostic import TexprError
 
@@ -16,7 +16,7 @@ PAGE = ROOT / "docs" / "accepted.md"
 FOLDERS = {
     "The gallery": "examples",
     "Scheduled programs": "examples/scheduled",
-    "Everyday programs": "tests/verifier/everyday",
+    "Everyday programs": "tests/proof/plan/everyday",
 }
 TARGETS = ("cpu", "sm_90a")
 FIXED = {"scheduled/softmax.te": {"N": 1024}, "scheduled/softmax_long.te": {"N": 65536}}

@@ -9,7 +9,7 @@ import texpr
 from texpr.ir.ops import OPERATIONS
 
 SOURCES = Path(texpr.__file__).parent
-LISTS = ("ir/kernel.py",)
+LISTS = ("ir/kernel/__init__.py",)
 """Files that name operations to pass their names on, and know nothing of any."""
 
 MOST = 4

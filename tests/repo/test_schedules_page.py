@@ -20,7 +20,7 @@ import pytest
 from texpr.cli import main
 from texpr.cli.render import render
 from texpr.driver import Compiled, lower, parse
-from texpr.ir.text import print_function
+from texpr.ir.program.text import print_function
 from texpr.schedule.rules import RULES
 from texpr.support.codes.schedule import CODES
 from texpr.support.diagnostic import TexprError

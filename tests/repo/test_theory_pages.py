@@ -20,7 +20,7 @@ def theorems() -> set[str]:
     graph = DomainGraph.of(("x", 4), ("y", 8)).resize("x", 1, 1).merge("x_r", "y").split("x_r_y", 5)
     graph = graph.swizzle("x_r_y_o", "x_r_y_i", Shift(), ("a", "b")).swizzle("a", "b", Xor(0), ("c", "d"))
     said = {each.theorem for transform in graph.transforms for each in transform.implications()}
-    rules = (ROOT / "src" / "texpr" / "domain" / "same_by_rule.py").read_text(encoding="utf-8")
+    rules = (ROOT / "src" / "texpr" / "domain" / "equivalence" / "by_rule.py").read_text(encoding="utf-8")
     return said | set(re.findall(r'return "([A-Z][^"]+)"', rules))
 
 

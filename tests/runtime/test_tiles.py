@@ -13,7 +13,7 @@ from tests.schedule.laid import laid
 
 from texpr import driver
 from texpr.backends.c.status import TENSOR_BASE, TENSOR_SIZE, TENSOR_STRIDE
-from texpr.ir.kernel_parse import parse_plan
+from texpr.ir.kernel.parse import parse_plan
 from texpr.runtime import Kernel, load_emulated
 from texpr.runtime.memory import aligned_empty
 from texpr.support.diagnostic import TexprError

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
-from texpr.ir.uses import loads
+from texpr.ir.program.uses import loads
 from texpr.ir.value import Buffer, Load
 from texpr.support.record import Mutable, field
 

@@ -14,10 +14,10 @@ from tests.schedule.fitting import Fitting
 
 from texpr.affine.expr import Expr, expr
 from texpr.ir import program as ir
-from texpr.ir.marked import level_of
-from texpr.ir.uses import loads
+from texpr.ir.program.marked import level_of
+from texpr.ir.program.uses import loads
 from texpr.ir.value import Buffer
-from texpr.schedule.allocation import start
+from texpr.schedule.rewrite.allocation import start
 from texpr.schedule.state import State
 from texpr.schedule.tree import loops, path_to
 

@@ -17,10 +17,11 @@ from texpr.emulator import LOCKSTEP, Counts
 from texpr.frontend import parse
 from texpr.interp import run as interpret
 from texpr.ir import kernel as k
-from texpr.ir import kernel_verify, program_verify
 from texpr.ir import program as ir
-from texpr.ir.marked import read
+from texpr.ir.kernel import verify as kernel_verify
 from texpr.ir.program import Function, Schedule
+from texpr.ir.program import verify as program_verify
+from texpr.ir.program.marked import read
 from texpr.isa.registry import resolve
 from texpr.lowering.lower import lower
 from texpr.schedule.apply import apply_schedule

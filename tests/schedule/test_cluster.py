@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from texpr.affine.expr import Expr, Sym, expr
-from texpr.schedule.cluster import apart
+from texpr.schedule.rewrite.cluster import apart
 
 BI, BJ, KO = Sym("bi"), Sym("bj"), Sym("ko")
 MOST = 8

@@ -11,7 +11,7 @@ from tests.schedule.walker import Event, events, holding
 
 from texpr.affine.expr import Sym, expr
 from texpr.affine.facts import Known
-from texpr.domain.equivalence import Different, Nothing, Same, compare
+from texpr.domain.equivalence.decide import Different, Nothing, Same, compare
 from texpr.domain.graph import DomainGraph
 from texpr.domain.iteration import Iteration
 from texpr.driver import lower, parse
@@ -21,7 +21,7 @@ from texpr.ir.value import Index, Op, Value
 from texpr.isa.registry import resolve
 from texpr.relation.facts import known
 from texpr.schedule.apply import apply_schedule, followed
-from texpr.schedule.materialise import given
+from texpr.schedule.rewrite.materialise import given
 from texpr.schedule.tree import loops
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "scheduled"

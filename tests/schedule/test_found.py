@@ -9,8 +9,8 @@ from tests.schedule.laid import laid, refusal, wrong
 import texpr
 from texpr.interp import run as interpret
 from texpr.ir import kernel as k
-from texpr.ir.program_verify import verify_function
-from texpr.ir.text import print_directive, print_function
+from texpr.ir.program.text import print_directive, print_function
+from texpr.ir.program.verify import verify_function
 from texpr.isa.registry import resolve
 from texpr.schedule.apply import apply_schedule
 from texpr.schedule.builder import Schedule

@@ -25,8 +25,8 @@ from tests.schedule.trials import (
 )  # fmt: skip
 
 from texpr.ir.proof import Verdict
+from texpr.proof.search import proved
 from texpr.support.diagnostic import TexprError
-from texpr.witness import proved
 
 SHORT = 60
 SHARD = 25

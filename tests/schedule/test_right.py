@@ -11,7 +11,7 @@ from tests.frontend.cases import Case, read, renew
 from texpr.checks import check
 from texpr.frontend import parse
 from texpr.ir.program import Function
-from texpr.ir.text import print_function
+from texpr.ir.program.text import print_function
 from texpr.isa.registry import resolve
 from texpr.schedule.apply import apply_schedule
 from texpr.schedule.rules import RULES

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from tests.proof.plan.verdicts import open_of
 from tests.schedule.laid import integers, laid, refusal, wrong
-from tests.verifier.verdicts import open_of
 
 from texpr.ir import program as ir
-from texpr.witness import proved
+from texpr.proof.search import proved
 
 MATMUL = """
 fn matmul(A: f32[M, K], B: f32[K, N]): f32[M, N] {

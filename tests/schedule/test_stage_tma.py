@@ -12,8 +12,8 @@ from tests.schedule.laid import integers, laid, refusal, wrong
 
 from texpr.interp import run as interpret
 from texpr.ir import kernel as k
-from texpr.ir import text
-from texpr.schedule.tensor import Boxes
+from texpr.ir.program import text
+from texpr.schedule.stage.boxes import Boxes
 from texpr.tma.swizzle import Swizzle
 
 

@@ -11,7 +11,7 @@ from tests.schedule.laid import integers, laid, refusal, wrong
 
 from texpr.ir import kernel as k
 from texpr.presburger.formula import Formula
-from texpr.schedule import order
+from texpr.schedule.rewrite import order
 
 Inputs = tuple[dict[str, NDArray[Any]], dict[str, int]]
 

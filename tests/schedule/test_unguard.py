@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.lowering.tiled import MATMUL, multiplying
+from tests.proof.plan.verdicts import open_of
 from tests.schedule.laid import integers, laid, refusal, wrong
-from tests.verifier.verdicts import open_of
 
 from texpr.emulator import LOCKSTEP
 from texpr.explain.layout import layout
 from texpr.frontend import parse
-from texpr.ir import text
+from texpr.ir.program import text
 from texpr.isa.registry import resolve
+from texpr.proof.search import proved
 from texpr.schedule.apply import apply_schedule
-from texpr.schedule.overrun import Holes
-from texpr.witness import proved
+from texpr.schedule.rewrite.overrun import Holes
 
 SIZES = [(19, 20, 36), (3, 0, 4), (16, 4, 32), (5, 12, 40)]
 

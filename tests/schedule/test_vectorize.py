@@ -11,8 +11,8 @@ from tests.schedule.laid import binary, counts, integers, laid, refusal, wrong
 
 from texpr.interp.dtypes import numpy_dtype
 from texpr.ir import kernel as k
-from texpr.ir.types import DTYPES
-from texpr.witness import proved
+from texpr.ir.value.types import DTYPES
+from texpr.proof.search import proved
 
 SAXPY = """
 fn saxpy(a: f32, x: f32[n] align(16), y: f32[n] align(16)): f32[n] {

@@ -19,11 +19,11 @@ from tests.schedule.walker import Event, Touch, events, order
 from texpr.affine.expr import expr
 from texpr.driver import parse
 from texpr.ir import program as ir
-from texpr.ir.text import print_function
-from texpr.ir.types import BOOL
-from texpr.ir.uses import loads
+from texpr.ir.program.text import print_function
+from texpr.ir.program.uses import loads
 from texpr.ir.value import Buffer, Load, Op, Ref
 from texpr.ir.value import walk as value_walk
+from texpr.ir.value.types import BOOL
 from texpr.isa.registry import resolve
 from texpr.schedule.apply import follow, laid_out, start
 from texpr.schedule.directives import distribute, reorder, resize

@@ -19,9 +19,10 @@ from texpr.checks import check
 from texpr.frontend import parse
 from texpr.interp import run as interpret
 from texpr.ir import kernel as k
-from texpr.ir import kernel_verify, program_verify
 from texpr.ir import program as ir
-from texpr.ir.text import print_function, print_schedule
+from texpr.ir.kernel import verify as kernel_verify
+from texpr.ir.program import verify as program_verify
+from texpr.ir.program.text import print_function, print_schedule
 from texpr.isa.registry import resolve
 from texpr.lowering.lower import lower
 from texpr.schedule.apply import apply_schedule, follow, laid_out, start

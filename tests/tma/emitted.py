@@ -16,13 +16,13 @@ from tests.emulator.tensors import encoded, registered
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.backends.cuda import print_kernels
-from texpr.domain.predicates import Predicate
+from texpr.domain.predicates.needed import Predicate
 from texpr.emulator.harness import Emulated
 from texpr.interp.dtypes import numpy_dtype
 from texpr.ir import kernel as k
 from texpr.ir.program import Function
-from texpr.ir.types import BOOL, I32, U64, DType
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, conjunction
+from texpr.ir.value.types import BOOL, I32, U64, DType
 from texpr.support.record import Record, replace
 from texpr.tma.correctness import Guarded, Lowering, Redirected
 from texpr.tma.model import Copy

@@ -16,13 +16,13 @@ from texpr.domain import DomainGraph
 from texpr.domain.allocation import offset
 from texpr.domain.transforms.swizzle import Xor
 from texpr.layout import E, Layout, LayoutError
+from texpr.layout.algebra.quasi_affine import as_map
 from texpr.layout.inttuple import flatten, plus
 from texpr.layout.modes import flat
-from texpr.layout.quasi_affine import as_map
 from texpr.layout.text import parse_layout
 from texpr.presburger.formula import between, conj
-from texpr.presburger.maps import Map
-from texpr.presburger.sets import Set
+from texpr.presburger.isl.maps import Map
+from texpr.presburger.isl.sets import Set
 from texpr.tma import bridge
 from texpr.tma.bridge import coordinates_of, graph_of_coordinates, graph_of_memory, memory_of
 

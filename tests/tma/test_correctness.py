@@ -13,11 +13,11 @@ from texpr.affine.facts import Fact, Known, multiple_of
 from texpr.domain import DomainGraph
 from texpr.domain.allocation import hole_mask
 from texpr.domain.contiguity import Memory
-from texpr.domain.correctness import WEAK, Strong
+from texpr.domain.correctness.holes import WEAK, Strong
 from texpr.domain.transforms.swizzle import Shift, Xor
 from texpr.domain.visits import visits
 from texpr.presburger.formula import FALSE, Ge, between, conj
-from texpr.presburger.sets import Set
+from texpr.presburger.isl.sets import Set
 from texpr.tma.correctness import Guarded, Level, Lowering, Plain, Redirected, analysis, fttc, lower_load, lower_store
 from texpr.tma.elements import ELEMENTS, Fill
 from texpr.tma.execute import load

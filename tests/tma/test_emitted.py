@@ -19,14 +19,14 @@ from texpr.affine.expr import Expr, Sym, expr, sym
 from texpr.affine.facts import Fact, Known
 from texpr.domain import DomainGraph
 from texpr.domain.contiguity import Memory
-from texpr.domain.correctness import Strong
+from texpr.domain.correctness.holes import Strong
 from texpr.domain.transforms.swizzle import Xor
 from texpr.domain.visits import visits
 from texpr.emulator import LOCKSTEP
 from texpr.interp.dtypes import numpy_dtype
-from texpr.ir import kernel_verify
-from texpr.ir.tensor_map import element, judged
-from texpr.ir.types import DTYPES, DType
+from texpr.ir.kernel import verify as kernel_verify
+from texpr.ir.operation.tensor_map import element, judged
+from texpr.ir.value.types import DTYPES, DType
 from texpr.layout import E, Layout, LayoutError
 from texpr.layout.inttuple import flatten
 from texpr.runtime.memory import aligned_empty

@@ -16,12 +16,12 @@ from tests.schedule.test_unguard import ROWSUM, STRIDED
 from texpr.affine.expr import Sym, expr
 from texpr.domain import DomainGraph
 from texpr.domain.contiguity import Memory
-from texpr.domain.correctness import Strong
+from texpr.domain.correctness.holes import Strong
 from texpr.frontend import parse
 from texpr.ir import program as ir
-from texpr.ir.rewrite import with_blocks
-from texpr.ir.types import BOOL, I64
+from texpr.ir.program.rewrite import with_blocks
 from texpr.ir.value import Index, Op
+from texpr.ir.value.types import BOOL, I64
 from texpr.isa.registry import resolve
 from texpr.lowering.lower import lower
 from texpr.schedule.apply import apply_schedule

@@ -15,7 +15,7 @@ from tests.tma.generate import POINTS, Schedule, schedule, symbolic
 
 from texpr.affine.expr import Sym
 from texpr.affine.facts import Known
-from texpr.domain.correctness import WEAK, Strong
+from texpr.domain.correctness.holes import WEAK, Strong
 from texpr.domain.iterdomain import IterDomain
 from texpr.domain.transforms.resize import Resize
 from texpr.domain.validity import sizes_of

@@ -14,9 +14,9 @@ from tests.schedule.laid import integers, laid, wrong
 from tests.schedule.test_unguard import ROWSUM
 
 from texpr.ir import kernel as k
+from texpr.proof.search import proved
 from texpr.support.diagnostic import TexprError
 from texpr.tma.correctness import fttc
-from texpr.witness import proved
 
 STRIDED = """split(i, {box}) -> (c, b)  split(b, {step}) -> (t, phase)  split(k, 32) -> (bk, tk)  reorder(bk, c, phase, tk, t)
 stage(A, at=phase, in=shared, via=tma{more}) -> As  unguard(t)"""

@@ -4,11 +4,11 @@
 """
 
 from texpr.artifact.build import Artifact, build, refuse_early
+from texpr.artifact.check.verify import Verified, verify
 from texpr.artifact.proofs import show
 from texpr.artifact.signature import signer, signs
-from texpr.artifact.sources import Part, Shown, shipped
+from texpr.artifact.texts.sources import Part, Shown, shipped
 from texpr.artifact.told import believed_schedules, counts, open_plans
-from texpr.artifact.verify import Verified, verify
 
 __all__ = [
     "Artifact",

@@ -11,11 +11,11 @@ from texpr.artifact.libraries import image_origins, make
 from texpr.artifact.place import SIGNATURE, SUMS, publish, refuse_foreign, sums
 from texpr.artifact.proofs import proof_files
 from texpr.artifact.record import recorded
-from texpr.artifact.sources import Part, backend_of, where
-from texpr.artifact.texts import require_names, texts
+from texpr.artifact.texts.derive import require_names, texts
+from texpr.artifact.texts.sources import Part, backend_of, where
 from texpr.artifact.tools import DeviceCode, Tools
 from texpr.backends.cuda.launcher import print_image
-from texpr.ir.origin import Origin, origin_of
+from texpr.ir.kernel.origin import Origin, origin_of
 from texpr.support.record import Record
 
 

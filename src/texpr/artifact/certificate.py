@@ -10,23 +10,23 @@ from typing import Any, TypeAlias
 from texpr.backends.c.names import identifier
 from texpr.frontend import parse
 from texpr.ir import kernel as k
-from texpr.ir.kernel_text import stmt_text
-from texpr.ir.marked import read as read_marks
+from texpr.ir.kernel.text import stmt_text
 from texpr.ir.program import Combiner, Function
 from texpr.ir.program import Program as File
+from texpr.ir.program.marked import read as read_marks
+from texpr.ir.program.text import print_program
 from texpr.ir.proof import UNPROVED, Proof, Verdict, proof_text
-from texpr.ir.tags import Numbered, Tags
-from texpr.ir.tags_parse import parse_tags
-from texpr.ir.tags_text import tags_text
-from texpr.ir.text import print_program
+from texpr.ir.proof.tags import Numbered, Tags
+from texpr.ir.proof.tags_parse import parse_tags
+from texpr.ir.proof.tags_text import tags_text
 from texpr.ir.value import Load, Ref
-from texpr.reading.actions import Program
+from texpr.proof.plan import Question
+from texpr.proof.plan.asked import element
+from texpr.proof.plan.match import home_of, subscripts
+from texpr.proof.read.actions import Program
 from texpr.support.diagnostic import CompilerBug, TexprError
 from texpr.support.record import replace
 from texpr.support.span import NOWHERE
-from texpr.verifier import Question
-from texpr.verifier.asked import element
-from texpr.verifier.match import home_of, subscripts
 
 Data: TypeAlias = dict[str, Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from texpr.artifact.record import HOST_LIBRARIES, Recorded
-from texpr.artifact.sources import (
+from texpr.artifact.texts.sources import (
     Part,
     Variant,
     cpu_source_headers,

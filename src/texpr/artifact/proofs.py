@@ -24,20 +24,20 @@ from texpr.artifact.certificate import (
     shipped_texts,
 )
 from texpr.artifact.certificate import written as tags_as_text
-from texpr.artifact.sources import Part, Shown
-from texpr.faithful import faithful, require_kept
-from texpr.ir.instances import statements
+from texpr.artifact.texts.sources import Part, Shown
 from texpr.ir.kernel import Plan
-from texpr.ir.kernel_parse import parse_plan
-from texpr.ir.kernel_text import plan_text
-from texpr.ir.notes_text import noted, notes_text
-from texpr.ir.origin import origin_of
+from texpr.ir.kernel.origin import origin_of
+from texpr.ir.kernel.parse import parse_plan
+from texpr.ir.kernel.text import plan_text
 from texpr.ir.program import Function
+from texpr.ir.program.instances import statements
 from texpr.ir.proof import Proof
+from texpr.ir.proof.notes_text import noted, notes_text
+from texpr.proof.plan import question
+from texpr.proof.schedule import faithful, require_kept
+from texpr.proof.search import certified, proved, search
 from texpr.support.diagnostic import CompilerBug, Limitation
 from texpr.support.record import as_dict, replace
-from texpr.verifier import question
-from texpr.witness import certified, proved, search
 
 
 def show(function: Function, plan: Plan, written: Function | None = None) -> Shown:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, cast
 
 from texpr.artifact.tools import Made
 from texpr.backends.c.names import identifier
-from texpr.ir.origin import Origin
+from texpr.ir.kernel.origin import Origin
 from texpr.isa.registry import TARGETS
 from texpr.support.record import Record, field
 

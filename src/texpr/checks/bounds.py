@@ -11,8 +11,8 @@ from texpr.ir import program as ir
 from texpr.ir.program import InRange
 from texpr.ir.value import Load, Op, walk
 from texpr.presburger.formula import Formula, Ge, conj, disj
+from texpr.presburger.isl.raw import Undecided
 from texpr.presburger.linear import is_affine
-from texpr.presburger.raw import Undecided
 from texpr.relation.data import Hidden, bounds_formula
 from texpr.relation.dependence import extended_syms
 from texpr.relation.facts import facts_of, never_negative

@@ -13,9 +13,9 @@ from texpr.checks.joins import Join, joins
 from texpr.checks.subject import Subject, Witness, element_at, element_text, place, written
 from texpr.ir.value import Buffer
 from texpr.presburger.formula import And, Formula, between, conj, disj
-from texpr.presburger.maps import Map
-from texpr.presburger.raw import Undecided
-from texpr.presburger.sets import Set
+from texpr.presburger.isl.maps import Map
+from texpr.presburger.isl.raw import Undecided
+from texpr.presburger.isl.sets import Set
 from texpr.relation.dependence import candidates, certain_map, comparable, extended_domain
 from texpr.relation.model import Access, Ancestor, Branch
 from texpr.support.diagnostic import Diagnostic, Note

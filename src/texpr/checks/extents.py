@@ -12,7 +12,7 @@ from texpr.ir.program import Bind, Loop, Monotone, New, Par, Seq, Stmt, blocks, 
 from texpr.ir.value import Buffer, Index
 from texpr.ir.value import walk as walk_value
 from texpr.presburger.formula import Eq, Formula, Ge, between, compare, conj, equal
-from texpr.presburger.raw import Undecided
+from texpr.presburger.isl.raw import Undecided
 from texpr.relation.data import told
 from texpr.relation.dependence import comparable, extended_syms
 from texpr.relation.facts import facts_of, in_loop, known, never_negative

@@ -10,8 +10,8 @@ from texpr.checks.structure import reduction_fault
 from texpr.checks.subject import Subject, Witness, element_at, hidden_text, place, sides, statement, written
 from texpr.ir.program import Bind, Injective, Monotone, Par
 from texpr.ir.value import Buffer
-from texpr.presburger.maps import left, right
-from texpr.presburger.raw import Undecided
+from texpr.presburger.isl.maps import left, right
+from texpr.presburger.isl.raw import Undecided
 from texpr.relation.dependence import Dependence, comparable, extended_syms, obviously_empty
 from texpr.relation.model import Access
 from texpr.support.diagnostic import Diagnostic, Note, Offer

@@ -15,11 +15,11 @@ from texpr.affine.ranges import Interval, interval
 from texpr.checks.offers import where
 from texpr.checks.subject import Subject, statement, text, written
 from texpr.ir.program import Par, Seq, walk
-from texpr.ir.types import DType, Kind
 from texpr.ir.value import Index
 from texpr.ir.value import walk as walk_value
+from texpr.ir.value.types import DType, Kind
 from texpr.presburger.formula import Ge, conj, disj
-from texpr.presburger.raw import Undecided
+from texpr.presburger.isl.raw import Undecided
 from texpr.relation.facts import known
 from texpr.relation.model import Access, Instance
 from texpr.support.diagnostic import Diagnostic, Note, Offer

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from texpr.affine.expr import Expr, Sym
 from texpr.ir.program import Anchor, Bind, If, Instruction, Let, Loop, New, Par, Seq, Stmt
 from texpr.ir.value import Buffer
-from texpr.presburger.maps import Map
+from texpr.presburger.isl.maps import Map
 from texpr.relation.conditions import condition
 from texpr.relation.model import Access, Branch, Model
 from texpr.support.record import Record

@@ -12,11 +12,11 @@ from functools import partial
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import program
 from texpr.ir.program import Assume, Compare, Function, Par, Seq, Stmt, blocks, walk
-from texpr.ir.promises import assume_text
-from texpr.ir.rewrite import Rewriter, map_value, specialize
-from texpr.ir.types import I64
+from texpr.ir.program.promises import assume_text
+from texpr.ir.program.rewrite import Rewriter, map_value, specialize
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
 from texpr.ir.value import walk as walk_value
+from texpr.ir.value.types import I64
 from texpr.presburger.formula import compare, holds
 from texpr.support.diagnostic import Clause, Diagnostic, Edit, Offer, Proposal
 from texpr.support.record import replace

@@ -13,7 +13,7 @@ from texpr.checks.offers import Trials, trials
 from texpr.checks.structure import assumptions, fully, reductions, roles
 from texpr.checks.subject import Subject
 from texpr.ir.program import Function
-from texpr.ir.rewrite import specialize
+from texpr.ir.program.rewrite import specialize
 from texpr.support.diagnostic import Diagnostic
 from texpr.support.span import Span
 

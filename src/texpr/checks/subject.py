@@ -10,10 +10,10 @@ from texpr.affine.expr import Expr, Sym
 from texpr.ir.program import Function, values
 from texpr.ir.value import Value
 from texpr.presburger.formula import Formula, conj
-from texpr.presburger.maps import left, right
-from texpr.presburger.omega import system
-from texpr.presburger.raw import Undecided
-from texpr.presburger.sets import Set
+from texpr.presburger.isl.maps import left, right
+from texpr.presburger.isl.raw import Undecided
+from texpr.presburger.isl.sets import Set
+from texpr.presburger.solve.omega import system
 from texpr.relation.collect import model
 from texpr.relation.data import Hidden, needed, told
 from texpr.relation.dependence import Dependence

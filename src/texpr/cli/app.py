@@ -28,7 +28,7 @@ VERBS: dict[str, str] = {
     "draw": "Draw a function: its IterDomains.",
     "doctor": "Show what is installed and what each target can do here.",
 }
-"""Each verb with its one line of help; `texpr.cli.VERB` holds `command`."""
+"""Each verb with its one line of help; `texpr.cli.verbs.VERB` holds `command`."""
 
 WRONG_CALL = frozenset((
     "E0580", "E0707", "E0805", "E0806", "E0807", "E0810", "E0811", "E0850", "E0851", "E0852", "E0855", "E0860", "E0861",
@@ -48,7 +48,7 @@ class Verbs(click.Group):
         """The verb `cmd_name`, or None."""
         if cmd_name not in VERBS:
             return None
-        return cast(click.Command, resolve(f"texpr.cli.{cmd_name}:command"))
+        return cast(click.Command, resolve(f"texpr.cli.verbs.{cmd_name}:command"))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the verbs without loading them."""

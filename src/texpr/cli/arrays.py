@@ -14,9 +14,9 @@ import numpy as np
 from texpr.affine.expr import Sym
 from texpr.interp.dtypes import Array, dtype_of, numpy_dtype
 from texpr.ir.program import Function, Injective, InRange, Let, Monotone, values, walk
-from texpr.ir.types import BOOL, DType, Kind
 from texpr.ir.value import Buffer, Cast, Load, Op, Ref, Value
 from texpr.ir.value import walk as value_walk
+from texpr.ir.value.types import BOOL, DType, Kind
 from texpr.sources import open_error
 from texpr.support.diagnostic import error
 from texpr.support.record import Record

@@ -8,7 +8,7 @@ import numpy as np
 
 from texpr.interp.dtypes import Array, numpy_dtype
 from texpr.ir.program import Function
-from texpr.ir.types import BF16, F8E4M3, F8E5M2, F16, F32, F64, TF32, DType
+from texpr.ir.value.types import BF16, F8E4M3, F8E5M2, F16, F32, F64, TF32, DType
 from texpr.support.diagnostic import Diagnostic, Note
 from texpr.support.record import Record
 

@@ -13,7 +13,7 @@ from texpr.delivery import compile
 from texpr.emulator import IN_ORDER
 from texpr.interp.dtypes import Array
 from texpr.ir.program import Function
-from texpr.ir.selection import AUTO
+from texpr.ir.program.selection import AUTO
 from texpr.ir.value import Buffer
 from texpr.isa.registry import TARGETS
 from texpr.runtime import Kernel

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from texpr.delivery import parts
 from texpr.driver import fix, fix_schedule, own
 from texpr.ir.program import Function, Schedule
-from texpr.ir.selection import AUTO
+from texpr.ir.program.selection import AUTO
 from texpr.isa.registry import resolve
 from texpr.isa.target import Target
 from texpr.schedule.apply import followed

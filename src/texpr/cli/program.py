@@ -12,7 +12,7 @@ from texpr.checks import check
 from texpr.frontend import read
 from texpr.frontend.tree import ConstParam, Fn, Tree
 from texpr.ir.program import Function, Program
-from texpr.ir.selection import AUTO, NONE
+from texpr.ir.program.selection import AUTO, NONE
 from texpr.sources import read_source
 from texpr.support.diagnostic import TexprError
 from texpr.support.lazy import resolve

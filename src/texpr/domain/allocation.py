@@ -16,9 +16,9 @@ from texpr.domain.coverage import coverage
 from texpr.domain.graph import DomainGraph
 from texpr.domain.validity import NOTHING, admits, box, guard, leaf_syms, premises, product_of
 from texpr.domain.visits import Bools, Sizes, TooMany, small_sizes, visits
+from texpr.presburger.isl.raw import Undecided
+from texpr.presburger.isl.sets import Set
 from texpr.presburger.linear import NotAffine
-from texpr.presburger.raw import Undecided
-from texpr.presburger.sets import Set
 from texpr.support.record import Record
 
 

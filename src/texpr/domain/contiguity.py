@@ -12,14 +12,14 @@ from texpr.affine.expr import ONE, ZERO, Expr, IntoExpr, Sym, expr
 from texpr.affine.facts import Fact, Known
 from texpr.affine.simplify import Simplifier
 from texpr.domain.context import Context
+from texpr.domain.equivalence.by_rule import merge_and_split_commute
 from texpr.domain.graph import DomainGraph
 from texpr.domain.iterdomain import IterDomain, high, low
-from texpr.domain.same_by_rule import merge_and_split_commute
 from texpr.domain.validity import NOTHING, box, guard, leaf_syms, premises, sizes_of
 from texpr.presburger.formula import Formula, conj, differ, rename
+from texpr.presburger.isl.raw import Undecided
+from texpr.presburger.isl.sets import Set
 from texpr.presburger.linear import NotAffine
-from texpr.presburger.raw import Undecided
-from texpr.presburger.sets import Set
 from texpr.support.record import Record, replace
 
 _GROUP, _LANE, _MERGED = "⟨group⟩", "⟨lane⟩", "⟨merged⟩"

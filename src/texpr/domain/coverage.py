@@ -20,14 +20,14 @@ from texpr.affine.simplify import Simplifier
 from texpr.domain.context import Context
 from texpr.domain.graph import DomainGraph
 from texpr.domain.iterdomain import high, low
-from texpr.domain.predicates import predicates
+from texpr.domain.predicates.needed import predicates
 from texpr.domain.transform import Transform
 from texpr.domain.trial import points, trial_sizes
 from texpr.presburger.formula import Ge, between, conj, equal, negate
+from texpr.presburger.isl.maps import Map
+from texpr.presburger.isl.raw import Undecided
+from texpr.presburger.isl.sets import Set
 from texpr.presburger.linear import NotAffine
-from texpr.presburger.maps import Map
-from texpr.presburger.raw import Undecided
-from texpr.presburger.sets import Set
 from texpr.support.record import Record
 
 

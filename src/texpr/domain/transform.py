@@ -138,7 +138,7 @@ class Transform(ABC):
         """Whether `up` undoes `down` of every index, in bounds or not: then no two go to one place, but some may to none."""
         return False
 
-    # Equal schedules: `texpr.domain.equivalence`.
+    # Equal schedules: `texpr.domain.equivalence.decide`.
 
     @property
     def kind(self) -> tuple[object, ...]:
@@ -154,7 +154,7 @@ class Transform(ABC):
         """Whether indices of the outputs, compared in order, compare as those of the inputs do."""
         return False
 
-    # Bounds: `texpr.tma.correctness`, `texpr.schedule.views`.
+    # Bounds: `texpr.tma.correctness`, `texpr.schedule.stage.views`.
 
     def holes(self, proofs: Proofs) -> Iterator[Bound]:
         """Bounds of inputs that may fail although those of the outputs hold."""

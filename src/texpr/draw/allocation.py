@@ -14,11 +14,11 @@ import numpy.typing as npt
 from texpr.domain.graph import DomainGraph
 from texpr.domain.iterdomain import IterDomain
 from texpr.domain.visits import visits
-from texpr.draw.labels import label
-from texpr.draw.picture import Picture, area, document, legend, stacked
-from texpr.draw.style import CELLS
-from texpr.draw.svg import Element, group, words
-from texpr.draw.text import CELL, NAME, SMALL, fit, width
+from texpr.draw.page.labels import label
+from texpr.draw.page.picture import Picture, area, document, legend, stacked
+from texpr.draw.page.style import CELLS
+from texpr.draw.page.svg import Element, group, words
+from texpr.draw.page.text import CELL, NAME, SMALL, fit, width
 from texpr.support.record import Record
 
 MOST_CELLS = 4096
@@ -35,7 +35,7 @@ _HEAD = 20.0  # height of a line of indices
 
 
 class Cells(Record):
-    """What is written in each cell, and its class, a key of `texpr.draw.style.CELLS`; one axis a leaf."""
+    """What is written in each cell, and its class, a key of `texpr.draw.page.style.CELLS`; one axis a leaf."""
 
     texts: npt.NDArray[np.str_]
     kinds: npt.NDArray[np.str_]

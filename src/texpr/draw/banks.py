@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from texpr.draw.grid import Axis, Cell, grid
-from texpr.draw.picture import Picture, captioned, document, line, stacked
-from texpr.draw.style import OWNERS
-from texpr.draw.text import CAPTION
+from texpr.draw.page.grid import Axis, Cell, grid
+from texpr.draw.page.picture import Picture, captioned, document, line, stacked
+from texpr.draw.page.style import OWNERS
+from texpr.draw.page.text import CAPTION
 from texpr.isa.engine import CHUNK, LINE
 from texpr.isa.memories import SHARED
 from texpr.isa.requests import conflicts

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from texpr.draw.grid import Axis, Cell, grid
-from texpr.draw.picture import Picture, captioned, legend, line, stacked
-from texpr.draw.style import PIXELS
-from texpr.draw.text import CAPTION
+from texpr.draw.page.grid import Axis, Cell, grid
+from texpr.draw.page.picture import Picture, captioned, legend, line, stacked
+from texpr.draw.page.style import PIXELS
+from texpr.draw.page.text import CAPTION
 from texpr.ir import kernel as k
 from texpr.support.record import Record
 from texpr.tma.im2col import pixel_list

@@ -15,10 +15,10 @@ from texpr.draw.banks import CHUNKS, banks_picture
 from texpr.draw.columns import columns_picture
 from texpr.draw.corners import corners, most_telling
 from texpr.draw.domain import Marks, describe, domain_picture
-from texpr.draw.picture import Picture, captioned, document, line, stacked
+from texpr.draw.page.picture import Picture, captioned, document, line, stacked
+from texpr.draw.page.text import CAPTION
 from texpr.draw.staged import Written
 from texpr.draw.tensor import Seen, tensor_pictures
-from texpr.draw.text import CAPTION
 from texpr.ir import kernel as k
 from texpr.isa.engine import CHUNK
 from texpr.support.record import Record

@@ -10,7 +10,7 @@ from texpr.draw.owners import run
 from texpr.draw.tensor import Seen
 from texpr.ir import kernel as k
 from texpr.isa.levels import Level
-from texpr.mapping.cost import number
+from texpr.mapping.cost.access import number
 from texpr.support.record import replace
 
 MOST_BLOCKS = 512

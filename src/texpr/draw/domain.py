@@ -12,14 +12,14 @@ from math import sqrt
 
 from texpr.domain.graph import DomainGraph
 from texpr.domain.iterdomain import Bound, IterDomain, Side
-from texpr.domain.predicates import Predicates
+from texpr.domain.predicates.needed import Predicates
 from texpr.domain.transform import Transform
-from texpr.draw.labels import bound_text, label
-from texpr.draw.layers import Edge, Layered, Node, Station, layered
-from texpr.draw.picture import Picture, area, document, head, legend, line, stacked
-from texpr.draw.style import ROLES
-from texpr.draw.svg import Element, element, group, number, words
-from texpr.draw.text import CAPTION, KEPT, NAME, REASON, REMOVED, TITLE, Font, fit, width
+from texpr.draw.page.labels import bound_text, label
+from texpr.draw.page.layers import Edge, Layered, Node, Station, layered
+from texpr.draw.page.picture import Picture, area, document, head, legend, line, stacked
+from texpr.draw.page.style import ROLES
+from texpr.draw.page.svg import Element, element, group, number, words
+from texpr.draw.page.text import CAPTION, KEPT, NAME, REASON, REMOVED, TITLE, Font, fit, width
 from texpr.support.record import Record, field
 
 LONGEST = 40
@@ -65,8 +65,8 @@ class Marks(Record):
     """What a picture says of a graph besides its shape.
 
     `predicates` stand beside their IterDomains: kept ones bold, removed ones struck out over the theorem that implies them.
-    `roles` gives IterDomains, by name, a class of `texpr.draw.style.ROLES`; a legend says what each means. `notes` are words
-    beside IterDomains, by name.
+    `roles` gives IterDomains, by name, a class of `texpr.draw.page.style.ROLES`; a legend says what each means. `notes` are
+    words beside IterDomains, by name.
     """
 
     predicates: Predicates | None = None

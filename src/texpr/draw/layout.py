@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from texpr.draw.allocation import MOST_CELLS
-from texpr.draw.grid import Axis, Cell, grid
-from texpr.draw.picture import Picture, captioned, document
-from texpr.draw.style import OWNERS
+from texpr.draw.page.grid import Axis, Cell, grid
+from texpr.draw.page.picture import Picture, captioned, document
+from texpr.draw.page.style import OWNERS
 from texpr.layout.inttuple import tree_text
 from texpr.layout.layout import Layout
 from texpr.layout.swizzle import ComposedLayout

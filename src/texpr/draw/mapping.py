@@ -6,17 +6,17 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from texpr.affine.expr import Sym
-from texpr.draw.grid import Axis, Cell, grid
 from texpr.draw.owners import Owner, Owners, owners
-from texpr.draw.picture import Picture, captioned, document, legend, line, stacked
-from texpr.draw.style import BUSY, OWNERS, STRIPS
-from texpr.draw.text import CAPTION
+from texpr.draw.page.grid import Axis, Cell, grid
+from texpr.draw.page.picture import Picture, captioned, document, legend, line, stacked
+from texpr.draw.page.style import BUSY, OWNERS, STRIPS
+from texpr.draw.page.text import CAPTION
 from texpr.ir import kernel as k
 from texpr.ir.value import Buffer
 from texpr.isa.levels import Space
 from texpr.isa.memories import Coalescing
 from texpr.isa.requests import busy, windows
-from texpr.mapping.cost import Request, requests
+from texpr.mapping.cost.access import Request, requests
 
 WIDE, HIGH = 32, 24
 """Cells that are shown of an array, around the first element that the block touches."""

@@ -9,7 +9,7 @@ from texpr.affine.expr import Sym
 from texpr.ir import kernel as k
 from texpr.ir.value import Buffer, Index, Load
 from texpr.isa.levels import Level
-from texpr.mapping.cost import Point, holds, number, touched
+from texpr.mapping.cost.access import Point, holds, number, touched
 from texpr.support.record import Mutable, Record, field
 
 MOST_STEPS = 400_000

@@ -12,16 +12,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from texpr.affine.expr import ONE, Sym, maximum
 from texpr.affine.facts import Known
 from texpr.domain.contiguity import Memory
-from texpr.domain.correctness import Strong
+from texpr.domain.correctness.holes import Strong
 from texpr.domain.graph import DomainGraph
 from texpr.domain.iterdomain import IterDomain
 from texpr.domain.transform import Transform
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
-from texpr.ir.tensor_map import element
+from texpr.ir.operation.tensor_map import element
 from texpr.ir.value import Load, walk
+from texpr.schedule.stage.boxes import dense_strides
 from texpr.schedule.state import Staged, State
-from texpr.schedule.tensor import dense_strides
 from texpr.support.record import Record
 from texpr.tma.correctness import Lowering, Plain, lower_load
 from texpr.tma.model import Copy, Refusal, plan

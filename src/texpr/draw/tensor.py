@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from texpr.draw.grid import HIGH, Axis, Cell, Frame, grid
-from texpr.draw.picture import Picture, beside, captioned, document, legend, line, stacked
-from texpr.draw.style import TENSOR
-from texpr.draw.text import CAPTION
+from texpr.draw.page.grid import HIGH, Axis, Cell, Frame, grid
+from texpr.draw.page.picture import Picture, beside, captioned, document, legend, line, stacked
+from texpr.draw.page.style import TENSOR
+from texpr.draw.page.text import CAPTION
 from texpr.support.record import Record
 
 MOST = 72
@@ -49,7 +49,7 @@ class Seen(Record):
         return any(not 0 <= at < size for at, size in others)
 
     def kind(self, x: int, y: int) -> str:
-        """What the element at (x, y) of the plane that is shown is, one of `texpr.draw.style.TENSOR`."""
+        """What the element at (x, y) of the plane that is shown is, one of `texpr.draw.page.style.TENSOR`."""
         at = (x, y)[: len(self.sizes)]
         if any(not 0 <= i - c < b for i, c, b in zip(at, self.corner, self.box, strict=False)):
             return "value" if self._is_element(at) else "gap"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from texpr.draw.grid import Axis, Cell, grid
-from texpr.draw.picture import Picture, captioned, document, legend, line, stacked
-from texpr.draw.style import ACCESSES
-from texpr.draw.text import CAPTION, fit
+from texpr.draw.page.grid import Axis, Cell, grid
+from texpr.draw.page.picture import Picture, captioned, document, legend, line, stacked
+from texpr.draw.page.style import ACCESSES
+from texpr.draw.page.text import CAPTION, fit
 from texpr.ir import kernel as k
+from texpr.ir.kernel.shared import array_bytes
 from texpr.ir.operation import Awaits, Group
-from texpr.ir.shared import array_bytes
 from texpr.ir.value import Buffer
 from texpr.isa.levels import Space
 from texpr.support.record import Record

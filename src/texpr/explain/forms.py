@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 from texpr.driver import Compiled
 from texpr.ir import kernel as k
-from texpr.ir.kernel_text import plan_text
-from texpr.ir.text import print_function
+from texpr.ir.kernel.text import plan_text
+from texpr.ir.program.text import print_function
 from texpr.lowering.steps_text import steps_text
 
 

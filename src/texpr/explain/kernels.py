@@ -15,16 +15,16 @@ from texpr.explain.layout import layout
 from texpr.explain.planned import planned
 from texpr.explain.sigma import sigma
 from texpr.ir import kernel as k
+from texpr.ir.kernel.shared import shared_bytes
+from texpr.ir.kernel.together import why_apart
 from texpr.ir.operation import Awaits, Group, Moved, Waits
-from texpr.ir.shared import shared_bytes
-from texpr.ir.together import why_apart
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
 from texpr.isa.levels import Level
-from texpr.lowering.arena import Arena
-from texpr.lowering.barriers import Proof
 from texpr.lowering.notes import Notes
-from texpr.mapping.cost import accesses
-from texpr.schedule.materialise import Materialised
+from texpr.lowering.place.arena import Arena
+from texpr.lowering.sync.barriers import Proof
+from texpr.mapping.cost.access import accesses
+from texpr.schedule.rewrite.materialise import Materialised
 from texpr.support.diagnostic import TexprError
 from texpr.support.record import as_dict
 from texpr.toolchain.cuda import compile_cuda, find_nvcc
@@ -149,7 +149,8 @@ def _sharing(arena: Arena) -> Data:
 
 
 def _cost(proof: Proof) -> Data:
-    """In arrivals of warps, as `lowering.barriers` weighs them; `proof`: "payments", "search", or "limit" where it stopped."""
+    """In arrivals of warps, as `lowering.sync.barriers` weighs them; `proof`: "payments", "search", or "limit" where it
+    stopped."""
     return {
         "cost": float(proof.cost),
         "bound": float(proof.bound),

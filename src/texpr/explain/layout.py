@@ -11,11 +11,11 @@ from texpr.domain.graph import DomainGraph
 from texpr.domain.iterdomain import IterDomain
 from texpr.domain.transform import Transform
 from texpr.ir import program as ir
-from texpr.ir.marked import mark
-from texpr.ir.marks import Unguard
-from texpr.ir.uses import loads
+from texpr.ir.program.marked import mark
+from texpr.ir.program.marks import Unguard
+from texpr.ir.program.uses import loads
 from texpr.relation.facts import known
-from texpr.schedule.materialise import Guarded, Materialised, given
+from texpr.schedule.rewrite.materialise import Guarded, Materialised, given
 from texpr.schedule.state import Staged
 
 Data = dict[str, Any]

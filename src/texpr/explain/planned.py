@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from texpr.driver import Compiled
-from texpr.ir.text import print_schedule
+from texpr.ir.program.text import print_schedule
 from texpr.planner.plan import Chosen
 
 Data = dict[str, Any]

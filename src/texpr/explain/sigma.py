@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from texpr.mapping.arithmetic import of_thread
-from texpr.mapping.digits import Digits
+from texpr.mapping.cost.arithmetic import of_thread
+from texpr.mapping.cost.digits import Digits
+from texpr.mapping.cost.phi import least_phi
+from texpr.mapping.cost.streams import Band
+from texpr.mapping.cost.warps import Cost, Warps
 from texpr.mapping.nest import Solved
-from texpr.mapping.phi import least_phi
-from texpr.mapping.streams import Band
-from texpr.mapping.warps import Cost, Warps
 from texpr.support.record import as_dict
 
 

@@ -16,8 +16,8 @@ from texpr.affine.expr import Expr, Sym, expr
 from texpr.interp import arithmetic
 from texpr.interp.dtypes import Array, dtype_of, limits, numpy_dtype
 from texpr.ir.program import Function
-from texpr.ir.types import BOOL, F64, DType
 from texpr.ir.value import Buffer
+from texpr.ir.value.types import BOOL, F64, DType
 from texpr.support.diagnostic import Note, error
 from texpr.support.record import Record
 

@@ -1,8 +1,8 @@
 """What each operation and conversion computes, on arrays of NumPy's storage types; the scalar meaning of the language.
 
 Operations on f16, bf16, f8 and tf32 compute in f32 and round once to the type (for `fma`: the fused f32 operation, then the
-type). Functions that `texpr.ir.operators` does not call exact are evaluated in f64 and rounded to f32, so that this reference
-is within half a unit in the last place, and a hair, of the true value.
+type). Functions that `texpr.ir.value.operators` does not call exact are evaluated in f64 and rounded to f32, so that this
+reference is within half a unit in the last place, and a hair, of the true value.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from texpr.interp.dtypes import Array, limits, numpy_dtype
 from texpr.interp.rounding import fma_f32, fma_f64, integer_to_f64, round_tf32, to_odd_f32
-from texpr.ir.types import BOOL, F32, F64, I64, TF32, DType, Kind
+from texpr.ir.value.types import BOOL, F32, F64, I64, TF32, DType, Kind
 from texpr.support.diagnostic import CompilerBug
 
 _Function = Callable[..., Array]

@@ -8,10 +8,9 @@ import numpy as np
 
 from texpr.interp.arithmetic import apply
 from texpr.interp.dtypes import Array
-from texpr.ir import types
 from texpr.ir.program import Update
-from texpr.ir.types import BOOL, DType
-from texpr.ir.value import Load
+from texpr.ir.value import Load, types
+from texpr.ir.value.types import BOOL, DType
 
 Combine = Callable[[Sequence[Array], Sequence[Array]], Sequence[Array]]
 """What is there and what comes, one array for each target; gives what is there afterwards."""

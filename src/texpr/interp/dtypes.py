@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 import ml_dtypes
 import numpy as np
 
-from texpr.ir import types
-from texpr.ir.types import DType
+from texpr.ir.value import types
+from texpr.ir.value.types import DType
 
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 """An array of any element type; in this room also a NumPy scalar, which behaves as one of rank 0."""

@@ -12,9 +12,9 @@ from texpr.interp.arguments import Bound
 from texpr.interp.dtypes import Array
 from texpr.interp.rounding import round_tf32
 from texpr.ir.program import Assume, Function, Injective, InRange, Monotone
-from texpr.ir.promises import broken_where
-from texpr.ir.types import TF32
+from texpr.ir.program.promises import broken_where
 from texpr.ir.value import Buffer
+from texpr.ir.value.types import TF32
 from texpr.support.diagnostic import Diagnostic, TexprError
 
 

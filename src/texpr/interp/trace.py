@@ -20,8 +20,8 @@ from texpr.interp.dtypes import Array, limits, numpy_dtype
 from texpr.interp.facts import broken_facts, element
 from texpr.interp.findings import Finding, Iteration, in_words
 from texpr.ir.program import Anchor, Bind, Combiner, Function, If, Instruction, Let, New, Par, Seq, Stmt, Update
-from texpr.ir.types import DType
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
+from texpr.ir.value.types import DType
 from texpr.support.record import Mutable, Record, field
 from texpr.support.span import Span
 

@@ -19,8 +19,8 @@ from texpr.interp.lanes import Column, Lanes, evaluate
 from texpr.interp.meeting import Meetings, Update
 from texpr.interp.memory import Locate, Memory, dims_of
 from texpr.ir.program import Anchor, Bind, Combiner, If, Instruction, Let, New, Par, Seq, Stmt
-from texpr.ir.types import I64
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
+from texpr.ir.value.types import I64
 from texpr.support.diagnostic import error
 
 _BYTES = 1 << 28

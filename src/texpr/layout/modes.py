@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from texpr.layout.algebra.coalesce import from_modes
 from texpr.layout.basis import Path
-from texpr.layout.coalesce import from_modes
 from texpr.layout.error import LayoutError
 from texpr.layout.layout import Layout
 

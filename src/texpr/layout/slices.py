@@ -6,7 +6,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from texpr.affine.expr import IntoExpr
-from texpr.layout.coalesce import from_modes
+from texpr.layout.algebra.coalesce import from_modes
 from texpr.layout.error import LayoutError, in_mode
 from texpr.layout.inttuple import IntTree, arithmetic_sum
 from texpr.layout.layout import Layout

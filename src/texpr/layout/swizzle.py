@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from texpr.affine.expr import xor
 from texpr.affine.facts import Known
+from texpr.layout.algebra.inverse import right_inverse
+from texpr.layout.algebra.recast import recast
 from texpr.layout.error import LayoutError
 from texpr.layout.inttuple import Int, IntoIntTree, minus, plus, tidy, times
-from texpr.layout.inverse import right_inverse
 from texpr.layout.layout import Layout
 from texpr.layout.proof import NOTHING, Prover
-from texpr.layout.recast import recast
 from texpr.layout.slices import Slice, slice_of
 from texpr.support.record import Record
 

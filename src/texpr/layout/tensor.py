@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from texpr.affine.facts import Known
+from texpr.layout.algebra.compose import Tiler, composition
 from texpr.layout.basis import Path, Stride, StrideTree, stride
-from texpr.layout.compose import Tiler, composition
 from texpr.layout.inttuple import IntoIntTree, IntTree, arithmetic_sum, tidy_tree
 from texpr.layout.layout import Layout
 from texpr.layout.proof import NOTHING

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from texpr.affine.facts import Known
-from texpr.layout.compose import composition
+from texpr.layout.algebra.compose import composition
+from texpr.layout.algebra.inverse import contiguous, right_inverse
+from texpr.layout.algebra.product import raked_product
 from texpr.layout.error import LayoutError
 from texpr.layout.inttuple import Int
-from texpr.layout.inverse import contiguous, right_inverse
 from texpr.layout.layout import Layout
-from texpr.layout.product import raked_product
 from texpr.layout.proof import NOTHING, Prover
 
 

@@ -1,8 +1,8 @@
 """A function for one target: its plan, kernels and all.
 
 Before: a checked function. After: `ir.kernel.Plan`. Each pass is one file: `mapping.fully` (what runs at once),
-`mapping.reductions` (parallel reductions made explicit), `fuse` (fewer kernels), `promote` (running totals), `host` (what is a
-kernel), `mapping.default` (what is a thread), and `nests`: steps, their places, their order, statements.
+`mapping.reductions.arrange` (parallel reductions made explicit), `fuse` (fewer kernels), `promote` (running totals), `host`
+(what is a kernel), `mapping.default` (what is a thread), and `nests`: steps, their places, their order, statements.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from collections.abc import Iterator, Mapping
 from texpr.affine.expr import Expr, Sym
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
-from texpr.ir.marked import mark
-from texpr.ir.marks import LaunchBounds, Together
+from texpr.ir.program.marked import mark
+from texpr.ir.program.marks import LaunchBounds, Together
 from texpr.ir.value import Buffer
 from texpr.isa.levels import WARP
 from texpr.isa.target import Target
-from texpr.lowering.bounded import bounded
-from texpr.lowering.fuse import fuse
-from texpr.lowering.host import Choose, Item, Piece, Repeat, divide
+from texpr.lowering.dependences.needs import Needs
+from texpr.lowering.host.bounded import bounded
+from texpr.lowering.host.divide import Choose, Item, Piece, Repeat, divide
+from texpr.lowering.host.fuse import fuse
+from texpr.lowering.host.promote import promote
+from texpr.lowering.host.together import gather
 from texpr.lowering.names import Names
-from texpr.lowering.needs import Needs
 from texpr.lowering.nests import Lowered, lower_nest
 from texpr.lowering.notes import Notes, notes
-from texpr.lowering.placement import require_sizes
-from texpr.lowering.promote import promote
-from texpr.lowering.together import gather
-from texpr.lowering.undecided import met
+from texpr.lowering.place.placement import require_sizes
+from texpr.lowering.place.undecided import met
+from texpr.mapping.cost.streams import representatives
 from texpr.mapping.cut import cut
 from texpr.mapping.default import THREADS, for_grid, map_nest
 from texpr.mapping.fully import at_once
 from texpr.mapping.nest import Nest
-from texpr.mapping.reductions import arrange
-from texpr.mapping.streams import representatives
+from texpr.mapping.reductions.arrange import arrange
 from texpr.relation.collect import model
 from texpr.support.record import Mutable, field, replace
 

@@ -13,22 +13,23 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Load, Ref, walk
 from texpr.isa.target import Target
-from texpr.lowering import barriers, lanes, vectors
-from texpr.lowering.arena import Arena, room
-from texpr.lowering.cluster import Cluster
-from texpr.lowering.coordinates import Coordinates, coordinates
-from texpr.lowering.distributed import distributed
-from texpr.lowering.emit import Emitter, atomic_binds, free_sums
-from texpr.lowering.lives import Lives
+from texpr.lowering.build.cluster import Cluster
+from texpr.lowering.build.coordinates import Coordinates, coordinates
+from texpr.lowering.build.team import Branch, Loop, Team, build
+from texpr.lowering.dependences.lives import Lives
+from texpr.lowering.dependences.needs import Needs
+from texpr.lowering.emit import lanes, vectors
+from texpr.lowering.emit.emitter import Emitter, atomic_binds, free_sums
+from texpr.lowering.emit.statements import Statements
 from texpr.lowering.names import Names
-from texpr.lowering.needs import Needs
-from texpr.lowering.phases import Tensors
-from texpr.lowering.placement import Placement, Placer
-from texpr.lowering.shuffles import Shuffles
-from texpr.lowering.statements import Statements
+from texpr.lowering.place.arena import Arena, room
+from texpr.lowering.place.distributed import distributed
+from texpr.lowering.place.placement import Placement, Placer
+from texpr.lowering.place.shuffles import Shuffles
 from texpr.lowering.steps import Steps, whole
-from texpr.lowering.sync import Order, synchronise
-from texpr.lowering.team import Branch, Loop, Team, build
+from texpr.lowering.sync import barriers
+from texpr.lowering.sync.phases import Tensors
+from texpr.lowering.sync.synchronise import Order, synchronise
 from texpr.mapping.nest import Nest
 from texpr.relation.facts import known
 from texpr.support.record import Mutable, field

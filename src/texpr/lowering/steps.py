@@ -1,12 +1,12 @@
 """The steps of a kernel in their order, synchronised: the form between the mapping of a nest and the kernel that is emitted.
 
     steps  = {step}
-    step   = Step who stmt            what threads do between two barriers, shared out as `who` says (`texpr.lowering.team`)
+    step   = Step who stmt            what threads do between two barriers, shared out as `who` says (`lowering.build.team`)
            | Sync {operation}         what all of them do for the sake of order: barriers, waits, fences, ends of groups
            | Repeat stmt {step}       a `seq` that all of them run together
            | Choice stmt {step} {step}    an `if` that all of them decide alike
 
-Before: a tree of steps, and what `texpr.lowering.sync` decided for its gaps. After: the same tree, with that in it.
+Before: a tree of steps, and what `texpr.lowering.sync.synchronise` decided for its gaps. After: the same tree, with that in it.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import TypeAlias
 from texpr.affine.expr import Sym
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
-from texpr.lowering.paths import lists
-from texpr.lowering.phases import Tensors
-from texpr.lowering.sync import Order
-from texpr.lowering.team import Branch, Loop, Node, Step
+from texpr.lowering.build.paths import lists
+from texpr.lowering.build.team import Branch, Loop, Node, Step
+from texpr.lowering.sync.phases import Tensors
+from texpr.lowering.sync.synchronise import Order
 from texpr.support.record import Record
 
 

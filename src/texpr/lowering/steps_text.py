@@ -11,7 +11,7 @@
         repeat NAME < EXTENT { steps } | choose NAME { steps } else { steps }
     }
 
-Statements are those of the program as it is laid out, operations those of the kernel form (`texpr.ir.kernel_text`).
+Statements are those of the program as it is laid out, operations those of the kernel form (`texpr.ir.kernel.text`).
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from collections.abc import Iterator, Mapping
 from typing import assert_never
 
 from texpr.ir import program as ir
-from texpr.ir.kernel_text import stmt_text
-from texpr.ir.marked import mark
-from texpr.ir.marks import Tensor
-from texpr.ir.text import print_stmt, print_value
+from texpr.ir.kernel.text import stmt_text
+from texpr.ir.program.marked import mark
+from texpr.ir.program.marks import Tensor
+from texpr.ir.program.text import print_stmt, print_value
 from texpr.ir.value import Buffer
-from texpr.lowering.places import Place
+from texpr.lowering.build.team import Step, ThreadSet
+from texpr.lowering.place.places import Place
 from texpr.lowering.steps import Choice, OrderedNode, Repeat, Steps, Sync
-from texpr.lowering.team import Step, ThreadSet
 
 _PAD = "    "
 

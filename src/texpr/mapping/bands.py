@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from texpr.affine.expr import Atom, Sym, children
 from texpr.ir import program as ir
-from texpr.ir.marked import level_of
+from texpr.ir.program.marked import level_of
 from texpr.ir.value import Load
 from texpr.support.record import replace
 

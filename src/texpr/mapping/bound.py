@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterator, Mapping
 from math import prod
 
 from texpr.ir import program as ir
-from texpr.ir.marked import asked_at, level_of, mark
-from texpr.ir.marks import Bind, Unroll, Vector
-from texpr.ir.rewrite import with_blocks
+from texpr.ir.program.marked import asked_at, level_of, mark
+from texpr.ir.program.marks import Bind, Unroll, Vector
+from texpr.ir.program.rewrite import with_blocks
 from texpr.isa.target import Target
 from texpr.mapping.bands import band
 from texpr.mapping.nest import LoopMap, Role, one_digit
-from texpr.schedule.cluster import blocks
 from texpr.schedule.edits import left_out
 from texpr.schedule.levels import BLOCK, CLUSTERS
+from texpr.schedule.rewrite.cluster import blocks
 from texpr.support.diagnostic import Note, error
 from texpr.support.record import Record
 

@@ -20,16 +20,16 @@ from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, term, without
 from texpr.affine.facts import Fact, Known
 from texpr.affine.simplify import Simplifier
 from texpr.ir import program as ir
-from texpr.ir.rewrite import Rewriter, map_value, substitute_load
-from texpr.ir.types import BOOL, I32
-from texpr.ir.uses import bound, loads
+from texpr.ir.program.rewrite import Rewriter, map_value, substitute_load
+from texpr.ir.program.uses import bound, loads
 from texpr.ir.value import Index, Load, Op, Value
+from texpr.ir.value.types import BOOL, I32
 from texpr.isa.memories import Coalescing
 from texpr.mapping.bands import band, rebuild
-from texpr.mapping.digits import Digits
-from texpr.mapping.radices import chain, divisors
+from texpr.mapping.cost.digits import Digits
+from texpr.mapping.cost.radices import chain, divisors
+from texpr.mapping.cost.streams import band_of
 from texpr.mapping.solve import solve
-from texpr.mapping.streams import band_of
 from texpr.support.record import Mutable, replace
 
 WORTH = 9, 10

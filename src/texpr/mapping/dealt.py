@@ -14,9 +14,9 @@ from math import prod
 
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
-from texpr.ir.marked import is_atomic, mark
-from texpr.ir.marks import Tensor
-from texpr.ir.uses import loads
+from texpr.ir.program.marked import is_atomic, mark
+from texpr.ir.program.marks import Tensor
+from texpr.ir.program.uses import loads
 from texpr.ir.value import Buffer
 from texpr.isa.memories import Coalescing
 from texpr.mapping.nest import LoopMap, Role, Solved

@@ -14,8 +14,8 @@ from math import prod
 
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
-from texpr.ir.marked import is_atomic, level_of
-from texpr.ir.uses import loads
+from texpr.ir.program.marked import is_atomic, level_of
+from texpr.ir.program.uses import loads
 from texpr.ir.value import Buffer
 from texpr.isa.memories import Coalescing
 from texpr.isa.target import Target

@@ -10,9 +10,9 @@ is refused.
 from __future__ import annotations
 
 from texpr.ir import program as ir
-from texpr.ir.marked import level_of, marked, pragma
-from texpr.ir.marks import Bind
-from texpr.ir.rewrite import with_blocks
+from texpr.ir.program.marked import level_of, marked, pragma
+from texpr.ir.program.marks import Bind
+from texpr.ir.program.rewrite import with_blocks
 from texpr.isa.levels import Level
 from texpr.isa.target import Target
 from texpr.schedule.edits import words

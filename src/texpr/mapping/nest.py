@@ -16,9 +16,9 @@ from texpr.affine.expr import ZERO, Expr, expr
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
 from texpr.isa.memories import Coalescing
-from texpr.mapping.digits import Digit, share
+from texpr.mapping.cost.digits import Digit, share
+from texpr.mapping.cost.streams import Band
 from texpr.mapping.solve import Solution
-from texpr.mapping.streams import Band
 from texpr.support.record import Record, field
 
 

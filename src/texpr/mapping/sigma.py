@@ -10,10 +10,10 @@ from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
 from texpr.isa.memories import Coalescing
-from texpr.mapping.digits import Digits, of_loops
+from texpr.mapping.cost.digits import Digits, of_loops
+from texpr.mapping.cost.streams import Band, band_of
 from texpr.mapping.nest import LoopMap, Role, Solved
 from texpr.mapping.solve import Solution, solve
-from texpr.mapping.streams import Band, band_of
 from texpr.support.record import replace
 
 REMEMBERED = 256

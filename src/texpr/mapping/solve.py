@@ -19,13 +19,13 @@ from math import comb, gcd, prod
 
 from texpr.isa.memories import Coalescing
 from texpr.isa.requests import REMEMBERED, touching
-from texpr.mapping.arithmetic import compared, least_of_warps, of_warps
-from texpr.mapping.digits import Digits, of_lanes
-from texpr.mapping.least import Least, least
-from texpr.mapping.rows import least_of_rows
-from texpr.mapping.streams import Band
-from texpr.mapping.warps import Cost, Warps, box_of, sums, touched
-from texpr.mapping.weights import WEIGHTS
+from texpr.mapping.cost.arithmetic import compared, least_of_warps, of_warps
+from texpr.mapping.cost.digits import Digits, of_lanes
+from texpr.mapping.cost.least import Least, least
+from texpr.mapping.cost.rows import least_of_rows
+from texpr.mapping.cost.streams import Band
+from texpr.mapping.cost.warps import Cost, Warps, box_of, sums, touched
+from texpr.mapping.cost.weights import WEIGHTS
 from texpr.support.record import Mutable, Record, field, replace
 
 WORK = 60_000

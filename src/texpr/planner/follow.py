@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from texpr.affine.expr import Expr
 from texpr.ir import program as ir
-from texpr.ir.text import print_directive
+from texpr.ir.program.text import print_directive
 from texpr.ir.value import Buffer
 from texpr.schedule.apply import follow
 from texpr.schedule.state import State

@@ -13,11 +13,11 @@ from texpr.affine.expr import Expr, Sym, expr
 from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
 from texpr.presburger.formula import TRUE, Eq, Formula, Ge, conj, mapped, negate, rename, syms
-from texpr.presburger.omega import refuted
+from texpr.presburger.isl.raw import Undecided
+from texpr.presburger.isl.sets import Set
 from texpr.presburger.questions import Point, witness
-from texpr.presburger.raw import Undecided
-from texpr.presburger.relaxed import flat, relaxed
-from texpr.presburger.sets import Set
+from texpr.presburger.solve.omega import refuted
+from texpr.presburger.solve.relaxed import flat, relaxed
 from texpr.support.record import Record
 
 

@@ -7,8 +7,8 @@ from functools import cached_property
 
 from texpr.affine.expr import Sym
 from texpr.presburger.formula import TRUE, Formula, conj
-from texpr.presburger.omega import System, system
-from texpr.presburger.sets import Set
+from texpr.presburger.isl.sets import Set
+from texpr.presburger.solve.omega import System, system
 from texpr.support.record import Record
 
 

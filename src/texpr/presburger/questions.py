@@ -15,14 +15,14 @@ from itertools import combinations
 from texpr.affine.expr import Expr, Max, Number, Sym, children, expr, term
 from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
-from texpr.presburger.digits import in_digits, in_rows, with_wholes
-from texpr.presburger.first import sample
 from texpr.presburger.formula import TRUE, And, Eq, Formula, Ge, Or, between, conj, differ, disj, leaves, mapped, rename, syms
-from texpr.presburger.omega import refuted
-from texpr.presburger.products import multiplied, without_divisions
-from texpr.presburger.raw import Undecided
-from texpr.presburger.relaxed import divisions, divisions_of, eliminated, flat, relaxed
-from texpr.presburger.sets import Set
+from texpr.presburger.isl.raw import Undecided
+from texpr.presburger.isl.sets import Set
+from texpr.presburger.solve.digits import in_digits, in_rows, with_wholes
+from texpr.presburger.solve.first import sample
+from texpr.presburger.solve.omega import refuted
+from texpr.presburger.solve.products import multiplied, without_divisions
+from texpr.presburger.solve.relaxed import divisions, divisions_of, eliminated, flat, relaxed
 from texpr.support.limits import LARGEST_INT
 
 ALTERNATIVES = 12

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.affine.ranges import Interval, interval
-from texpr.ir.types import DType, Kind, widens
 from texpr.ir.value import Cast, Index, Literal, Op, Ref, Value
+from texpr.ir.value.types import DType, Kind, widens
 from texpr.presburger.formula import FALSE, TRUE, Formula, compare, conj, disj
 from texpr.support.record import Record
 

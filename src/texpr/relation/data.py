@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from texpr.affine.expr import ZERO, Expr, IntoExpr, Sym, expr, maximum, minimum
 from texpr.ir.program import Assume, Injective, InRange, Let, Monotone
-from texpr.ir.types import DTYPES, DType, Kind, widens
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
+from texpr.ir.value.types import DTYPES, DType, Kind, widens
 from texpr.presburger.formula import Eq, Formula, Ge, conj, differ, disj, equal, syms
 from texpr.presburger.linear import is_affine
 from texpr.support.record import Record

@@ -14,11 +14,11 @@ from functools import cached_property
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir.program import Bind, Loop, Update
 from texpr.ir.value import Buffer, Load
-from texpr.presburger.build import build_map
 from texpr.presburger.formula import And, Eq, Formula, Ge, conj, disj, equal
+from texpr.presburger.isl.build import build_map
+from texpr.presburger.isl.maps import Map, left, right
+from texpr.presburger.isl.sets import Set
 from texpr.presburger.linear import is_affine
-from texpr.presburger.maps import Map, left, right
-from texpr.presburger.sets import Set
 from texpr.relation.data import Hidden, alike
 from texpr.relation.model import Access, Branch, Model
 from texpr.support.record import Record

@@ -15,10 +15,10 @@ from texpr.affine.expr import Expr, Sym, expr
 from texpr.affine.facts import Known
 from texpr.ir.program import Anchor, Bind, Function, If, Instruction, Let, Loop, Par, Seq, Update
 from texpr.ir.value import Buffer, Load
-from texpr.presburger.build import build_map
 from texpr.presburger.formula import Formula, conj, equal, rename
-from texpr.presburger.maps import Map, left, right
-from texpr.presburger.sets import Set
+from texpr.presburger.isl.build import build_map
+from texpr.presburger.isl.maps import Map, left, right
+from texpr.presburger.isl.sets import Set
 from texpr.relation.data import Hidden
 from texpr.relation.delinearise import View
 from texpr.relation.facts import known

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from pathlib import Path
 
-from texpr.artifact.sources import (
+from texpr.artifact.texts.sources import (
     Part,
     cpu_source_headers,
     cpu_sources,

@@ -12,8 +12,8 @@ from texpr.backends.c.arguments import Argument
 from texpr.interp.arguments import fitting
 from texpr.interp.dtypes import Array
 from texpr.ir.program import Function
-from texpr.ir.types import TF32
 from texpr.ir.value import Buffer
+from texpr.ir.value.types import TF32
 from texpr.runtime.call import Given, alignment, is_scalar
 from texpr.runtime.memory import View, aligned_empty
 from texpr.runtime.workspace import ALIGNMENT

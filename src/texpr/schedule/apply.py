@@ -5,15 +5,15 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from texpr.ir import program as ir
-from texpr.ir.instances import numbered
-from texpr.ir.marks import LaunchBounds
+from texpr.ir.program.instances import numbered
+from texpr.ir.program.marks import LaunchBounds
 from texpr.isa.target import Target
 from texpr.schedule.call import Call
 from texpr.schedule.edits import words
-from texpr.schedule.materialise import Materialised, materialise
-from texpr.schedule.partition import partitioned
 from texpr.schedule.pragmas import in_place
-from texpr.schedule.ring import pipelined
+from texpr.schedule.rewrite.materialise import Materialised, materialise
+from texpr.schedule.rewrite.partition import partitioned
+from texpr.schedule.rewrite.ring import pipelined
 from texpr.schedule.rules import RULES
 from texpr.schedule.state import State
 from texpr.schedule.tree import loops

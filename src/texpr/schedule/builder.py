@@ -15,8 +15,8 @@ from types import NoneType
 from typing import SupportsIndex, cast
 
 from texpr.ir import program as ir
-from texpr.ir.selection import AUTO, NONE
-from texpr.ir.text import print_directive, print_function, print_schedule
+from texpr.ir.program.selection import AUTO, NONE
+from texpr.ir.program.text import print_directive, print_function, print_schedule
 from texpr.isa.registry import resolve
 from texpr.schedule.apply import follow, laid_out, start
 from texpr.schedule.state import State

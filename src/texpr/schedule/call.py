@@ -9,8 +9,8 @@ from itertools import count
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.frontend.tokens import is_name
 from texpr.ir import program as ir
-from texpr.ir.marked import mark
-from texpr.ir.marks import Tensor
+from texpr.ir.program.marked import mark
+from texpr.ir.program.marks import Tensor
 from texpr.ir.value import Buffer
 from texpr.schedule.edits import Offers, Said, instead, left_out, staged_by, words
 from texpr.schedule.state import State

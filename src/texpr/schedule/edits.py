@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from texpr.ir import program as ir
-from texpr.ir.uses import loads
+from texpr.ir.program.uses import loads
 from texpr.ir.value import Buffer
 from texpr.support.diagnostic import Edit, Proposal
 from texpr.support.record import Record, replace

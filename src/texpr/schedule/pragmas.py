@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from texpr.ir import program as ir
-from texpr.ir.marked import ATOMIC
-from texpr.ir.rewrite import with_blocks
+from texpr.ir.program.marked import ATOMIC
+from texpr.ir.program.rewrite import with_blocks
 from texpr.isa.target import Target
 from texpr.schedule.edits import words
 from texpr.schedule.levels import BLOCK, CLUSTERS, GRID, WARPS, levels

@@ -2,7 +2,7 @@
 
 `split(i, 128) -> (bi, ti)` makes two loops of the loop over `i` and leaves every statement as it was, naming `i`: the graph
 knows that i = bi · 128 + ti. So the order and the shape of loops may change freely, nothing is written twice, and the
-predicates are found once, at the end (`texpr.schedule.materialise`).
+predicates are found once, at the end (`texpr.schedule.rewrite.materialise`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from texpr.domain.graph import DomainGraph
 from texpr.domain.iterdomain import IterDomain
 from texpr.domain.transform import Transform
 from texpr.ir import program as ir
-from texpr.ir.rewrite import with_blocks
-from texpr.ir.uses import loads
+from texpr.ir.program.rewrite import with_blocks
+from texpr.ir.program.uses import loads
 from texpr.ir.value import Buffer
 from texpr.isa.target import Target
 from texpr.schedule.tree import Body, below, loops, replaced

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from texpr.ir import program as ir
-from texpr.ir.rewrite import with_blocks
+from texpr.ir.program.rewrite import with_blocks
 
 Body = tuple[ir.Stmt, ...]
 

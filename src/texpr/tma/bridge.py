@@ -17,12 +17,12 @@ from texpr.affine.expr import expr
 from texpr.affine.facts import Known
 from texpr.domain.allocation import offset
 from texpr.domain.graph import DomainGraph
+from texpr.layout.algebra.quasi_affine import from_expressions
 from texpr.layout.basis import Path
 from texpr.layout.error import LayoutError
 from texpr.layout.inttuple import Int, IntTree, minus, product, times
 from texpr.layout.layout import Layout, Mode
 from texpr.layout.proof import NOTHING, Prover
-from texpr.layout.quasi_affine import from_expressions
 from texpr.layout.tensor import CoordinateTensor
 
 _Placed: TypeAlias = tuple[int, Mode]

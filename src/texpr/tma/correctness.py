@@ -12,10 +12,10 @@ from typing import TypeAlias
 
 from texpr.affine.expr import ONE, Expr
 from texpr.domain.context import Context
-from texpr.domain.correctness import Number, Requirement, Weak, same_fill
-from texpr.domain.implied import Hypotheses
+from texpr.domain.correctness.holes import Number, Requirement, Weak, same_fill
 from texpr.domain.iterdomain import Bound, IterDomain, low
-from texpr.domain.predicates import Predicate
+from texpr.domain.predicates.implied import Hypotheses
+from texpr.domain.predicates.needed import Predicate
 from texpr.domain.transform import Transform
 from texpr.isa.engine import CHUNK
 from texpr.presburger.formula import Eq

@@ -9,8 +9,8 @@ from texpr.backends.c.names import identifier
 from texpr.backends.c.scope import Scope, Variable
 from texpr.backends.c.types import PUBLIC_NAMES
 from texpr.ir.kernel import Axis, Kernel, Plan
-from texpr.ir.knowledge import axis_knowledge, kernel_knowledge
-from texpr.ir.maps import TensorMap
+from texpr.ir.kernel.knowledge import axis_knowledge, kernel_knowledge
+from texpr.ir.operation.maps import TensorMap
 from texpr.ir.value import Buffer
 from texpr.support.record import Record
 

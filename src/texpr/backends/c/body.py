@@ -22,11 +22,11 @@ from texpr.ir.kernel import (
     Store,
     walk,
 )
-from texpr.ir.knowledge import branch_facts, loop_knowledge, source_of
+from texpr.ir.kernel.knowledge import branch_facts, loop_knowledge, source_of
 from texpr.ir.operation import Operation
-from texpr.ir.types import I32
-from texpr.ir.updates import sum_and_product
+from texpr.ir.program.updates import sum_and_product
 from texpr.ir.value import Index, Load
+from texpr.ir.value.types import I32
 from texpr.support.limits import Width
 from texpr.support.record import Record
 

@@ -19,7 +19,7 @@ from texpr.backends.c.scope import Scope
 from texpr.backends.c.status import BAD_SIZE, MISALIGNED, NULL_POINTER, WHERE_FAILS
 from texpr.backends.c.text import Binds, Text
 from texpr.ir.kernel import Plan
-from texpr.ir.knowledge import host_knowledge
+from texpr.ir.kernel.knowledge import host_knowledge
 from texpr.ir.program import Compare
 from texpr.ir.value import Buffer
 from texpr.support.limits import LARGEST_SIZE, Width

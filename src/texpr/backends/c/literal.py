@@ -7,7 +7,7 @@ import struct
 
 from texpr.backends.c.text import Binds, Text, call
 from texpr.backends.c.types import C_NAMES, SMALL_FLOATS
-from texpr.ir.types import F32, F64, DType, Kind
+from texpr.ir.value.types import F32, F64, DType, Kind
 
 
 def literal_text(value: int | float, dtype: DType) -> Text:

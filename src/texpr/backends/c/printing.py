@@ -1,4 +1,4 @@
-"""A place in the text of a kernel, as operations ask for names and texts there (`texpr.ir.printing`)."""
+"""A place in the text of a kernel, as operations ask for names and texts there (`texpr.ir.operation.printing`)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from texpr.backends.c.scope import Scope
 from texpr.backends.c.text import Binds, Text, comment, line_of
 from texpr.backends.c.types import C_NAMES, OPERATOR_TYPES
 from texpr.backends.c.value import element_text, place_text, value_text
-from texpr.ir.covered import Covered
 from texpr.ir.kernel import Kernel
-from texpr.ir.types import DType
+from texpr.ir.operation.covered import Covered
 from texpr.ir.value import Load, Value
+from texpr.ir.value.types import DType
 from texpr.support.diagnostic import CompilerBug
 from texpr.support.record import Mutable
 

@@ -10,10 +10,10 @@ from texpr.affine.ranges import Range
 from texpr.affine.typed import Knowledge
 from texpr.backends.c.names import Taken
 from texpr.backends.c.text import Binds, Text
-from texpr.ir.knowledge import data_knowledge
-from texpr.ir.maps import TensorMap
-from texpr.ir.types import DType
+from texpr.ir.kernel.knowledge import data_knowledge
+from texpr.ir.operation.maps import TensorMap
 from texpr.ir.value import Buffer
+from texpr.ir.value.types import DType
 from texpr.support.limits import Width
 from texpr.support.record import Record, field, replace
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from texpr.ir.types import BF16, DTYPES, F8E4M3, F8E5M2, F16, F32, F64, TF32, DType, Kind
+from texpr.ir.value.types import BF16, DTYPES, F8E4M3, F8E5M2, F16, F32, F64, TF32, DType, Kind
 
 
 def _name(dtype: DType) -> str:

@@ -12,9 +12,9 @@ from texpr.backends.c.literal import literal_text
 from texpr.backends.c.scope import Scope
 from texpr.backends.c.text import Binds, Text, binary, call, cast
 from texpr.backends.c.types import C_NAMES, NARROW_INTEGERS, OPERATOR_TYPES, SMALL_FLOATS
-from texpr.ir.knowledge import source_of
-from texpr.ir.types import BOOL, DType
+from texpr.ir.kernel.knowledge import source_of
 from texpr.ir.value import Cast, Index, Literal, Load, Op, Ref, Value, walk
+from texpr.ir.value.types import BOOL, DType
 from texpr.support.limits import Width
 from texpr.support.record import replace
 

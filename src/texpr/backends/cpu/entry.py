@@ -30,10 +30,10 @@ from texpr.backends.c.text import Binds, Text
 from texpr.backends.c.types import C_NAMES, PUBLIC_NAMES
 from texpr.backends.c.value import element_text
 from texpr.ir.kernel import HostIf, HostLoop, HostStep, Kernel, Launch, Plan
-from texpr.ir.knowledge import every_element, host_knowledge, host_loop
+from texpr.ir.kernel.knowledge import every_element, host_knowledge, host_loop
 from texpr.ir.program import Assume, Injective, InRange, Monotone
-from texpr.ir.types import TF32
 from texpr.ir.value import Buffer, Load
+from texpr.ir.value.types import TF32
 from texpr.support.limits import Width
 from texpr.support.record import Record, replace
 

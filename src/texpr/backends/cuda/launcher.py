@@ -22,11 +22,11 @@ from texpr.backends.cuda.tensors import tensor_text
 from texpr.backends.cuda.together import blocks_text, most_lines
 from texpr.backends.cuda.validate import validate_headers, validation
 from texpr.ir.kernel import Axis, HostIf, HostLoop, HostStep, Kernel, Launch, Level, Plan, kernels
-from texpr.ir.knowledge import host_knowledge, host_loop
-from texpr.ir.maps import TensorMap
-from texpr.ir.together import dynamic_bytes, grid, joint, joint_bytes, together
-from texpr.ir.types import TF32
+from texpr.ir.kernel.knowledge import host_knowledge, host_loop
+from texpr.ir.kernel.together import dynamic_bytes, grid, joint, joint_bytes, together
+from texpr.ir.operation.maps import TensorMap
 from texpr.ir.value import Buffer
+from texpr.ir.value.types import TF32
 from texpr.support.limits import LARGEST_SIZE, LAST_BLOCK, Width
 from texpr.support.record import Record
 

@@ -28,9 +28,9 @@ from texpr.ir.kernel import (
     kernels,
     walk,
 )
+from texpr.ir.kernel.shared import USUAL_ALIGNMENT, part, shared_bytes, shared_places
+from texpr.ir.kernel.together import MOST_SHARED, dynamic_bytes, joint, together
 from texpr.ir.operation import Operation
-from texpr.ir.shared import USUAL_ALIGNMENT, part, shared_bytes, shared_places
-from texpr.ir.together import MOST_SHARED, dynamic_bytes, joint, together
 from texpr.isa.cuda import TMA, TMA_ROWS
 from texpr.isa.levels import WARP
 from texpr.isa.target import Target

@@ -8,8 +8,8 @@ from texpr.affine.expr import Expr
 from texpr.backends.c.index import index_text
 from texpr.backends.c.scope import Scope
 from texpr.backends.c.text import Binds
-from texpr.ir.maps import TensorMap
-from texpr.ir.tensor_map import element_of
+from texpr.ir.operation.maps import TensorMap
+from texpr.ir.operation.tensor_map import element_of
 
 ELEMENTS: Mapping[str, int] = {
     name: number

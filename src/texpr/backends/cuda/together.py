@@ -20,9 +20,9 @@ from texpr.backends.c.scope import Scope
 from texpr.backends.c.text import Binds, comment
 from texpr.backends.c.types import C_NAMES
 from texpr.ir.kernel import HostIf, HostLoop, HostStep, Kernel, Launch, Plan
-from texpr.ir.knowledge import host_loop
-from texpr.ir.maps import TensorMap
-from texpr.ir.together import asked, grid, joint
+from texpr.ir.kernel.knowledge import host_loop
+from texpr.ir.kernel.together import asked, grid, joint
+from texpr.ir.operation.maps import TensorMap
 from texpr.ir.value import Buffer
 from texpr.support.limits import LARGEST_SIZE
 

@@ -16,9 +16,9 @@ from texpr.backends.c.status import ASSUMPTION_FAILS, NO_MEMORY
 from texpr.backends.c.text import comment
 from texpr.ir.kernel import Plan
 from texpr.ir.program import Assume, Injective, InRange, Monotone
-from texpr.ir.promises import assume_text
-from texpr.ir.types import Kind
+from texpr.ir.program.promises import assume_text
 from texpr.ir.value import Buffer
+from texpr.ir.value.types import Kind
 
 
 def validate_headers() -> dict[str, str]:

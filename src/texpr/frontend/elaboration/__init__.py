@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from texpr.frontend.elaboration.calls import scalar_call
+from texpr.frontend.elaboration.body.calls import scalar_call
 from texpr.frontend.elaboration.combiners import make_combiner
 from texpr.frontend.elaboration.context import File
 from texpr.frontend.elaboration.expressions import RESERVED

@@ -10,8 +10,8 @@ from texpr.frontend.elaboration.scope import Scope
 from texpr.frontend.elaboration.typing import lookup_type, settle
 from texpr.frontend.tree import Combine, Let, Param, Return
 from texpr.ir.program import Combiner
-from texpr.ir.types import DType
 from texpr.ir.value import Ref, Value
+from texpr.ir.value.types import DType
 from texpr.support.diagnostic import Note, error
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr
-from texpr.ir.operators import OPS
-from texpr.ir.types import F64, I64, DType
 from texpr.ir.value import Index, Value
+from texpr.ir.value.operators import OPS
+from texpr.ir.value.types import F64, I64, DType
 from texpr.support.record import Record
 from texpr.support.span import NOWHERE, Span
 

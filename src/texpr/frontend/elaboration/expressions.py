@@ -28,9 +28,9 @@ from texpr.frontend.elaboration.typing import (
 )
 from texpr.frontend.elaboration.views import View
 from texpr.frontend.tree import Binary, Call, Constant, Exp, Name, Number, Slice, Subscript, Tuple, Unary
-from texpr.ir.operators import OPS
-from texpr.ir.types import BOOL, DTYPES
 from texpr.ir.value import Cast, Literal, Load, Value
+from texpr.ir.value.operators import OPS
+from texpr.ir.value.types import BOOL, DTYPES
 from texpr.support.diagnostic import Edit, Proposal, error
 from texpr.support.span import Span
 

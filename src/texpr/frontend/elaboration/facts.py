@@ -12,8 +12,8 @@ from texpr.frontend.elaboration.views import View
 from texpr.frontend.tree import Assume as AssumeExp
 from texpr.frontend.tree import AssumeInjective, AssumeMonotone, AssumeRange, Binary, Exp
 from texpr.ir.program import Assume, Compare, Injective, InRange, Monotone
-from texpr.ir.types import BOOL, I64
 from texpr.ir.value import Buffer, Index, Op
+from texpr.ir.value.types import BOOL, I64
 from texpr.support.diagnostic import Note, error
 
 

@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.frontend.elaboration import views
+from texpr.frontend.elaboration.body.directives import pragmas
+from texpr.frontend.elaboration.body.returns import returned_names
+from texpr.frontend.elaboration.body.statements import body
 from texpr.frontend.elaboration.context import Context, File, Making, Slot, constant
-from texpr.frontend.elaboration.directives import pragmas
 from texpr.frontend.elaboration.drafts import Affine
 from texpr.frontend.elaboration.expressions import RESERVED, plain_index
 from texpr.frontend.elaboration.facts import assumption, comparison, conjuncts
-from texpr.frontend.elaboration.returns import returned_names
 from texpr.frontend.elaboration.schedules import make_schedules
 from texpr.frontend.elaboration.scope import Broken, Scope
-from texpr.frontend.elaboration.statements import body
 from texpr.frontend.elaboration.tested import read_once_where_tested
 from texpr.frontend.elaboration.typing import lookup_type
 from texpr.frontend.tree import ConstParam, Exp, Fn, Ident, Number, Param, names_in

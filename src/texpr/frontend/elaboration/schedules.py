@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 from texpr.frontend import tree
+from texpr.frontend.elaboration.body.directives import directive
 from texpr.frontend.elaboration.context import Context, File
-from texpr.frontend.elaboration.directives import directive
 from texpr.frontend.elaboration.scope import did_you_mean
 from texpr.ir.program import Directive, Schedule
-from texpr.ir.selection import AUTO, NONE
+from texpr.ir.program.selection import AUTO, NONE
 from texpr.isa.registry import TARGETS
 from texpr.support.diagnostic import Edit, Note, Proposal, TexprError, error
 from texpr.support.span import Span

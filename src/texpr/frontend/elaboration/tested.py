@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from texpr.affine.expr import Sym, expr
 from texpr.frontend.elaboration.typing import COMPARISONS
 from texpr.ir.program import Anchor, Bind, If, Instruction, Let, Par, Seq, Stmt, values, walk
-from texpr.ir.rewrite import Rewriter, map_value, substitute_load
-from texpr.ir.types import I64, widens
+from texpr.ir.program.rewrite import Rewriter, map_value, substitute_load
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value, operands
+from texpr.ir.value.types import I64, widens
 from texpr.support.record import Record, replace
 
 

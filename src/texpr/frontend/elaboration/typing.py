@@ -10,9 +10,9 @@ from typing import NamedTuple
 from texpr.affine.expr import Expr
 from texpr.frontend.elaboration.drafts import Affine, Draft, Open, Real, Typed, affine_of, height, index_value, natural, size
 from texpr.frontend.tree import Ident
-from texpr.ir.operators import OPS, OpInfo
-from texpr.ir.types import BF16, BOOL, DTYPES, F8E4M3, F8E5M2, F16, F32, F64, I64, TF32, DType, Kind
 from texpr.ir.value import Cast, Index, Literal, Load, Op, Ref, Value
+from texpr.ir.value.operators import OPS, OpInfo
+from texpr.ir.value.types import BF16, BOOL, DTYPES, F8E4M3, F8E5M2, F16, F32, F64, I64, TF32, DType, Kind
 from texpr.support.diagnostic import Edit, Proposal, error
 from texpr.support.span import Span
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from texpr.affine.expr import ONE, ZERO, Atom, Expr, FloorDiv, Max, Min, Mod, Sym, Xor, children, expr, maximum, minimum, xor
 from texpr.affine.measure import nodes, replaced
 from texpr.frontend.elaboration.typing import MAX_NODES, truth
-from texpr.ir.types import BOOL, I64, DType
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Value
+from texpr.ir.value.types import BOOL, I64, DType
 from texpr.support.diagnostic import TexprError, error
 from texpr.support.record import Record, replace
 from texpr.support.span import Span

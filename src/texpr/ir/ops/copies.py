@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from texpr.ir.covered import Covered
-from texpr.ir.form import Calculated, Covers, Maybe, Number, Word, reads, writes
 from texpr.ir.operation import Awaits, Closes, Group, Joins, Moved, Operation
+from texpr.ir.operation.covered import Covered
+from texpr.ir.operation.form import Calculated, Covers, Maybe, Number, Word, reads, writes
 from texpr.ir.ops.rules import address_is_aligned, elements_are_consecutive, wrong_widths
-from texpr.ir.types import BOOL
 from texpr.ir.value import Load, Value
+from texpr.ir.value.types import BOOL
 from texpr.isa.levels import Space
 
 if TYPE_CHECKING:
-    from texpr.ir.effects import Effects
     from texpr.ir.kernel import Stmt
-    from texpr.ir.maps import TensorMap
-    from texpr.ir.place import Place
-    from texpr.ir.printing import Printing
+    from texpr.ir.kernel.place import Place
+    from texpr.ir.operation.effects import Effects
+    from texpr.ir.operation.maps import TensorMap
+    from texpr.ir.operation.printing import Printing
 
 COPY_BYTES = (4, 8, 16)
 """What one asynchronous copy moves (PTX ISA, "cp.async": cp-size)."""

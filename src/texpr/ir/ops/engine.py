@@ -13,7 +13,7 @@ from texpr.tma.elements import ELEMENTS, Element
 from texpr.tma.reduce import TYPES, Reduction
 
 if TYPE_CHECKING:
-    from texpr.ir.place import Place
+    from texpr.ir.kernel.place import Place
 
 REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 

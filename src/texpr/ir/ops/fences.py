@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from texpr.ir.form import Name, Word
 from texpr.ir.operation import Fences, Operation
+from texpr.ir.operation.form import Name, Word
 from texpr.isa.cuda import TMA
 
 if TYPE_CHECKING:
     from texpr.ir.kernel import Stmt
-    from texpr.ir.maps import TensorMap
-    from texpr.ir.place import Place
-    from texpr.ir.printing import Printing
+    from texpr.ir.kernel.place import Place
+    from texpr.ir.operation.maps import TensorMap
+    from texpr.ir.operation.printing import Printing
 
 
 def fence_is_known(stmt: Stmt, at: Place) -> Iterator[str]:

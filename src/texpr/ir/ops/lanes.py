@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.ir import operation
-from texpr.ir.form import Indexed, Maybe, Number, Symbol, Variable, Word, reads
 from texpr.ir.operation import Bound, Operation
+from texpr.ir.operation.form import Indexed, Maybe, Number, Symbol, Variable, Word, reads
 from texpr.ir.value import Load, Ref
 from texpr.isa.levels import WARP, Space
 from texpr.support.diagnostic import CompilerBug
 
 if TYPE_CHECKING:
-    from texpr.ir.effects import Effects
     from texpr.ir.kernel import Stmt
-    from texpr.ir.place import Place
-    from texpr.ir.printing import Printing
+    from texpr.ir.kernel.place import Place
+    from texpr.ir.operation.effects import Effects
+    from texpr.ir.operation.printing import Printing
 
 
 def exchange_is_within_a_warp(stmt: Stmt, at: Place) -> Iterator[str]:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from texpr.ir.covered import Covered
-from texpr.ir.form import At, Covers, Maybe, Number, Word
 from texpr.ir.operation import BLOCK, CLUSTER, Operation
+from texpr.ir.operation.covered import Covered
+from texpr.ir.operation.form import At, Covers, Maybe, Number, Word
 from texpr.isa.levels import WARP, Level
 from texpr.support.diagnostic import CompilerBug
 
 if TYPE_CHECKING:
-    from texpr.ir.effects import Effects
     from texpr.ir.kernel import Stmt
-    from texpr.ir.place import Place
-    from texpr.ir.printing import Printing
+    from texpr.ir.kernel.place import Place
+    from texpr.ir.operation.effects import Effects
+    from texpr.ir.operation.printing import Printing
 
 
 def barrier_is_of_threads(stmt: Stmt, at: Place) -> Iterator[str]:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from texpr.ir.form import At, Calculated, Flag, Joined, Maybe, Word, updates, writes
 from texpr.ir.operation import Operation
+from texpr.ir.operation.form import At, Calculated, Flag, Joined, Maybe, Word, updates, writes
 from texpr.ir.ops.rules import part_of_another_block_is_only_read, written_memory_may_be_written, written_value_has_the_type
-from texpr.ir.types import BOOL, DType
-from texpr.ir.updates import sum_and_product
+from texpr.ir.program.updates import sum_and_product
 from texpr.ir.value import Load, Value
+from texpr.ir.value.types import BOOL, DType
 from texpr.isa.levels import Level, Space
 
 if TYPE_CHECKING:
-    from texpr.ir.effects import Effects
     from texpr.ir.kernel import Stmt
-    from texpr.ir.place import Place
-    from texpr.ir.printing import Printing
+    from texpr.ir.kernel.place import Place
+    from texpr.ir.operation.effects import Effects
+    from texpr.ir.operation.printing import Printing
 
 ATOMIC_OPS = {"add": "number", "min": "number", "max": "number", "and": "integer", "or": "integer"}
 """What an atomic may do, and to which types (`and`, `or` to bool as well)."""

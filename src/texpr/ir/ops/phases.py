@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 from texpr.affine.expr import ZERO, Expr, Sym, expr
 from texpr.affine.facts import Known
 from texpr.affine.ranges import Range
-from texpr.ir.covered import Covered
-from texpr.ir.form import Covers, Indexed, Maybe, Number, Word, barrier
 from texpr.ir.operation import Arrives, Makes, Operation, Waits
+from texpr.ir.operation.covered import Covered
+from texpr.ir.operation.form import Covers, Indexed, Maybe, Number, Word, barrier
 from texpr.ir.value import Load
 from texpr.isa.cuda import TMA
 from texpr.support.limits import LARGEST_INT
 
 if TYPE_CHECKING:
     from texpr.ir.kernel import Stmt
-    from texpr.ir.maps import TensorMap
-    from texpr.ir.place import Place
-    from texpr.ir.printing import Printing
+    from texpr.ir.kernel.place import Place
+    from texpr.ir.operation.maps import TensorMap
+    from texpr.ir.operation.printing import Printing
 
 MOST_COUNT = 2**20 - 1
 """Arrivals, and bytes, that a barrier counts in a phase (PTX ISA, "mbarrier": "Size and alignment", "tx-count")."""

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from texpr.affine.expr import Sym
-from texpr.ir.form import Calculated, Flag, Symbol, Typed, Word
 from texpr.ir.operation import Bound, Operation
-from texpr.ir.types import DType
-from texpr.ir.updates import sum_and_product
+from texpr.ir.operation.form import Calculated, Flag, Symbol, Typed, Word
+from texpr.ir.program.updates import sum_and_product
 from texpr.ir.value import Value
+from texpr.ir.value.types import DType
 
 if TYPE_CHECKING:
-    from texpr.ir.effects import Effects
     from texpr.ir.kernel import Stmt
-    from texpr.ir.place import Place
+    from texpr.ir.kernel.place import Place
+    from texpr.ir.operation.effects import Effects
 
 
 def first_value_has_the_type(stmt: Stmt, at: Place) -> Iterator[str]:

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from texpr.affine.expr import ONE
-from texpr.ir.form import Access, Operand
 from texpr.ir.operation import Agent, Operation
+from texpr.ir.operation.form import Access, Operand
 from texpr.ir.value import Load
 from texpr.isa.levels import Space
 
 if TYPE_CHECKING:
     from texpr.ir.kernel import Stmt
-    from texpr.ir.place import Place
+    from texpr.ir.kernel.place import Place
 
 
 def _own(stmt: Stmt) -> Iterator[Operand]:

@@ -6,22 +6,22 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from texpr.affine.expr import Expr, expr
-from texpr.ir.covered import Covered
-from texpr.ir.form import Covers, Flag, Indexed, Maybe, Number, Verb, Word, barrier, reads, writes
 from texpr.ir.operation import Agent, Awaits, Brings, Closes, Group, Joins, Moved, Operation
+from texpr.ir.operation.covered import Covered
+from texpr.ir.operation.form import Covers, Flag, Indexed, Maybe, Number, Verb, Word, barrier, reads, writes
+from texpr.ir.operation.tensor_map import combined_as, element
 from texpr.ir.ops.engine import travelling, wrong_combination, wrong_run
 from texpr.ir.ops.phases import BarrierWait
-from texpr.ir.tensor_map import combined_as, element
 from texpr.ir.value import Load
 from texpr.isa.cuda import TMA
 from texpr.isa.engine import CHUNK
 
 if TYPE_CHECKING:
-    from texpr.ir.effects import Effects
     from texpr.ir.kernel import Stmt
-    from texpr.ir.maps import TensorMap
-    from texpr.ir.place import Place
-    from texpr.ir.printing import Printing
+    from texpr.ir.kernel.place import Place
+    from texpr.ir.operation.effects import Effects
+    from texpr.ir.operation.maps import TensorMap
+    from texpr.ir.operation.printing import Printing
 
 
 def bulk_copy_is_of_one_run(stmt: Stmt, at: Place) -> Iterator[str]:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from texpr.affine.expr import ZERO, Expr, Sym, expr
 from texpr.affine.facts import Known
 from texpr.affine.ranges import Range
-from texpr.ir.form import Coordinates, Indexed, Maybe, Name, Numbers, Several, Verb, Word, barrier, reads, writes
 from texpr.ir.operation import Agent, Brings, Group, Joins, Moved, Operation
+from texpr.ir.operation.form import Coordinates, Indexed, Maybe, Name, Numbers, Several, Verb, Word, barrier, reads, writes
+from texpr.ir.operation.tensor_map import element_of
 from texpr.ir.ops.engine import wrong_combination, wrong_run
 from texpr.ir.ops.meeting import Barrier as Meeting
 from texpr.ir.ops.phases import BarrierWait
 from texpr.ir.ops.runs import WaitBulk
-from texpr.ir.tensor_map import element_of
-from texpr.ir.types import I32
 from texpr.ir.value import Load, Value
+from texpr.ir.value.types import I32
 from texpr.isa.cuda import TMA, TMA_ROWS
 from texpr.isa.engine import CHUNK, LINE
 from texpr.isa.levels import Level
@@ -25,11 +25,11 @@ from texpr.support.diagnostic import CompilerBug
 from texpr.support.limits import LARGEST_INT
 
 if TYPE_CHECKING:
-    from texpr.ir.effects import Effects
     from texpr.ir.kernel import Stmt
-    from texpr.ir.maps import TensorMap
-    from texpr.ir.place import Place
-    from texpr.ir.printing import Printing
+    from texpr.ir.kernel.place import Place
+    from texpr.ir.operation.effects import Effects
+    from texpr.ir.operation.maps import TensorMap
+    from texpr.ir.operation.printing import Printing
 
 
 def map_is_there(stmt: Stmt, at: Place) -> Iterator[str]:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from texpr.affine.expr import Sym
-from texpr.ir.form import Several, Symbols, Word, consecutive, reads, writes
 from texpr.ir.operation import Bound, Operation
+from texpr.ir.operation.form import Several, Symbols, Word, consecutive, reads, writes
 from texpr.ir.ops.rules import (
     address_is_aligned,
     elements_are_consecutive,
@@ -21,10 +21,10 @@ from texpr.ir.value import Load, Value
 from texpr.isa.levels import Space
 
 if TYPE_CHECKING:
-    from texpr.ir.effects import Effects
     from texpr.ir.kernel import Stmt
-    from texpr.ir.place import Place
-    from texpr.ir.printing import Printing
+    from texpr.ir.kernel.place import Place
+    from texpr.ir.operation.effects import Effects
+    from texpr.ir.operation.printing import Printing
 
 VECTOR_BYTES = (2, 4, 8, 16)
 """What one access moves (PTX ISA, "ld", "st": vectors of up to 128 bits; two bytes are one register)."""

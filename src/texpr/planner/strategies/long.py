@@ -14,7 +14,7 @@ from math import prod
 
 from texpr.affine.expr import Expr
 from texpr.ir import program as ir
-from texpr.ir.uses import loads
+from texpr.ir.program.uses import loads
 from texpr.ir.value import Buffer
 from texpr.isa.target import Target
 from texpr.planner.follow import Refused

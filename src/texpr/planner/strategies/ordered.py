@@ -16,7 +16,7 @@ from texpr.ir import program as ir
 from texpr.planner.follow import Refused
 from texpr.planner.nest import NOMINAL, Nest, NoPlan, Touch, nests
 from texpr.planner.strategy import Proposal, Rank, Script, Strategy, Subject
-from texpr.schedule.materialise import materialise
+from texpr.schedule.rewrite.materialise import materialise
 from texpr.support.record import replace
 
 SUMS = 4096

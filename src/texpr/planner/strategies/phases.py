@@ -22,7 +22,7 @@ from texpr.planner.search import LEAST_REUSE
 from texpr.planner.strategy import Proposal, Rank, Script, Strategy, Subject
 from texpr.relation.collect import model
 from texpr.relation.model import Instance
-from texpr.schedule.materialise import materialise
+from texpr.schedule.rewrite.materialise import materialise
 from texpr.support.record import Record
 
 

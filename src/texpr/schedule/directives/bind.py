@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import TypeGuard
 
 from texpr.ir import program as ir
-from texpr.ir.marked import atomic, is_atomic, level_of, mark, marked, unmarked
-from texpr.ir.marks import Bind, Unroll, Vector
-from texpr.ir.updates import may_meet
+from texpr.ir.program.marked import atomic, is_atomic, level_of, mark, marked, unmarked
+from texpr.ir.program.marks import Bind, Unroll, Vector
+from texpr.ir.program.updates import may_meet
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.edits import Offers, freed, head, left_out, updated, words
 from texpr.schedule.levels import AUTO, BLOCK, CLUSTERS, GRID, WARPS, levels

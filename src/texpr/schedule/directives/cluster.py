@@ -10,11 +10,11 @@ from __future__ import annotations
 from math import prod
 
 from texpr.ir import program as ir
-from texpr.ir.marked import mark, marked
-from texpr.ir.marks import Cluster
+from texpr.ir.program.marked import mark, marked
+from texpr.ir.program.marks import Cluster
 from texpr.schedule.call import Call, Rule
-from texpr.schedule.cluster import blocks, dimension
 from texpr.schedule.edits import Offers
+from texpr.schedule.rewrite.cluster import blocks, dimension
 from texpr.schedule.state import State
 from texpr.schedule.tree import loops, path_to
 from texpr.support.diagnostic import Note

@@ -14,9 +14,9 @@ from itertools import islice
 
 from texpr.ir import program as ir
 from texpr.schedule.call import Call, Rule
-from texpr.schedule.nesting import Nesting
-from texpr.schedule.order import require_order
-from texpr.schedule.shape import free_loop
+from texpr.schedule.rewrite.nesting import Nesting
+from texpr.schedule.rewrite.order import require_order
+from texpr.schedule.rewrite.shape import free_loop
 from texpr.schedule.state import State
 
 MOST = 64

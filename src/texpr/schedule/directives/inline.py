@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
-from texpr.ir.rewrite import Rewriter, replace_loads, substitute_value, with_blocks
-from texpr.ir.uses import loads, symbols
+from texpr.ir.program.rewrite import Rewriter, replace_loads, substitute_value, with_blocks
+from texpr.ir.program.uses import loads, symbols
 from texpr.ir.value import Buffer, Load, Ref, Value, walk
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.state import State

@@ -10,10 +10,10 @@ from __future__ import annotations
 from texpr.domain.iterdomain import IterDomain
 from texpr.domain.transforms.merge import Merge
 from texpr.ir import program as ir
-from texpr.schedule.allocation import on_allocation
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.edits import promise
-from texpr.schedule.shape import free_loop, sizes_known
+from texpr.schedule.rewrite.allocation import on_allocation
+from texpr.schedule.rewrite.shape import free_loop, sizes_known
 from texpr.schedule.state import State
 from texpr.schedule.tree import exactly, replaced
 from texpr.support.record import replace

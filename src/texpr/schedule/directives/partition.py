@@ -2,14 +2,14 @@
 
 Before: seq 16 |ki| { if 16 * ko + ki < K { … } }       After: seq min(16, K - 16 * ko) |ki| { … }
 
-What the predicates ask of loops outside is asked once, before the loop (`texpr.schedule.partition`). Innermost loops of a
-thread are parted unasked where that pays; `partition(ki, off)` keeps one whole. Changes no result.
+What the predicates ask of loops outside is asked once, before the loop (`texpr.schedule.rewrite.partition`). Innermost loops of
+a thread are parted unasked where that pays; `partition(ki, off)` keeps one whole. Changes no result.
 """
 
 from __future__ import annotations
 
-from texpr.ir.marked import marked
-from texpr.ir.marks import Partition
+from texpr.ir.program.marked import marked
+from texpr.ir.program.marks import Partition
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.state import State
 

@@ -6,20 +6,21 @@ After:  new As: [3, …]
 
 The buffers are those that `stage` has put into the iterations and that it only copies in; or those named: any `new` of an
 iteration that statements fill which write nothing else. Proved: what fills a slot reads nothing that one of the iterations
-between writes; or refused (`texpr.schedule.ring`). It is made when the schedule ends, so copies may still be vectorized.
+between writes; or refused (`texpr.schedule.rewrite.ring`). It is made when the schedule ends, so copies may still be
+vectorized.
 """
 
 from __future__ import annotations
 
 from texpr.ir import program as ir
-from texpr.ir.marked import level_of, mark, marked
-from texpr.ir.marks import Pipeline
-from texpr.ir.uses import loads
+from texpr.ir.program.marked import level_of, mark, marked
+from texpr.ir.program.marks import Pipeline
+from texpr.ir.program.uses import loads
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.edits import Offers, key_of, left_out, said
-from texpr.schedule.materialise import materialise
-from texpr.schedule.ring import fills_of, pipelined
-from texpr.schedule.shape import free_loop
+from texpr.schedule.rewrite.materialise import materialise
+from texpr.schedule.rewrite.ring import fills_of, pipelined
+from texpr.schedule.rewrite.shape import free_loop
 from texpr.schedule.state import State
 from texpr.schedule.tree import exactly, replaced
 from texpr.support.diagnostic import Edit, Note, Proposal, TexprError

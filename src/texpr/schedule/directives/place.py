@@ -8,8 +8,8 @@ Changes no result. Refused in lowering (E0913) where the threads that touch its 
 from __future__ import annotations
 
 from texpr.ir import program as ir
-from texpr.schedule.allocation import stage_offers
 from texpr.schedule.call import Call, Rule
+from texpr.schedule.rewrite.allocation import stage_offers
 from texpr.schedule.state import State
 from texpr.schedule.tree import replaced
 from texpr.support.record import replace

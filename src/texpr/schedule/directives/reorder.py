@@ -1,18 +1,18 @@
 """`reorder(bi, bj, ko, ti, tj)`: the named loops, which lie on one path, in this order from outside in.
 
 Loops that have other statements beside the next one are distributed first, and locals get an element for each iteration
-(`texpr.schedule.nesting`); the copies that this makes come in the same order. Proved: every dependence keeps its order
-(`texpr.schedule.order`), or refused with two instances.
+(`texpr.schedule.rewrite.nesting`); the copies that this makes come in the same order. Proved: every dependence keeps its order
+(`texpr.schedule.rewrite.order`), or refused with two instances.
 """
 
 from __future__ import annotations
 
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
-from texpr.schedule.allocation import on_allocation
 from texpr.schedule.call import Call, Rule
-from texpr.schedule.nesting import Nesting, chain
-from texpr.schedule.order import require_order
+from texpr.schedule.rewrite.allocation import on_allocation
+from texpr.schedule.rewrite.nesting import Nesting, chain
+from texpr.schedule.rewrite.order import require_order
 from texpr.schedule.state import State
 
 

@@ -17,10 +17,10 @@ from texpr.domain.iterdomain import IterDomain
 from texpr.domain.transforms.resize import Resize
 from texpr.ir import program as ir
 from texpr.relation.facts import in_loop, known
-from texpr.schedule.allocation import no_less, on_allocation, require_padding
 from texpr.schedule.call import Call, Rule
-from texpr.schedule.materialise import given
-from texpr.schedule.shape import free_loop, sizes_known
+from texpr.schedule.rewrite.allocation import no_less, on_allocation, require_padding
+from texpr.schedule.rewrite.materialise import given
+from texpr.schedule.rewrite.shape import free_loop, sizes_known
 from texpr.schedule.state import State
 from texpr.schedule.tree import Body, path_to, replaced
 from texpr.support.record import replace

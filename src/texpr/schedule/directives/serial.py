@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from texpr.ir import program as ir
 from texpr.schedule.call import Call, Rule
-from texpr.schedule.shape import free_loop
+from texpr.schedule.rewrite.shape import free_loop
 from texpr.schedule.state import State
 from texpr.schedule.tree import replaced
 

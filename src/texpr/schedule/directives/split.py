@@ -11,11 +11,11 @@ from texpr.affine.expr import Expr
 from texpr.domain.iterdomain import IterDomain
 from texpr.domain.transforms.split import Split
 from texpr.ir import program as ir
-from texpr.ir.marked import unmarked
-from texpr.ir.marks import Async
-from texpr.schedule.allocation import on_allocation
+from texpr.ir.program.marked import unmarked
+from texpr.ir.program.marks import Async
 from texpr.schedule.call import Call, Rule
-from texpr.schedule.shape import free_loop, positive
+from texpr.schedule.rewrite.allocation import on_allocation
+from texpr.schedule.rewrite.shape import free_loop, positive
 from texpr.schedule.state import State
 from texpr.schedule.tree import replaced
 from texpr.support.record import replace

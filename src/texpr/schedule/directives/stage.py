@@ -21,30 +21,17 @@ from __future__ import annotations
 
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
-from texpr.ir.marked import marked
-from texpr.ir.marks import Async, Multicast, Tensor
+from texpr.ir.program.marked import marked
+from texpr.ir.program.marks import Async, Multicast, Tensor
 from texpr.ir.value import Buffer, Literal
 from texpr.relation.facts import known
 from texpr.schedule.call import Call, Rule
-from texpr.schedule.cluster import dimension, many, peers
 from texpr.schedule.edits import Offers, left_out, staged_at, touching, without
-from texpr.schedule.engine import (
-    boxes_asked,
-    boxes_shared,
-    require_engine,
-    require_fill,
-    require_load,
-    swizzle_asked,
-    with_memory,
-)
-from texpr.schedule.flat import in_rows
-from texpr.schedule.region import Box, NoBox, are_apart, inside, told_apart, uses
-from texpr.schedule.rows import require_rows, require_target, rows
-from texpr.schedule.runs import require_named_runs, require_runs
-from texpr.schedule.staging import Staging
-from texpr.schedule.state import State
-from texpr.schedule.stores import by_tma, stored
-from texpr.schedule.touched import (
+from texpr.schedule.rewrite.cluster import dimension, many, peers
+from texpr.schedule.stage.flat import in_rows
+from texpr.schedule.stage.region import Box, NoBox, are_apart, inside, told_apart, uses
+from texpr.schedule.stage.staging import Staging
+from texpr.schedule.stage.touched import (
     alike,
     as_walked,
     box_of,
@@ -57,8 +44,21 @@ from texpr.schedule.touched import (
     undefined,
     untouchable,
 )
+from texpr.schedule.state import State
+from texpr.schedule.tensor.engine import (
+    boxes_asked,
+    boxes_shared,
+    require_engine,
+    require_fill,
+    require_load,
+    swizzle_asked,
+    with_memory,
+)
+from texpr.schedule.tensor.rows import require_rows, require_target, rows
+from texpr.schedule.tensor.runs import require_named_runs, require_runs
+from texpr.schedule.tensor.stores import by_tma, stored
+from texpr.schedule.tensor.windows import columns_asked, columns_shared, region, require_columns
 from texpr.schedule.tree import exactly, path_to
-from texpr.schedule.windows import columns_asked, columns_shared, region, require_columns
 from texpr.support.diagnostic import Note
 from texpr.support.record import replace
 

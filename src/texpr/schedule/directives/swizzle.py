@@ -12,10 +12,10 @@ from texpr.domain.graph import DomainGraph
 from texpr.domain.iterdomain import IterDomain
 from texpr.domain.transforms.swizzle import Permutation, Shift, Swizzle, Xor
 from texpr.ir import program as ir
-from texpr.schedule.allocation import on_allocation
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.edits import freed, left_out, promise, updated
-from texpr.schedule.shape import free_loop, sizes_known
+from texpr.schedule.rewrite.allocation import on_allocation
+from texpr.schedule.rewrite.shape import free_loop, sizes_known
 from texpr.schedule.state import State
 from texpr.schedule.tree import exactly, path_to, replaced
 from texpr.support.record import replace

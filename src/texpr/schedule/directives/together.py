@@ -2,14 +2,14 @@
 
 A `seq` outside of every `par`, with a `par` in it, is a loop of the host: each step is a launch, or all of them are one, in
 which all blocks meet behind each. What is computed is the same. Loops are taken together unasked where they can be; who asks is
-told where they can not (`texpr.lowering.together`).
+told where they can not (`texpr.lowering.host.together`).
 """
 
 from __future__ import annotations
 
 from texpr.ir import program as ir
-from texpr.ir.marked import marked
-from texpr.ir.marks import Together
+from texpr.ir.program.marked import marked
+from texpr.ir.program.marks import Together
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.edits import left_out
 from texpr.schedule.state import State

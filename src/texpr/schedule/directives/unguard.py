@@ -9,11 +9,11 @@ from now on. Refused where a hole could matter.
 
 from __future__ import annotations
 
-from texpr.ir.marked import marked
-from texpr.ir.marks import Unguard
+from texpr.ir.program.marked import marked
+from texpr.ir.program.marks import Unguard
 from texpr.schedule.call import Call, Rule
-from texpr.schedule.fills import derived
-from texpr.schedule.materialise import materialise
+from texpr.schedule.rewrite.fills import derived
+from texpr.schedule.rewrite.materialise import materialise
 from texpr.schedule.state import State
 
 

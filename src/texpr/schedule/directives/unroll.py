@@ -7,10 +7,10 @@ What a thread keeps in an array that only unrolled loops index lives in its regi
 
 from __future__ import annotations
 
-from texpr.ir.marked import marked
-from texpr.ir.marks import Unroll
+from texpr.ir.program.marked import marked
+from texpr.ir.program.marks import Unroll
 from texpr.schedule.call import Call, Rule
-from texpr.schedule.shape import free_loop
+from texpr.schedule.rewrite.shape import free_loop
 from texpr.schedule.state import State
 from texpr.schedule.tree import replaced
 

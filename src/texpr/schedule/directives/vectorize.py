@@ -2,8 +2,8 @@
 
 Before: par 4 |v| { z[4 * t + v] = a * x[4 * t + v] }       After: one access of 16 bytes to each of x and z
 
-Proved: what moves with the loop moves by one element, from a multiple of the vector's bytes (`texpr.schedule.vectors`); or
-refused. Parameters say what they begin at (`align(16)`); of a result, the function asks it from then on.
+Proved: what moves with the loop moves by one element, from a multiple of the vector's bytes (`texpr.schedule.rewrite.vectors`);
+or refused. Parameters say what they begin at (`align(16)`); of a result, the function asks it from then on.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from __future__ import annotations
 from texpr.affine.expr import expr
 from texpr.affine.facts import Known
 from texpr.ir import program as ir
-from texpr.ir.marked import marked
-from texpr.ir.marks import Vector
+from texpr.ir.program.marked import marked
+from texpr.ir.program.marks import Vector
 from texpr.relation.collect import model
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.directives.split import halves
 from texpr.schedule.edits import Offers, begins_at, freed, left_out, promise, updated
-from texpr.schedule.materialise import materialise
-from texpr.schedule.results import with_results
-from texpr.schedule.shape import free_loop
+from texpr.schedule.rewrite.materialise import materialise
+from texpr.schedule.rewrite.shape import free_loop
+from texpr.schedule.rewrite.vectors import Lanes, Obstacle, examine
+from texpr.schedule.stage.results import with_results
 from texpr.schedule.state import State
 from texpr.schedule.tree import exactly, loops, replaced
-from texpr.schedule.vectors import Lanes, Obstacle, examine
 
 MOST = 16
 """Lanes of the widest vector: 16 bytes of elements of one byte."""

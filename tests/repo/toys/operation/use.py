@@ -13,13 +13,13 @@ from texpr.backends.cuda.printer import print_kernels
 from texpr.driver import lower
 from texpr.emulator.harness import build
 from texpr.ir import kernel as k
-from texpr.ir.kernel_parse import parse_plan
-from texpr.ir.kernel_text import plan_text
-from texpr.ir.kernel_verify import verify
-from texpr.ir.structure import same
+from texpr.ir.kernel.parse import parse_plan
+from texpr.ir.kernel.text import plan_text
+from texpr.ir.kernel.verify import verify
+from texpr.ir.value.structure import same
 from texpr.isa.registry import resolve
+from texpr.proof.search import proved
 from texpr.support.diagnostic import CompilerBug
-from texpr.witness import proved
 
 SOURCE = """
 fn scale(x: f32[n]): f32[n] {

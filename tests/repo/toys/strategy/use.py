@@ -7,9 +7,9 @@ import numpy as np
 import texpr
 from texpr.driver import Compiled, lower
 from texpr.explain.planned import Data, planned
-from texpr.ir.selection import AUTO
-from texpr.ir.text import print_schedule
-from texpr.witness import proved
+from texpr.ir.program.selection import AUTO
+from texpr.ir.program.text import print_schedule
+from texpr.proof.search import proved
 
 SOURCE = """
 fn turned(x: f32[m, n]): f32[n, m] {

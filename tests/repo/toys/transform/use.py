@@ -9,13 +9,13 @@ import texpr
 from texpr.affine.expr import Sym, expr
 from texpr.affine.facts import Known
 from texpr.domain.contiguity import Memory, stride
-from texpr.domain.correctness import Strong
+from texpr.domain.correctness.holes import Strong
 from texpr.domain.coverage import coverage
-from texpr.domain.equivalence import Different, Same, compare
+from texpr.domain.equivalence.decide import Different, Same, compare
 from texpr.domain.graph import DomainGraph
 from texpr.domain.iteration import Iteration, Notion
 from texpr.domain.iterdomain import IterDomain
-from texpr.domain.predicates import predicates
+from texpr.domain.predicates.needed import predicates
 from texpr.domain.visits import visits
 from texpr.tma.correctness import Plain, lower_load
 from texpr.tma.elements import ELEMENTS

@@ -7,7 +7,7 @@ import numpy as np
 import texpr
 from texpr.driver import lower
 from texpr.ir import kernel as k
-from texpr.witness import proved
+from texpr.proof.search import proved
 
 SOURCE = """
 fn count(x: f32[n], inout found: i32) {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from texpr.affine.expr import expr
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.directives.split import halves
-from texpr.schedule.shape import free_loop
+from texpr.schedule.rewrite.shape import free_loop
 from texpr.schedule.state import State
 
 

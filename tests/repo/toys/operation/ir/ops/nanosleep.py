@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from texpr.ir.form import Number, Word
 from texpr.ir.operation import Operation
+from texpr.ir.operation.form import Number, Word
 
 if TYPE_CHECKING:
     from texpr.ir.kernel import Stmt
-    from texpr.ir.place import Place
-    from texpr.ir.printing import Printing
+    from texpr.ir.kernel.place import Place
+    from texpr.ir.operation.printing import Printing
 
 MOST = 10**6
 """Nanoseconds (PTX ISA, "nanosleep")."""

@@ -10,7 +10,7 @@ from texpr.domain.transforms.reverse import Reverse
 from texpr.domain.iterdomain import IterDomain
 from texpr.ir import program as ir
 from texpr.schedule.call import Call, Rule
-from texpr.schedule.shape import free_loop
+from texpr.schedule.rewrite.shape import free_loop
 from texpr.schedule.state import State
 from texpr.schedule.tree import replaced
 from texpr.support.record import replace

@@ -1,0 +1,99 @@
+"""What every file of an artifact must be: derived from its plans, which are read here and proved elsewhere, and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+
+from texpr.artifact.certificate import PROOF, proof_path, shipped_texts
+from texpr.artifact.check.folder import Folder, printable
+from texpr.artifact.check.recheck import FAULTS, told_of
+from texpr.artifact.libraries import binary_paths, image_origins
+from texpr.artifact.place import SIGNATURE, SUMS
+from texpr.artifact.record import Recorded
+from texpr.artifact.texts.derive import texts
+from texpr.artifact.texts.sources import Part, Shown
+from texpr.backends.cuda.launcher import print_image
+from texpr.ir.kernel import Plan
+from texpr.ir.kernel.origin import Origin, printed_plan
+from texpr.ir.kernel.text import plan_text
+from texpr.ir.kernel.verify import verify as require_well_formed
+from texpr.isa.registry import resolve
+from texpr.support.diagnostic import TexprError
+
+
+def read_parts(folder: Folder, record: Recorded) -> tuple[list[Part], list[str]]:
+    """The plans of an artifact with what they are proved by, for each target; and what is wrong with them."""
+    parts: list[Part] = []
+    wrong: list[str] = []
+    for target in record.targets:
+        shown = [_shown(folder, target, function, record.origins.get(function), wrong) for function in record.functions]
+        there = [each for each in shown if each is not None]
+        try:
+            plans = tuple(_plan(each, target, name, record) for each, name in zip(there, record.functions, strict=False))
+        except (TexprError, *FAULTS) as why:
+            wrong.append(f"cannot be read: a plan for {target}: {told_of(why)}")
+            continue
+        parts.append(Part(target, plans, tuple(there)))
+    return parts, wrong
+
+
+def _shown(folder: Folder, target: str, function: str, origin: Origin | None, wrong: list[str]) -> Shown | None:
+    """What is shipped of a function for a target."""
+    found: dict[str, str] = {}
+    for end in shipped_texts("", "", "", None, None):
+        path = proof_path(target, function, end)
+        try:
+            if path in folder.files:
+                found[end] = folder.files[path].decode("utf-8")
+        except ValueError as why:
+            wrong.append(f"cannot be read: {path}: {why}")
+    needed = ("plan", "te", "tags", *(("written.te", "notes") if found.keys() & {"written.te", "notes"} else ()))
+    missing = [f"missing: {proof_path(target, function, end)}" for end in needed if end not in found]
+    wrong += missing
+    if missing:
+        return None
+    file = None if origin is None else {"name": origin.name, "lines": origin.lines}
+    return Shown(found["plan"], found["te"], found["tags"], {}, file, found.get("written.te"), found.get("notes"))
+
+
+def _plan(shown: Shown, target: str, function: str, record: Recorded) -> Plan:
+    """The plan of a function, well formed. Raises TexprError, CompilerBug, ValueError."""
+    path = proof_path(target, function, "plan")
+    plan = printed_plan(shown.plan, path, record.origins.get(function))
+    require_well_formed(plan, resolve(target))
+    if plan.name != function:
+        raise ValueError(f"{path} is of `{plan.name}`")
+    if plan_text(plan) != shown.plan:
+        raise ValueError(f"{path} is not as it is written by texpr")
+    return plan
+
+
+def derived(folder: Folder, record: Recorded, parts: Sequence[Part]) -> tuple[dict[str, bytes], list[str]]:
+    """What every text must be that follows from the plans, from what is recorded, and from binaries."""
+    try:
+        found = {path: text.encode() for path, text in texts(record, parts).items()}
+        codes = {path: (symbol, folder.files.get(code)) for path, (symbol, code) in image_origins(parts).items()}
+        images = {path: print_image(symbol, data).encode() for path, (symbol, data) in codes.items() if data is not None}
+    except (TexprError, *FAULTS) as why:
+        return {}, [f"cannot be printed: {told_of(why)}"]
+    return {**found, **images}, []
+
+
+def different(folder: Folder, record: Recorded, parts: Sequence[Part], expected: Mapping[str, bytes]) -> Iterator[str]:
+    """Files that are missing, that no build leaves, or that are not what follows."""
+    proofs = {
+        proof_path(part.target, plan.name, end)
+        for part in parts
+        for plan, shown in zip(part.plans, part.shown, strict=True)
+        for end, text in shipped_texts(shown.plan, shown.program, shown.tags, shown.written, shown.notes).items()
+        if text is not None
+    }
+    every = {*expected, *proofs, *binary_paths(record), *image_origins(parts), PROOF, SUMS}
+    folders = {str(above) for path in every for above in PurePosixPath(path).parents}
+    yield from (f"missing: {path}" for path in sorted(every - folder.files.keys()))
+    yield from (f"no part of this artifact: {printable(path)}" for path in sorted(folder.files.keys() - every - {SIGNATURE}))
+    yield from (f"no part of this artifact: {printable(path)}/" for path in sorted(folder.folders - folders))
+    for path, data in sorted(expected.items()):
+        if path in folder.files and folder.files[path] != data:
+            yield f"not what follows from its plans: {path}"

@@ -1,0 +1,144 @@
+"""The proof of an artifact again: of each plan by the tags that lie beside it, as both are shipped. Nothing is searched for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from texpr.artifact.certificate import Data, may_be_open, numbered, of_texts, program_text, proof_path, shipped_texts
+from texpr.artifact.texts.sources import Part, Shown
+from texpr.artifact.tools import Share, in_turn
+from texpr.checks import check, faults
+from texpr.frontend import parse
+from texpr.ir.kernel import Plan
+from texpr.ir.kernel.parse import parse_plan
+from texpr.ir.kernel.verify import verify
+from texpr.ir.program import Function
+from texpr.ir.proof import Obligation, Proof, Verdict
+from texpr.ir.proof.notes_text import noted, notes_text
+from texpr.ir.proof.tags_parse import parse_tags
+from texpr.ir.proof.tags_text import tags_text
+from texpr.isa.registry import resolve
+from texpr.proof.plan import prove, question
+from texpr.proof.schedule import faithful, require_kept
+from texpr.support.diagnostic import CompilerBug, Diagnostic, TexprError
+from texpr.support.span import NOWHERE
+
+FAULTS = (
+    ValueError, LookupError, ArithmeticError, RecursionError, TypeError, AttributeError, AssertionError, CompilerBug,
+)  # fmt: skip
+"""What texts raise that nobody built: names that there are not, lists that are too short, divisions by 0, what does not fit."""
+
+
+def recheck(parts: Sequence[Part], share: Share = in_turn) -> tuple[list[str], dict[str, list[Data]]]:
+    """What is wrong with the proofs of an artifact, and the proofs that were made again, by target.
+
+    Plans are proved one by one, by whom `share` says.
+    """
+    plans = [(part.target, at) for part in parts for at in range(len(part.plans))]
+    by_target = {part.target: part for part in parts}
+
+    def task(number: int) -> bytes:
+        target, at = plans[number]
+        part = by_target[target]
+        return json.dumps(_found(target, part.plans[at].name, part.shown[at])._asdict()).encode()
+
+    names = [proof_path(target, by_target[target].plans[at].name, "plan") for target, at in plans]
+    wrong: list[str] = []
+    proofs: dict[str, list[Data]] = {part.target: [] for part in parts}
+    for (target, _), answer in zip(plans, share(task, names), strict=True):
+        found = _Found(**json.loads(answer))
+        wrong += found.wrong
+        proofs[target] += [] if found.proof is None else [found.proof]
+    return wrong, proofs
+
+
+class _Found(NamedTuple):
+    """What is wrong with one plan, and the proof of it."""
+
+    wrong: list[str]
+    proof: Data | None
+
+
+def _found(target: str, function: str, shown: Shown) -> _Found:
+    names = {end: proof_path(target, function, end) for end in ("plan", "te", "tags", "written.te", "notes")}
+    try:
+        plan = parse_plan(shown.plan, names["plan"])
+        verify(plan, resolve(target))
+        laid = _program(shown.program, names["te"], plan)
+        written = laid if shown.written is None else _program(shown.written, names["written.te"], plan)
+    except (TexprError, *FAULTS) as why:
+        return _Found([f"cannot be read: {names['plan']}, or its program: {told_of(why)}"], None)
+    wrong: list[str] = []
+    try:
+        proof = _proved(laid, plan, shown.tags, names["tags"], wrong)
+    except (TexprError, *FAULTS) as why:
+        return _Found([*wrong, f"not proved as it was by its tags: {names['plan']}: {told_of(why)}"], None)
+    left = [*proof.of(Verdict.REFUSED), *(() if may_be_open(laid) else proof.of(Verdict.UNDECIDED))]
+    wrong += [f"not proved as it was by its tags: {names['plan']}: {_open(each)}" for each in left[:1]]
+    schedule = None
+    try:
+        wrong += _illegal(written, check, names["te" if shown.written is None else "written.te"])
+        if shown.written is not None and shown.notes is not None:
+            wrong += _illegal(laid, faults, names["te"])
+            schedule = _of_schedule(written, laid, shown.notes, names["notes"], wrong)
+    except (TexprError, *FAULTS) as why:
+        return _Found([*wrong, f"not proved to be as it was written: {names['te']}: {told_of(why)}"], None)
+    texts = shipped_texts(shown.plan, shown.program, shown.tags, shown.written, shown.notes)
+    return _Found(wrong, of_texts(proof, schedule, texts))
+
+
+def _program(text: str, name: str, plan: Plan) -> Function:
+    """The function that `text` is, and nothing else. Raises TexprError, ValueError."""
+    function = parse(text, name).functions[0]
+    if function.name != plan.name:
+        raise ValueError(f"{name} is of `{function.name}`, and the plan of `{plan.name}`")
+    if program_text(function) != text:
+        raise ValueError(f"{name} is not as it is written by texpr")
+    return function
+
+
+def _illegal(function: Function, rules: Callable[[Function], Iterable[Diagnostic]], name: str) -> list[str]:
+    """That a program is not legal, which is a premise of its proof."""
+    return [f"the program is not legal: {name}: {found.code}: {found.message}" for found in [*rules(function)][:1]]
+
+
+def _of_schedule(written: Function, laid: Function, notes: str, name: str, wrong: list[str]) -> Proof:
+    """The proof that the program as it was laid out is the one as it was written. Raises CompilerBug where they differ, and
+    Limitation where that is open, but if the text lets it pass."""
+    said = noted(laid, notes, name)
+    if notes_text(said) != notes:
+        wrong.append(f"not as it is written by texpr: {name}")
+    proof = faithful(written, said)
+    require_kept(proof, may_be_open(written))
+    return proof
+
+
+def _proved(function: Function, plan: Plan, tags: str, name: str, wrong: list[str]) -> Proof:
+    """The proof of `plan` by `tags`."""
+    asked = question(function, plan)
+    own = numbered(asked)
+    said = parse_tags(tags, own, name)
+    if tags_text(said, own) != tags:
+        wrong.append(f"not as it is written by texpr: {name}")
+    return prove(asked, plan, said)
+
+
+def _open(each: Obligation) -> str:
+    place = each.kernel if each.span is NOWHERE else str(each.span)
+    about = ", ".join(filter(None, (each.what, each.about)))
+    return ": ".join(filter(None, (place, about, f"{each.verdict.value}, {each.how}")))
+
+
+def told_of(why: Exception) -> str:
+    """What is wrong, with its place if that is known."""
+    match why:
+        case TexprError(diagnostics=(first, *_)):
+            return first.message if first.span is None else f"{first.span}: {first.message}"
+        case RecursionError():
+            return "it is nested too deeply"
+        case KeyError() | IndexError():
+            return f"it names what there is not: {why}"
+        case _:
+            return str(why)

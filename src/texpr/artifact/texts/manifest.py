@@ -1,0 +1,91 @@
+"""manifest.json: what an artifact holds, for programs that read it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from texpr.affine.expr import Sym
+from texpr.artifact.record import RESOURCES, Recorded
+from texpr.artifact.texts.sources import Part
+from texpr.backends.c.arguments import Argument, arguments, distinct, function_name
+from texpr.backends.c.types import PUBLIC_NAMES
+from texpr.ir.kernel import Kernel, Plan, kernels
+from texpr.ir.kernel.origin import Origin
+from texpr.ir.program import Compare
+from texpr.ir.program.promises import assume_text
+from texpr.isa.levels import Level
+
+FORMAT = "texpr-artifact 3"
+"""What `format` says; a later, incompatible manifest will say something else."""
+
+
+def print_manifest(record: Recorded, parts: Sequence[Part]) -> str:
+    """The manifest: what follows from plans, and what was recorded. `texpr.artifact.record` reads the latter back."""
+    functions = [
+        {
+            "name": plan.name,
+            "symbol": function_name(plan),
+            "source": _source(record.origins.get(plan.name)),
+            "arguments": [_argument(a) for a in arguments(plan)],
+            "fixed": {str(sym): value for sym, value in plan.fixed},
+            "where": [_fact(fact) for fact in plan.requires],
+            "assume": [assume_text(assume) for assume in plan.assumes],
+            "targets": {part.target: _kernels(part.plans[at], part.target, record) for part in parts},
+        }
+        for at, plan in enumerate(parts[0].plans)
+    ]
+    whole = {
+        "format": FORMAT,
+        "name": record.name,
+        "texpr": record.version,
+        "targets": [part.target for part in parts],
+        "tools": dict(sorted(record.tools.items())),
+        "flags": {what: list(told) for what, told in sorted(record.flags.items())},
+        "libraries": list(record.libraries),
+        "fatbin": record.fatbin,
+        "consts": dict(sorted(record.consts.items())),
+        "functions": functions,
+    }
+    return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+
+
+def _source(origin: Origin | None) -> dict[str, object] | None:
+    if origin is None:
+        return None
+    return {"file": origin.name, "lines": {str(number): line for number, line in sorted(origin.lines.items())}}
+
+
+def _argument(argument: Argument) -> dict[str, object]:
+    if isinstance(argument.key, Sym):
+        return {"name": argument.name, "kind": "size", "type": "int64_t"}
+    buffer = argument.key
+    described: dict[str, object] = {
+        "name": argument.name,
+        "kind": "array" if argument.is_pointer else "scalar",
+        "type": PUBLIC_NAMES[buffer.dtype],
+        "dtype": buffer.dtype.name,
+    }
+    if argument.is_pointer:
+        described |= {"role": buffer.role, "shape": [str(extent) for extent in buffer.shape]}
+        described["strides"] = None if buffer.strides is None else [str(stride) for stride in buffer.strides]
+        described["align"] = buffer.align or buffer.dtype.bytes
+    return described
+
+
+def _kernels(plan: Plan, target: str, record: Recorded) -> list[dict[str, object]]:
+    found = distinct(kernels(plan.steps))
+    return [_kernel(kernel, record.used.get((plan.name, target, kernel.name), {})) for kernel in found]
+
+
+def _kernel(kernel: Kernel, used: Mapping[str, int]) -> dict[str, object]:
+    return {
+        "name": kernel.name,
+        "grid": {a.dim: str(a.extent) for a in kernel.axes if a.level in (Level.GRID, Level.CORE)},
+        "block": {a.dim: a.extent.constant for a in kernel.axes if a.level is Level.BLOCK},
+        **{what: used[what] for what in RESOURCES if what in used},
+    }
+
+
+def _fact(fact: Compare) -> str:
+    return f"{fact.left} {fact.op} {fact.right}"

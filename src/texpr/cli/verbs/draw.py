@@ -1,0 +1,181 @@
+"""`texpr draw`: pictures of a function, as SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import click
+
+from texpr.cli.console import Console
+from texpr.cli.files import write_whole
+from texpr.cli.program import FILE, FUNCTION, JSON, SCHEDULE, SIZE, legal_function, parse_sizes
+from texpr.domain.graph import DomainGraph
+from texpr.domain.predicates.needed import Predicates, predicates
+from texpr.draw.allocation import allocation_picture, held
+from texpr.draw.allocation import describe as describe_allocation
+from texpr.draw.copies import draw_copies
+from texpr.draw.domain import NO_LOWER, Marks, describe, domain_picture
+from texpr.draw.mapping import draw_mapping
+from texpr.draw.page.picture import captioned, document, line, stacked
+from texpr.draw.page.text import CAPTION
+from texpr.draw.staged import written
+from texpr.draw.timeline import draw_timeline
+from texpr.driver import fix, fix_schedule, lower
+from texpr.ir import program as ir
+from texpr.ir.kernel import kernels
+from texpr.ir.program.selection import select_schedule
+from texpr.isa.registry import resolve
+from texpr.isa.target import Target
+from texpr.planner.plan import plan
+from texpr.relation.facts import known
+from texpr.schedule.apply import followed, start
+from texpr.schedule.rewrite.materialise import given
+from texpr.support.record import Record
+
+
+class Nest(Record):
+    """The loops around an innermost loop, and it: the graph that they are the leaves of, what guards its body."""
+
+    loops: tuple[ir.Loop, ...]
+    graph: DomainGraph
+    predicates: Predicates
+
+    @property
+    def caption(self) -> str:
+        """The loops as they run, and the line of the innermost one."""
+        words = ", ".join(f"{'par' if isinstance(loop, ir.Par) else 'seq'} {loop.sym}" for loop in self.loops)
+        return f"{words} (line {self.loops[-1].span.line})"
+
+
+def graphs(function: ir.Function, schedule: ir.Schedule | None, target: Target) -> tuple[Nest, ...]:
+    """Every nest of loops of `function` as `schedule` lays it out, each with its graph from the loops that were written.
+
+    Raises TexprError or Limitation at a directive that is refused.
+    """
+    state = start(function, target) if schedule is None else followed(function, schedule, target)
+    facts = known(given(function))
+    found = ((loops, state.graph(loops)) for loops in _nests(state.function.body, ()))
+    return tuple(Nest(loops, graph, predicates(graph, facts)) for loops, graph in found)
+
+
+def _nests(body: tuple[ir.Stmt, ...], around: tuple[ir.Loop, ...]) -> Iterator[tuple[ir.Loop, ...]]:
+    """The loops around each innermost loop, outermost first, in textual order."""
+    for stmt in body:
+        path = (*around, stmt) if isinstance(stmt, ir.Par | ir.Seq) else around
+        inside = [nest for block in ir.blocks(stmt) for nest in _nests(block, path)]
+        yield from inside or ([path] if path is not around else [])
+
+
+def draw_loops(function: ir.Function, schedule: ir.Schedule | None, target: Target) -> str:
+    """One graph a nest, one below the other. Raises click.UsageError for a function without loops."""
+    nests = graphs(function, schedule, target)
+    if not nests:
+        raise click.UsageError(f"`{function.name}` has no loops to draw")
+    marks = [Marks(nest.predicates) for nest in nests]
+    pictures = [
+        captioned(nest.caption, domain_picture(nest.graph, each, explained=False))
+        for nest, each in zip(nests, marks, strict=True)
+    ]
+    if any(each.hides_lower for each in marks):
+        pictures.append(line(NO_LOWER, CAPTION))
+    words = " ".join(f"{nest.caption}: {describe(nest.graph, nest.predicates)}" for nest in nests)
+    return document(stacked(pictures), f"{function.name}: the IterDomains of its loops", words)
+
+
+def draw_allocations(function: ir.Function, schedule: ir.Schedule | None, target: Target) -> str:
+    """How each buffer lies whose memory a schedule changed. Raises click.UsageError where there is none, or it has no sizes."""
+    state = start(function, target) if schedule is None else followed(function, schedule, target)
+    found = sorted(state.allocations.items(), key=lambda item: item[0].name)
+    if not found:
+        raise click.UsageError(f"no directive changes how a buffer of `{function.name}` lies in memory")
+    try:
+        pictures = [captioned(buffer.name, allocation_picture(graph)) for buffer, graph in found]
+    except ValueError as reason:
+        raise click.UsageError(f"the memory cannot be drawn: {reason}") from None
+    words = " ".join(f"{buffer.name}: {describe_allocation(graph, held(graph))}" for buffer, graph in found)
+    return document(stacked(pictures), f"{function.name}: how its buffers lie", words)
+
+
+def draw_tma(function: ir.Function, schedule: ir.Schedule | None, target: Target) -> str:
+    """The copies of boxes that the tensor memory accelerator makes. Raises click.UsageError where there are none."""
+    built = lower(function, target.name, schedule=schedule)
+    every = tuple(kernels(built.plan.steps))
+    if not any(kernel.maps for kernel in every):
+        raise click.UsageError(f"`{function.name}` copies nothing by TMA; say so with `stage(…, via=tma)`")
+    state = start(function, target) if schedule is None else followed(function, schedule, target)
+    by_schedule = written(state, function, every, known(given(function)))
+    return draw_copies(function.name, every, {name: copy for note in built.notes for name, copy in note.copies}, by_schedule)
+
+
+def draw_owners(function: ir.Function, schedule: ir.Schedule | None, target: Target) -> str:
+    """Which thread touches which element. Raises click.UsageError for sizes that are open, or a target without threads."""
+    if function.sizes:
+        names = " ".join(f"--size {size}=…" for size in function.sizes)
+        raise click.UsageError(f"who owns what depends on sizes that are open: give {names}")
+    if not target.has_blocks:
+        raise click.UsageError("a CPU's code has no threads of a block to draw; take a GPU for --for")
+    every = tuple(kernels(lower(function, target.name, schedule=schedule).plan.steps))
+    return draw_mapping(function.name, every, {size: 0 for kernel in every for size in kernel.sizes}, target.coalescing)
+
+
+def draw_time(function: ir.Function, schedule: ir.Schedule | None, target: Target) -> str:
+    """Buffers and barriers in the order of statements."""
+    return draw_timeline(function.name, tuple(kernels(lower(function, target.name, schedule=schedule).plan.steps)))
+
+
+Draw = Callable[[ir.Function, ir.Schedule | None, Target], str]
+
+KINDS: Mapping[str, Draw] = {
+    "domain": draw_loops,
+    "layout": draw_allocations,
+    "mapping": draw_owners,
+    "tma": draw_tma,
+    "timeline": draw_time,
+}
+"""What can be drawn, by the word for it."""
+
+
+@click.command("draw")
+@FILE
+@FUNCTION
+@click.option("--what", type=click.Choice(list(KINDS)), required=True, help="What to draw.")
+@click.option("-o", "output", type=click.Path(path_type=Path), required=True, metavar="OUT.svg", help="Where to write it.")
+@click.option("--for", "target", default="sm_90a", show_default=True, metavar="TARGET", help="The target of the schedule.")
+@SIZE
+@SCHEDULE
+@JSON
+@click.pass_obj
+def command(
+    console: Console,
+    file: Path,
+    name: str | None,
+    what: str,
+    output: Path,
+    target: str,
+    sizes: tuple[str, ...],
+    schedule: str,
+    json: bool,
+) -> int:
+    """Draw a function as SVG.
+
+    domain: its IterDomains, from the loops as written to those that run, and what guards them; layout: how buffers lie whose
+    memory a schedule changes; mapping: which thread touches which element, and what one warp's requests meet; tma: copies of
+    boxes, with their graphs, tiles and banks; timeline: where buffers live, and which dependences each barrier covers.
+    """
+    if output.suffix != ".svg":
+        raise click.UsageError(
+            f"-o takes a name that ends in .svg, not `{output.name}`; `rsvg-convert` makes PNG and PDF of it"
+        )
+    machine = resolve(target)
+    function, given_sizes = legal_function(file, name, parse_sizes(sizes))
+    with console.working(f"drawing {function.name}"):
+        chosen = select_schedule(function, schedule, machine)
+        function, fixed = fix(function, given_sizes)
+        if isinstance(chosen, str):
+            chosen = plan(function, machine).schedule
+        picture = KINDS[what](function, chosen and fix_schedule(chosen, fixed), machine)
+    write_whole(output, lambda stream: stream.write(picture.encode()))
+    console.say(f"{output}: {what} of {function.name}")
+    console.data({"ok": True, "function": function.name, "what": what, "file": str(output)})
+    return 0

@@ -1,5 +1,0 @@
-"""That a program as a schedule laid it out does what was written: proved, so that no directive need be believed."""
-
-from texpr.faithful.prove import faithful, require_kept
-
-__all__ = ["faithful", "require_kept"]

@@ -1,0 +1,114 @@
+"""Where a statement of a kernel stands, as its rules see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import TypeAlias
+
+from texpr.affine.expr import Sym, expr
+from texpr.ir import kernel as k
+from texpr.ir.kernel.uniformity import Meanings, Threads
+from texpr.ir.operation import BLOCK, CLUSTER, Operation
+from texpr.ir.operation.maps import TensorMap
+from texpr.ir.value import Buffer
+from texpr.ir.value.verify import Scope
+from texpr.isa.levels import Space
+from texpr.support.record import Record, field
+
+
+class Place(Record):
+    """Where a statement stands: what it may name, and what lies around it, outermost first."""
+
+    kernel: k.Kernel
+    threads: Threads
+    scope: Scope
+    around: tuple[k.For | k.If, ...] = ()
+    meanings: Meanings = field(default_factory=Meanings)
+    assigned: frozenset[Sym] = frozenset()
+    """Variables of the kernel that some statement assigns."""
+
+    @property
+    def simd(self) -> k.For | None:
+        """The loop over vector lanes that this stands in."""
+        return next((s for s in self.around if isinstance(s, k.For) and s.kind == "simd"), None)
+
+    @property
+    def loops(self) -> tuple[k.For, ...]:
+        """The loops around it, outermost first."""
+        return tuple(s for s in self.around if isinstance(s, k.For))
+
+    def array(self, buffer: Buffer) -> k.Array | None:
+        """The array of the kernel's own that a buffer is."""
+        return next((array for array in self.kernel.arrays if array.buffer is buffer), None)
+
+    def space(self, buffer: Buffer) -> Space | None:
+        """The memory that a buffer is in, of the kernel's own; None for global memory."""
+        found = self.array(buffer)
+        return None if found is None else found.space
+
+    def map(self, name: str) -> TensorMap | None:
+        """The map of the kernel that is called so."""
+        return next((map for map in self.kernel.maps if map.name == name), None)
+
+    def has(self, kind: type[k.Stmt]) -> bool:
+        """Whether the kernel has a statement of that kind."""
+        return any(isinstance(stmt, kind) for stmt in k.walk(self.kernel.body))
+
+    def declared(self, loop: k.For) -> frozenset[Sym]:
+        """The variables that are declared in a loop."""
+        return _declared(loop)
+
+    def parted(self, group: int) -> Iterator[str]:
+        """What is wrong where all of a group of threads must come, and some may not."""
+        apart = self.disagreement(group)
+        if apart is not None:
+            who = {BLOCK: "threads of a block", CLUSTER: "blocks of a cluster"}.get(group, f"{group} lanes")
+            what = f"loop over {apart.sym}" if isinstance(apart, k.For) else "branch"
+            yield f"{who} may part at the {what} around it"
+
+    def inside(self, stmt: k.For | k.If) -> Place:
+        """Directly below `stmt`."""
+        around = (*self.around, stmt)
+        if isinstance(stmt, k.If):
+            return Place(self.kernel, self.threads, self.scope, around, self.meanings, self.assigned)
+        turn = expr(Sym(f"turn of {stmt.sym}"))  # a loop that starts at the thread has the thread in its index
+        meanings = self.meanings.index(stmt.sym, stmt.lo + stmt.step * turn)
+        return Place(self.kernel, self.threads, self.scope.with_indices(stmt.sym), around, meanings, self.assigned)
+
+    def after(self, stmt: k.Stmt) -> Place:
+        """Behind `stmt`, in the same block."""
+        if not isinstance(stmt, Operation) or not stmt.bound:
+            return self
+        scope, meanings = self.scope, self.meanings
+        for new in stmt.bound:
+            scope = scope.with_variable(new.sym, new.dtype)
+            known = new.value is not None and new.sym not in self.assigned
+            meanings = meanings.variable(new.sym, new.value) if known and new.value else meanings.lacking(new.sym)
+        return self._knowing(scope, meanings)
+
+    def _knowing(self, scope: Scope, meanings: Meanings) -> Place:
+        return Place(self.kernel, self.threads, scope, self.around, meanings, self.assigned)
+
+    def disagreement(self, group: int) -> k.For | k.If | None:
+        """The statement around this one at which threads of a group part; where nothing is known, `uniform` is believed.
+
+        That word speaks of a block: of a cluster nothing is believed.
+        """
+        for stmt in self.around:
+            if isinstance(stmt, k.For):
+                alike = self.threads.loop_alike(stmt, group, self.meanings)
+            else:
+                alike = self.threads.value_alike(stmt.condition, group, self.meanings)
+            if not (stmt.uniform and group != CLUSTER if alike is None else alike):
+                return stmt
+        return None
+
+
+Rule: TypeAlias = Callable[[k.Stmt, Place], Iterator[str]]
+"""Yields what is wrong with one statement; those below it are not its business."""
+
+
+@lru_cache(maxsize=16)
+def _declared(loop: k.For) -> frozenset[Sym]:
+    return frozenset(new.sym for s in k.walk(loop.body) if isinstance(s, Operation) for new in s.bound)

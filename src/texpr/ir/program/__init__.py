@@ -1,0 +1,334 @@
+"""What is computed: the checked, desugared form of a `.te` file.
+
+    program   = function*
+    function  = buffers (params, then locals by `New`), sizes, where, assumes, body, results, schedules
+    stmt      = Par sym < extent {stmt} | Seq sym < extent {stmt} | New buffer | Let sym = value
+              | Bind targets (=|update) values | If value {stmt} {stmt} | Anchor value | Instruction
+
+Views (`reshape`, `transpose`, slices, `pad`), `static for`, calls and inline indirect reads are gone: views are substituted
+into indices, calls are inlined, `A[I[i]]` is a `Load` with `data`. Symbols are unique in a function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from texpr.affine.expr import Expr, Sym, expr
+from texpr.ir.program.marks import Mark
+from texpr.ir.value import Buffer, Load, Value
+from texpr.ir.value.types import DType
+from texpr.support.record import Record
+from texpr.support.span import NOWHERE, Span
+
+
+class Compare(Record):
+    """A fact about sizes: `left op right`, `op` one of == != < <= > >=."""
+
+    op: str
+    left: Expr
+    right: Expr
+    span: Span = NOWHERE
+
+
+class InRange(Record):
+    """`assume I in lo..hi`: every element of `buffer` is ≥ lo and < hi."""
+
+    buffer: Buffer
+    lo: Expr
+    hi: Expr
+    span: Span = NOWHERE
+
+
+class Injective(Record):
+    """`assume injective(I)`: no two elements of `buffer` are equal."""
+
+    buffer: Buffer
+    span: Span = NOWHERE
+
+
+class Monotone(Record):
+    """`assume monotone(I)`: no element of `buffer`, of rank 1, is less than the one before it."""
+
+    buffer: Buffer
+    span: Span = NOWHERE
+
+
+Assume: TypeAlias = InRange | Injective | Monotone
+
+
+class Group(Record):
+    """`(args)` as the value of an argument: `(128, 64)`, `(producer: 1 warp, consumer: 2 warpgroups)`."""
+
+    args: tuple[Argument, ...]
+
+    def __repr__(self) -> str:
+        """As a text has it."""
+        return f"({', '.join(map(repr, self.args))})"
+
+
+ArgumentValue: TypeAlias = str | int | float | Expr | Group
+"""Words as they are written (`shared`, `grid.y`, `1 warp`); an index expression over sizes is never a constant."""
+
+
+class Argument(Record):
+    """One argument of a directive: `value`, or `key=value`."""
+
+    value: ArgumentValue
+    key: str | None = None
+    span: Span = NOWHERE
+
+    @property
+    def index(self) -> Expr | None:
+        """The value as an index expression over sizes, None where it is none."""
+        match self.value:
+            case int():
+                return expr(self.value)
+            case Expr():
+                return self.value
+            case str() | float() | Group():
+                return None
+
+    def __repr__(self) -> str:
+        """As a text has it, but for quotes."""
+        return f"{self.value}" if self.key is None else f"{self.key}={self.value}"
+
+
+class Directive(Record):
+    """`name(args) -> results` of a schedule, or a pragma `#name(args)` on a loop or function, which has no results.
+
+    Kept generically: which arguments there are and what they mean is for whoever applies it.
+    """
+
+    name: str
+    args: tuple[Argument, ...] = ()
+    results: tuple[str, ...] = ()
+    span: Span = NOWHERE
+
+    def __repr__(self) -> str:
+        """As a text has it, but for quotes."""
+        made = f" -> ({', '.join(self.results)})" if self.results else ""
+        return f"{self.name}({', '.join(map(repr, self.args))}){made}"
+
+
+Pragma: TypeAlias = Directive | Mark
+"""What a loop or a function says beside what it computes: as it is written, or for whom a schedule laid it out."""
+
+
+class Schedule(Record):
+    """`schedule function "name" for target { directives }`: how one function is laid out on a machine.
+
+    `target` is that of a target or of a family ("cpu", "cuda"); None: any.
+    """
+
+    function: str
+    name: str | None
+    target: str | None
+    directives: tuple[Directive, ...]
+    span: Span = NOWHERE
+
+    def __repr__(self) -> str:
+        """One line: its name, function and target, and what it says."""
+        named = f' "{self.name}"' if self.name is not None else ""
+        where = f" for {self.target}" if self.target is not None else ""
+        return f"<Schedule{named} of {self.function}{where}: {'; '.join(map(repr, self.directives)) or 'nothing'}>"
+
+
+class Combiner(Record, eq=False):
+    """A user's `combine name(a, b) identity e`, associative and commutative by promise; `a`, `b` are `Ref`s in `value`."""
+
+    name: str
+    a: Sym
+    b: Sym
+    dtype: DType
+    identity: Value
+    value: Value
+    span: Span = NOWHERE
+
+
+Update: TypeAlias = str | Combiner
+"""How a bind meets what is there: "add" "sub" "mul" "max" "min" "and" "or", or a user's combiner."""
+
+
+class Par(Record, eq=False):
+    """`par extent |sym|`: iterations are independent; converged, with all effects visible, at the start and the end.
+
+    `reduce`: buffers in which iterations may meet, through updates only. `fully` with `align`: consecutive iterations are
+    consecutive lanes and really run together.
+    """
+
+    sym: Sym
+    extent: Expr
+    body: tuple[Stmt, ...]
+    reduce: tuple[Buffer, ...] = ()
+    label: str | None = None
+    directives: tuple[Pragma, ...] = ()
+    fully: bool = False
+    span: Span = NOWHERE
+
+
+class Seq(Record, eq=False):
+    """`seq extent |sym|`: in order. `reduce` frees the order of the updates of these buffers."""
+
+    sym: Sym
+    extent: Expr
+    body: tuple[Stmt, ...]
+    reduce: tuple[Buffer, ...] = ()
+    label: str | None = None
+    directives: tuple[Pragma, ...] = ()
+    span: Span = NOWHERE
+
+
+class New(Record, eq=False):
+    """`new buffer`: fresh, undefined memory for each execution of the enclosing block, until that block ends.
+
+    `space`: where a schedule wants it ("shared", "cluster", "registers"), None where the compiler decides.
+    """
+
+    buffer: Buffer
+    space: str | None = None
+    span: Span = NOWHERE
+
+
+class Let(Record, eq=False):
+    """`let sym = value`: a value read here, once. The frontend substitutes affine ones away, so this one reads data.
+
+    `instance`: as for `Bind`.
+    """
+
+    sym: Sym
+    value: Value
+    span: Span = NOWHERE
+    instance: tuple[Expr, ...] = ()
+
+
+class Bind(Record, eq=False):
+    """`target = value`, or with `update` `target = update(target, value)`.
+
+    Several targets: a tuple update `(m, at) max= (x, i)`, `max` or `min` only: lexicographic on the first, ties to the smaller
+    second, and so on; or, with no update, a simultaneous assignment. Values have their target's type.
+
+    `instance`: in a program that a schedule laid out, which statement of the one that was written it does, by number, and for
+    which indices of the loops around that, outermost first; a hint, which nobody believes. Nothing where it is of none.
+    """
+
+    targets: tuple[Load, ...]
+    values: tuple[Value, ...]
+    update: Update | None = None
+    span: Span = NOWHERE
+    instance: tuple[Expr, ...] = ()
+
+
+class If(Record, eq=False):
+    """`if condition {then} else {orelse}`; the condition is affine (comparisons of `Index`) or data."""
+
+    condition: Value
+    then: tuple[Stmt, ...]
+    orelse: tuple[Stmt, ...] = ()
+    span: Span = NOWHERE
+
+
+class Anchor(Record, eq=False):
+    """`anchor value`: evaluated exactly here, for its effect; not moved, copied or dropped."""
+
+    value: Value
+    span: Span = NOWHERE
+
+
+class Instruction(Record, eq=False):
+    """A use of an `instr`: its name, and its meaning, the body in this language with the operands substituted."""
+
+    name: str
+    body: tuple[Stmt, ...]
+    operands: tuple[Load, ...]
+    anchored: bool = False
+    span: Span = NOWHERE
+
+
+Stmt: TypeAlias = Par | Seq | New | Let | Bind | If | Anchor | Instruction
+Loop: TypeAlias = Par | Seq
+
+
+class Function(Record, eq=False):
+    """One `fn`.
+
+    `params` in the order written (inputs, inouts, scalars as rank-0 inputs); `sizes` in order of first appearance, each ≥ 0;
+    `consts` are sizes that a build must fix (they may be negative), with their defaults; `results` are buffers of role
+    "result" (or inouts), in order. `schedules`: those that the file has for it, to choose from; none is applied yet.
+    """
+
+    name: str
+    params: tuple[Buffer, ...]
+    results: tuple[Buffer, ...]
+    sizes: tuple[Sym, ...]
+    body: tuple[Stmt, ...]
+    consts: tuple[tuple[Sym, int | None], ...] = ()
+    where: tuple[Compare, ...] = ()
+    assumes: tuple[Assume, ...] = ()
+    directives: tuple[Pragma, ...] = ()
+    schedules: tuple[Schedule, ...] = ()
+    span: Span = NOWHERE
+
+    def __repr__(self) -> str:
+        """One line: its name, parameters and results."""
+        return f"<Function {self.name}({', '.join(map(repr, self.params))}): {', '.join(map(repr, self.results)) or 'nothing'}>"
+
+
+class Program(Record, eq=False):
+    """A `.te` file: its functions, in the order written."""
+
+    functions: tuple[Function, ...]
+
+    def __getitem__(self, name: str) -> Function:
+        """The function `name`. Raises KeyError."""
+        for function in self.functions:
+            if function.name == name:
+                return function
+        raise KeyError(name)
+
+    def schedules_of(self, name: str) -> tuple[Schedule, ...]:
+        """The schedules of the function `name`, in the order written. Raises KeyError."""
+        return self[name].schedules
+
+    def __repr__(self) -> str:
+        """One line: the functions' names."""
+        return f"<Program: {', '.join(function.name for function in self.functions) or 'no functions'}>"
+
+
+def blocks(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
+    """The statement lists directly below `stmt`."""
+    match stmt:
+        case Par() | Seq():
+            return (stmt.body,)
+        case If():
+            return (stmt.then, stmt.orelse)
+        case Instruction():
+            return (stmt.body,)
+        case New() | Let() | Bind() | Anchor():
+            return ()
+
+
+def walk(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """Every statement of `body`, outermost first, in textual order."""
+    for stmt in body:
+        yield stmt
+        for block in blocks(stmt):
+            yield from walk(block)
+
+
+def values(stmt: Stmt) -> tuple[Value, ...]:
+    """The values `stmt` itself evaluates (not those of statements below it); an updated target counts as read."""
+    match stmt:
+        case Bind():
+            return (*stmt.values, *(stmt.targets if stmt.update is not None else ()))
+        case Let() | Anchor():
+            return (stmt.value,)
+        case If():
+            return (stmt.condition,)
+        case Par() | Seq() | New() | Instruction():
+            return ()
+
+
+def buffers(function: Function) -> tuple[Buffer, ...]:
+    """Parameters and every local, in order of appearance."""
+    return (*function.params, *(s.buffer for s in walk(function.body) if isinstance(s, New)))

@@ -1,0 +1,86 @@
+"""Marks on the loops of a program, by type: put there, taken away, asked for, read from a text."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from texpr.ir import program as ir
+from texpr.ir.program.marks import MARKS, Bind, Mark
+from texpr.ir.program.rewrite import with_blocks
+from texpr.support.record import replace
+from texpr.support.span import NOWHERE, Span
+
+_Loop = TypeVar("_Loop", bound=ir.Loop)
+_Kind = TypeVar("_Kind", bound=Mark)
+
+
+def marked(loop: _Loop, new: Mark) -> _Loop:
+    """`loop` with a mark, in place of one of its kind that it had."""
+    return replace(loop, directives=(*unmarked(loop, type(new)).directives, new))
+
+
+def unmarked(loop: _Loop, kind: type[Mark]) -> _Loop:
+    """`loop` without the mark of this kind."""
+    return replace(loop, directives=tuple(d for d in loop.directives if not isinstance(d, kind)))
+
+
+def mark(loop: ir.Loop | ir.Function, kind: type[_Kind]) -> _Kind | None:
+    """The mark of a loop, or of a function, of this kind."""
+    return next((d for d in loop.directives if isinstance(d, kind)), None)
+
+
+def pragma(loop: ir.Loop, name: str) -> ir.Directive | None:
+    """What the program itself says of a loop, by the name of it."""
+    return next((d for d in loop.directives if isinstance(d, ir.Directive) and d.name == name), None)
+
+
+ATOMIC = "atomic"
+"""What a program says of a `reduce` whose updates may come in any order: mapping does them by atomics."""
+
+
+def is_atomic(loop: ir.Loop) -> bool:
+    """Whether updates of the loop's reduce buffers may meet by atomics."""
+    return pragma(loop, ATOMIC) is not None
+
+
+def atomic(loop: _Loop) -> _Loop:
+    """`loop`, whose updates meet by atomics."""
+    kept = (d for d in loop.directives if d.name != ATOMIC)
+    return replace(loop, directives=(*kept, ir.Directive(ATOMIC)))
+
+
+def asked_at(loop: ir.Loop, kind: type[Mark]) -> Span:
+    """Where the mark of this kind was asked for, or where the loop is written, if that is in no text."""
+    found = mark(loop, kind)
+    return loop.span if found is None or found.span is NOWHERE else found.span
+
+
+def level_of(loop: ir.Loop) -> str | None:
+    """The level that `loop` is bound to: `grid.x`, `block.y`, `lane`, …"""
+    found = mark(loop, Bind)
+    return None if found is None else found.level
+
+
+def read(function: ir.Function) -> ir.Function:
+    """A laid-out program whose marks were read from its text, where they are pragmas like any."""
+    body = _all_read(function.body)
+    return replace(function, directives=tuple(map(_read, function.directives)), body=body)
+
+
+def _all_read(body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
+    found: list[ir.Stmt] = []
+    for stmt in body:
+        made = with_blocks(stmt, tuple(_all_read(block) for block in ir.blocks(stmt)))
+        if isinstance(made, ir.Par | ir.Seq) and made.directives:
+            made = replace(made, directives=tuple(map(_read, made.directives)))
+        found.append(made)
+    return tuple(found)
+
+
+def _read(found: ir.Pragma) -> ir.Pragma:
+    kind = MARKS.get(found.name)
+    if isinstance(found, Mark) or kind is None:
+        return found
+    words = [a.value for a in found.args if isinstance(a.value, str | int)]
+    made = kind.read(words) if len(words) == len(found.args) else None
+    return found if made is None else replace(made, span=found.span)

@@ -1,0 +1,251 @@
+"""What a schedule says of loops to mapping and lowering: records in the laid-out program, printed and read as pragmas.
+
+    par (M + 15) / 16 |bi| #bind(grid.y) #cluster(2) { … }       seq 4 |k| #unroll { … }
+    par 16 |i| #tma(128, 64, 32) #multicast(x) { par 32 |j| { … } }
+
+Each is a record of its own: passes ask for it by type (`texpr.ir.program.marked`), and its fields say what the words of the
+pragma do. What a user writes in a program stays an `ir.program.Directive`, until a schedule takes it up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import ClassVar, Self, TypeAlias
+
+from texpr.support.record import Record
+from texpr.support.span import NOWHERE, Span
+
+Word: TypeAlias = str | int
+
+
+class Mark(Record, kw_only=True):
+    """`#name(words)` on a loop or a function. `span`: the directive that asked for it."""
+
+    NAME: ClassVar[str] = ""
+
+    span: Span = NOWHERE
+
+    @property
+    def name(self) -> str:
+        """The pragma's."""
+        return self.NAME
+
+    @property
+    def words(self) -> tuple[Word, ...]:
+        """The pragma's arguments."""
+        return ()
+
+    @classmethod
+    def read(cls, words: Sequence[Word]) -> Self | None:
+        """The mark with these words, None where they are none of its."""
+        return None if words else cls()
+
+
+class Bind(Mark):
+    """`#bind(grid.x)`: the level of the machine that runs the iterations."""
+
+    NAME = "bind"
+
+    level: str
+
+    @property
+    def words(self) -> tuple[Word, ...]:
+        """The level."""
+        return (self.level,)
+
+    @classmethod
+    def read(cls, words: Sequence[Word]) -> Self | None:
+        """One word."""
+        return cls(words[0]) if len(words) == 1 and isinstance(words[0], str) else None
+
+
+class Blocks(Mark):
+    """A mark that is a number of blocks."""
+
+    blocks: int
+
+    @property
+    def words(self) -> tuple[Word, ...]:
+        """The number."""
+        return (self.blocks,)
+
+    @classmethod
+    def read(cls, words: Sequence[Word]) -> Self | None:
+        """One number."""
+        return cls(words[0]) if len(words) == 1 and isinstance(words[0], int) else None
+
+
+class Cluster(Blocks):
+    """`#cluster(2)`: how many blocks of a cluster lie along a loop of the grid."""
+
+    NAME = "cluster"
+
+
+class LaunchBounds(Blocks):
+    """`#launch_bounds(2)`, of a function: blocks that a multiprocessor should hold."""
+
+    NAME = "launch_bounds"
+
+
+class Unroll(Mark):
+    """`#unroll`: all iterations written out; `#unroll(4)`: so many in one turn."""
+
+    NAME = "unroll"
+
+    factor: int | None = None
+
+    @property
+    def words(self) -> tuple[Word, ...]:
+        """The number, if there is one."""
+        return () if self.factor is None else (self.factor,)
+
+    @classmethod
+    def read(cls, words: Sequence[Word]) -> Self | None:
+        """At most one number."""
+        if not words:
+            return cls()
+        return cls(words[0]) if len(words) == 1 and isinstance(words[0], int) else None
+
+
+class Vector(Mark):
+    """`#vector`: the iterations are lanes of one access."""
+
+    NAME = "vector"
+
+
+class Async(Mark):
+    """`#async`: a copy by `cp.async`, which threads start and go on."""
+
+    NAME = "async"
+
+
+class Unguard(Mark):
+    """`#unguard`: a loop that runs over holes, too; gone when the schedule ends."""
+
+    NAME = "unguard"
+
+
+class Saves(Mark):
+    """`#saves`: a copy that is not made where nothing of it is needed."""
+
+    NAME = "saves"
+
+
+class Switch(Mark):
+    """A choice that is left to the compiler where nothing is said."""
+
+    on: bool
+
+    @property
+    def words(self) -> tuple[Word, ...]:
+        """`on` or `off`."""
+        return ("on" if self.on else "off",)
+
+    @classmethod
+    def read(cls, words: Sequence[Word]) -> Self | None:
+        """One of the two."""
+        return cls(words[0] == "on") if tuple(words) in (("on",), ("off",)) else None
+
+
+class Partition(Switch):
+    """`#partition(off)`: whether the iterations without holes are parted from the others; gone when the schedule ends."""
+
+    NAME = "partition"
+
+
+class Together(Switch):
+    """`#together(on)`: whether one launch runs all steps of a loop of the host."""
+
+    NAME = "together"
+
+
+class Pipeline(Mark):
+    """`#pipeline(3, As, Bs)`: slots, and the buffers that have them; gone when the schedule ends."""
+
+    NAME = "pipeline"
+
+    stages: int
+    buffers: tuple[str, ...]
+
+    @property
+    def words(self) -> tuple[Word, ...]:
+        """The number, then the names."""
+        return (self.stages, *self.buffers)
+
+    @classmethod
+    def read(cls, words: Sequence[Word]) -> Self | None:
+        """A number, then names."""
+        stages, names = (words[0] if words else ""), [word for word in words[1:] if isinstance(word, str)]
+        return cls(stages, tuple(names)) if isinstance(stages, int) and len(names) == len(words) - 1 else None
+
+
+class Multicast(Mark):
+    """`#multicast(x)`: the dimensions of the grid along which blocks of a cluster share the boxes of a copy."""
+
+    NAME = "multicast"
+
+    dimensions: tuple[str, ...]
+
+    @property
+    def words(self) -> tuple[Word, ...]:
+        """Their names."""
+        return self.dimensions
+
+    @classmethod
+    def read(cls, words: Sequence[Word]) -> Self | None:
+        """Names."""
+        names = [word for word in words if isinstance(word, str)]
+        return cls(tuple(names)) if names and len(names) == len(words) else None
+
+
+class Tensor(Mark):
+    """`#tma(128, 64, 32)`: a copy that the engine makes, by boxes of these extents, their bytes swizzled by so many.
+
+    `form`: what boxes are of: "box", "im2col" (with two corners and a step of each dimension of space in `window`), "gather4"
+    and "scatter4" (rows that a table names), "bulk" (runs without a map). `view`: the counts and steps of the dimensions in
+    which the tensor is seen, none where it is as it is declared.
+    """
+
+    NAME = "tma"
+    FORMS: ClassVar[tuple[str, ...]] = ("im2col", "gather4", "scatter4", "bulk")
+
+    swizzle: int
+    box: tuple[int, ...]
+    form: str = "box"
+    window: tuple[int, ...] = ()
+    view: tuple[int, ...] = ()
+
+    @property
+    def words(self) -> tuple[Word, ...]:
+        """The swizzle and extents; the form; the view."""
+        form = () if self.form == "box" else (self.form, *self.window)
+        return (self.swizzle, *self.box, *form, *(("view", *self.view) if self.view else ()))
+
+    @classmethod
+    def read(cls, words: Sequence[Word]) -> Self | None:
+        """Numbers, and after `im2col` and `view` more of them."""
+        left = list(words)
+        swizzle, *box = _numbers(left) or ("",)
+        form = left.pop(0) if left and left[0] in cls.FORMS else "box"
+        window = _numbers(left) if form == "im2col" else ()
+        view = _numbers(left) if left and left.pop(0) == "view" else ()
+        if left or not isinstance(swizzle, int) or not isinstance(form, str):
+            return None
+        return cls(swizzle, tuple(int(extent) for extent in box), form, window, view)
+
+
+MARKS: dict[str, type[Mark]] = {
+    kind.NAME: kind
+    for kind in (
+        Async, Bind, Cluster, LaunchBounds, Multicast, Partition, Pipeline, Saves, Tensor, Together, Unguard, Unroll, Vector,
+    )
+}  # fmt: skip
+"""The marks, by their names."""
+
+
+def _numbers(left: list[Word]) -> tuple[int, ...]:
+    """The numbers that words begin with, taken off."""
+    found = tuple(word for word in takewhile(lambda word: isinstance(word, int), left) if isinstance(word, int))
+    del left[: len(found)]
+    return found

@@ -1,0 +1,128 @@
+"""Updates: how a value joins what is there. One meaning for binds, partial sums and their final combination."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from texpr.ir.program import Update
+from texpr.ir.program.rewrite import map_value
+from texpr.ir.value import Literal, Op, Ref, Value
+from texpr.ir.value.types import BOOL, DType, Kind
+
+UPDATES = ("add", "sub", "mul", "max", "min", "and", "or")
+"""Updates that are not a user's."""
+
+EXACTLY_ONCE_FREE = frozenset({"max", "min", "and", "or"})
+"""Updates that give the same result however often a value joins."""
+
+
+FUSED = frozenset({"f32", "f64"})
+"""Types in which a sum and a product may be one operation of a machine."""
+
+ATOMIC = frozenset({"add", "sub", "max", "min", "and", "or"})
+
+
+def may_meet(update: Update, dtype: DType, asked: bool) -> bool:
+    """Whether results do not depend on the order in which updates meet, or the text asks for them in any (`#atomic`)."""
+    return isinstance(update, str) and update in ATOMIC and (dtype.is_integer or (dtype.is_float and asked))
+
+
+def identity(update: Update, dtypes: Sequence[DType]) -> tuple[Value, ...]:
+    """The values that change nothing when they join: 0 for a sum, −∞ or the least integer for a maximum, …
+
+    For a tuple the first decides; the others start at their type's greatest value, so that a tie goes to any real one.
+    """
+    if not isinstance(update, str):
+        return (update.identity,)
+    first, *rest = dtypes
+    return (_scalar_identity(update, first), *(Literal(_greatest(dtype), dtype) for dtype in rest))
+
+
+def neutral(update: Update, dtype: DType) -> int | float | None:
+    """The same for one buffer, as a number: what the holes of memory must hold that is reduced without a guard.
+
+    None where a user's combiner has an identity that is not written as a number.
+    """
+    (value,) = identity(update, (dtype,))
+    return value.value if isinstance(value, Literal) else None
+
+
+def _scalar_identity(update: str, dtype: DType) -> Literal:
+    match update:
+        case "add" | "sub" | "or":
+            return Literal(0, dtype)
+        case "mul" | "and":
+            return Literal(1, dtype)
+        case "max":
+            return Literal(_least(dtype), dtype)
+        case "min":
+            return Literal(_greatest(dtype), dtype)
+        case _:
+            raise ValueError(f"no update is called {update}")
+
+
+def _greatest(dtype: DType) -> int | float:
+    match dtype.kind:
+        case Kind.FLOAT:
+            return 448.0 if dtype.name == "f8e4m3" else math.inf
+        case Kind.INT:
+            return 2 ** (dtype.bits - 1) - 1
+        case Kind.UINT:
+            return 2**dtype.bits - 1
+        case Kind.BOOL:
+            return 1
+
+
+def _least(dtype: DType) -> int | float:
+    match dtype.kind:
+        case Kind.FLOAT:
+            return -448.0 if dtype.name == "f8e4m3" else -math.inf
+        case Kind.INT:
+            return -(2 ** (dtype.bits - 1))
+        case Kind.UINT | Kind.BOOL:
+            return 0
+
+
+def combine(update: Update, old: Sequence[Value], new: Sequence[Value]) -> tuple[Value, ...]:
+    """What stands after `new` has joined `old`: one value each."""
+    if not isinstance(update, str):
+        return (_custom(update, old[0], new[0]),)
+    if len(old) == 1:
+        return (Op(update, (old[0], new[0]), old[0].dtype),)
+    take = taken(update, old, new)
+    return tuple(Op("select", (take, n, o), o.dtype) for o, n in zip(old, new, strict=True))
+
+
+def _custom(update: Update, old: Value, new: Value) -> Value:
+    assert not isinstance(update, str)
+    values = {update.a: old, update.b: new}
+    return map_value(update.value, lambda node: values.get(node.sym) if isinstance(node, Ref) else None)
+
+
+def sum_and_product(value: Value) -> tuple[Value, Value, Value] | None:
+    """x, a and b where `value` is x + a · b, or x - a · b and then a is negated, in a type that machines fuse the two in."""
+    match value:
+        case Op("add" | "sub" as name, (before, Op("mul", (a, b)))) if value.dtype.name in FUSED:
+            return before, Op("neg", (a,), a.dtype) if name == "sub" else a, b
+        case _:
+            return None
+
+
+def taken(update: str, old: Sequence[Value], new: Sequence[Value]) -> Value:
+    """Whether a tuple `new` wins over `old`: first by `update` (a nan beats all numbers), ties by the smaller next one."""
+
+    def op(name: str, *args: Value) -> Value:
+        return Op(name, args, BOOL)
+
+    wins = op("lt", new[-1], old[-1])
+    for o, n in zip(reversed(old[1:-1]), reversed(new[1:-1]), strict=True):
+        wins = op("or", op("lt", n, o), op("and", op("eq", n, o), wins))
+    first_old, first_new = old[0], new[0]
+    better = op("gt" if update == "max" else "lt", first_new, first_old)
+    same = op("eq", first_new, first_old)
+    if first_old.dtype.is_float:
+        new_nan, old_nan = op("isnan", first_new), op("isnan", first_old)
+        better = op("or", better, op("and", new_nan, op("not", old_nan)))
+        same = op("or", same, op("and", new_nan, old_nan))
+    return op("or", better, op("and", same, wins))

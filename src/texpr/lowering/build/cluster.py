@@ -1,0 +1,240 @@
+"""Blocks of a cluster in one kernel: which of them a block is, who shares a copy with whom, and what they all do alike.
+
+    grid x: bj < 2 · ⌈n / 2⌉     cluster x: bj_rank = bj % 2     a copy for all blocks along bj: to [0, 1] from 2 · bi_rank
+
+A grid is a whole number of clusters. Blocks that fill the last one up run no iteration: they only bring their share of copies,
+and meet the others wherever these meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from math import prod
+
+from texpr.affine.expr import ZERO, Expr, Sym, expr
+from texpr.affine.facts import Known
+from texpr.affine.simplify import Simplifier
+from texpr.ir import kernel as k
+from texpr.ir.value import Index, Literal, Load, Op, Ref, Value, conjunction, operands, walk
+from texpr.ir.value.types import BOOL, I32
+from texpr.lowering.build.team import Branch, Loop, ThreadSet
+from texpr.lowering.names import Names
+from texpr.mapping.nest import LoopMap
+from texpr.presburger.isl.raw import Undecided
+from texpr.presburger.linear import NotAffine
+from texpr.schedule.edits import without
+from texpr.schedule.rewrite.cluster import apart
+from texpr.support.diagnostic import limitation
+from texpr.support.limits import LARGEST_INT
+from texpr.support.record import Record, field, replace
+from texpr.support.span import Span
+
+
+class Along(Record):
+    """Blocks of a cluster along one loop of the grid. `rank`: which of them a block is; `stride`: what a step of it adds to the
+    rank in the cluster."""
+
+    map: LoopMap
+    rank: Sym
+    stride: int
+
+    @property
+    def blocks(self) -> int:
+        """How many there are."""
+        return self.map.cluster
+
+
+class Share(Record):
+    """The boxes that a block brings, by their numbers along each dimension; `when`: whether it brings any, if not always."""
+
+    numbers: Sequence[tuple[int | Expr, ...]]
+    when: Value | None = None
+
+
+class Cluster(Record):
+    """The clusters of one kernel; none along any loop where it has none. `ragged`: loops that end within a cluster."""
+
+    along: Mapping[str, Along] = field(default_factory=dict[str, Along])
+    ragged: tuple[LoopMap, ...] = ()
+
+    @classmethod
+    def of(cls, grid: Sequence[LoopMap], names: Names, known: Known) -> Cluster:
+        """Those of a grid's loops, by dimension. `known`: what is promised of sizes."""
+        found: dict[str, Along] = {}
+        stride = 1
+        for map in sorted((m for m in grid if m.cluster > 1), key=lambda m: m.dim):
+            found[map.dim] = Along(map, names.sym(f"{map.loop.sym.base}_rank"), stride)
+            stride *= map.cluster
+        ragged = (a.map for a in found.values() if not known.multiple(a.map.blocks(), a.blocks))
+        return cls(found, tuple(ragged))
+
+    @property
+    def size(self) -> int:
+        """Blocks of a cluster."""
+        return prod(a.blocks for a in self.along.values())
+
+    @property
+    def axes(self) -> Iterator[k.Axis]:
+        """The hardware coordinates within a cluster."""
+        for dim, along in self.along.items():
+            yield k.Axis(along.rank, k.Level.CLUSTER, expr(along.blocks), dim)
+
+    def extent(self, map: LoopMap) -> Expr:
+        """How many blocks a grid has along a loop: whole clusters."""
+        count = map.blocks()
+        return (count + (map.cluster - 1)) // map.cluster * map.cluster if map in self.ragged else count
+
+    @property
+    def runs(self) -> Value | None:
+        """Whether a block runs an iteration at all, where some do not."""
+        return conjunction([Op("lt", (Index(expr(m.loop.sym), I32), Index(m.loop.extent, I32)), BOOL) for m in self.ragged])
+
+    def peers(self, dims: Sequence[str]) -> tuple[int, ...]:
+        """Ranks of the blocks along `dims`, counted from the first of them."""
+        return tuple(sorted(sum(steps) for steps in product(*(self._steps(dim) for dim in dims))))
+
+    def _steps(self, dim: str) -> range:
+        along = self.along[dim]
+        return range(0, along.blocks * along.stride, along.stride)
+
+    def first(self, dims: Sequence[str]) -> Expr:
+        """The rank of the first of the blocks along `dims` among which a block is."""
+        return self._total((a, a.stride) for dim, a in self.along.items() if dim not in dims)
+
+    def number(self, dims: Sequence[str]) -> Expr:
+        """Which of the blocks along `dims` a block is."""
+        weight, parts = 1, list[tuple[Along, int]]()
+        for dim in sorted(dims):
+            parts.append((self.along[dim], weight))
+            weight *= self.along[dim].blocks
+        return self._total(iter(parts))
+
+    def share(self, numbers: Sequence[tuple[int, ...]], counts: Sequence[int], dims: Sequence[str]) -> Share:
+        """Which of the boxes `numbers`, of which `counts` lie along each dimension, one of the blocks along `dims` brings.
+
+        As many as each other one; where they cannot be dealt out so, the first of the blocks brings them all.
+        """
+        own, most = self.number(dims), prod(self.along[dim].blocks for dim in dims)
+        if len(numbers) % most:
+            return Share(numbers, Op("eq", (Index(own, I32), Index(ZERO, I32)), BOOL))
+        each = len(numbers) // most
+        simple = Simplifier(Known({rank: (0, n - 1) for rank, n in self._ranks.items()}))
+        return Share([tuple(map(simple, _unravelled(own * each + n, counts))) for n in range(each)])
+
+    def _total(self, parts: Iterator[tuple[Along, int]]) -> Expr:
+        total = ZERO
+        for along, weight in parts:
+            total = total + expr(along.rank) * weight
+        return total
+
+    # What all blocks of a cluster do alike.
+
+    def is_alike(self, node: Loop | Branch) -> bool:
+        """Whether all blocks of a cluster surely run a node alike."""
+        return self.alike(node.stmt.extent if isinstance(node, Loop) else node.stmt.condition)
+
+    def require_alike(self, around: Iterable[Loop | Branch], what: str, span: Span) -> None:
+        """Refuses control flow around what blocks do together that may differ from one of them to another: E0918."""
+        for node in around:
+            if self.is_alike(node):
+                continue
+            why = f"how often `{node.stmt.sym.base}` runs" if isinstance(node, Loop) else "a test around it"
+            reason = f"blocks of a cluster {what} together, and {why} may differ from one of them to another"
+            raise limitation("E0918", span, reason, offers=without(span, "multicast"))
+
+    def require_same(self, corner: Sequence[Expr], dims: Sequence[str], facts: Sequence[Expr], span: Span) -> None:
+        """Refuses a copy whose boxes are not surely the same for the blocks along `dims`: E0918."""
+        if any(dim not in self.along for dim in dims):
+            raise limitation("E0918", span, "the loop that blocks of a cluster were to share a copy along has none any more")
+        among = {self.along[dim].map.loop.sym: self.along[dim].blocks for dim in dims}
+        kept = [e for e in facts if e.syms().isdisjoint(among)] + [expr(sym) for sym in among]
+        try:
+            same = apart(corner, among, kept, {s for e in kept for s in e.syms()} - among.keys()) is None
+        except (NotAffine, Undecided):
+            same = False
+        if not same:
+            raise limitation("E0918", span, "blocks of a cluster may copy other boxes", offers=without(span, "multicast"))
+
+    def alike(self, value: Value | Expr) -> bool:
+        """Whether a value is surely the same in all blocks of a cluster: simplified, it does not name one of them."""
+        match value:
+            case Expr():
+                return self._simple(value).syms().isdisjoint(self._ranks.keys())
+            case Index():
+                return self.alike(value.expr)
+            case Load():
+                return all(map(self.alike, value.index)) and all(self.alike(meaning) for _, meaning in value.data)
+            case Ref():
+                return False
+            case _:
+                return all(map(self.alike, operands(value)))
+
+    @property
+    def _ranks(self) -> Mapping[Sym, int]:
+        return {a.rank: a.blocks for a in self.along.values()}
+
+    def _simple(self, value: Expr) -> Expr:
+        numbers = {a.map.loop.sym: Sym(f"cluster of {a.map.loop.sym}") for a in self.along.values()}
+        meaning = {a.map.loop.sym: expr(numbers[a.map.loop.sym]) * a.blocks + expr(a.rank) for a in self.along.values()}
+        ranges = {**{rank: (0, n - 1) for rank, n in self._ranks.items()}, **{s: (0, LARGEST_INT) for s in numbers.values()}}
+        return Simplifier(Known(ranges))(value.substitute(meaning))
+
+
+# What blocks that fill up a cluster leave out.
+
+WHOLE = (ThreadSet.SPREAD, ThreadSet.ALL)
+"""Who runs steps that declare nothing for those behind them, where they are loops."""
+
+
+def only_where(runs: Value | None, made: Iterable[k.Stmt]) -> Iterator[k.Stmt]:
+    """Statements, all of them only where `runs` holds."""
+    body = tuple(made)
+    if runs is None or not body:
+        yield from body
+    else:
+        yield k.If(runs, body, uniform=True, span=body[0].span)
+
+
+def each_where(runs: Value, made: Iterable[k.Stmt]) -> Iterator[k.Stmt]:
+    """The same, where what they declare is for those behind them too: there it is 0. Threads meet wherever they did."""
+    run: list[k.Stmt] = []
+    made = tuple(made)
+    assigned = {stmt.sym for stmt in k.walk(made) if isinstance(stmt, k.Assign)}
+    for stmt in made:
+        match stmt:
+            case k.Declare() if _loads(stmt.value) and stmt.sym in assigned:
+                yield from only_where(runs, run)
+                run[:] = [k.Assign(stmt.sym, stmt.value, span=stmt.span)]
+                yield replace(stmt, value=Literal(0, stmt.dtype))
+            case k.Declare():
+                yield from only_where(runs, run)
+                run.clear()
+                lazy = Op("select", (runs, stmt.value, Literal(0, stmt.dtype)), stmt.dtype)
+                yield replace(stmt, value=lazy if _loads(stmt.value) else stmt.value)
+            case k.Operation() if stmt.meets is not None:
+                yield from only_where(runs, run)
+                run.clear()
+                yield stmt
+            case k.For() if any(isinstance(inner, k.Operation) and inner.meets for inner in stmt.body):
+                yield from only_where(runs, run)
+                run.clear()
+                yield stmt
+            case k.Assign() if not run and not _loads(stmt.value):  # what registers get from each other nobody else sees
+                yield stmt
+            case _:
+                run.append(stmt)
+    yield from only_where(runs, run)
+
+
+def _loads(value: Value) -> bool:
+    return any(isinstance(part, Load) for part in walk(value))
+
+
+def _unravelled(number: Expr, counts: Sequence[int]) -> tuple[Expr, ...]:
+    """The place along each dimension of the box with this number in all."""
+    found: list[Expr] = []
+    for dim in reversed(range(len(counts))):
+        found.append(number % counts[dim] if dim else number)
+        number = number // counts[dim]
+    return tuple(reversed(found))

@@ -1,0 +1,129 @@
+"""The coordinates of a kernel: its axes, and the indices of the grid's loops in them.
+
+Before: loops of a nest that go to the grid, with their tiles. After: axes of the hardware, and what is declared first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
+from texpr.ir import kernel as k
+from texpr.ir.value import Index
+from texpr.ir.value.types import I32
+from texpr.isa.target import Target
+from texpr.lowering.build.cluster import Cluster
+from texpr.lowering.names import Names
+from texpr.mapping.nest import Nest
+from texpr.support.diagnostic import limitation
+from texpr.support.record import Mutable, Record, field
+
+
+class Coordinates(Record):
+    """`axes` of a kernel; `prelude`: the indices that are made of them; `blocks`: the index of a block along each loop of the
+    grid; `thread`: the number of a thread in its block; `rank`: which of the blocks of a cluster that share an iteration."""
+
+    axes: tuple[k.Axis, ...]
+    prelude: tuple[k.Stmt, ...]
+    blocks: tuple[Expr, ...]
+    thread: Expr
+    rank: Sym | None
+
+
+def coordinates(nest: Nest, target: Target, names: Names, cluster: Cluster) -> Coordinates:
+    """Those of a nest. Raises Limitation where a grid has not so many dimensions, or clusters are of two kinds."""
+    rank = names.sym("rank") if nest.blocks > 1 else None
+    return _Coordinates(nest, target, names, cluster, rank).run()
+
+
+class _Coordinates(Mutable):
+    nest: Nest
+    target: Target
+    names: Names
+    cluster: Cluster
+    rank: Sym | None
+    thread: Expr = ZERO
+    axes: list[k.Axis] = field(default_factory=list[k.Axis])
+    prelude: list[k.Stmt] = field(default_factory=list[k.Stmt])
+
+    def run(self) -> Coordinates:
+        axes, prelude = self.axes, self.prelude
+        if self.nest.threads > 1:
+            thread = self.names.sym("thread")
+            self.thread = expr(thread)
+            axes.append(k.Axis(thread, k.Level.BLOCK, expr(self.nest.threads)))
+        blocks = self._block_coordinates(axes, prelude)
+        for loop_map, block in zip(self.nest.grid, blocks, strict=True):
+            if loop_map.tile > 1 and loop_map.points == 1:
+                index = block * loop_map.tile + loop_map.share(self.thread, self.nest.threads)
+                prelude.append(k.Declare(loop_map.loop.sym, I32, Index(index, I32), span=loop_map.loop.span))
+        return Coordinates(tuple(axes), tuple(prelude), blocks, self.thread, self.rank)
+
+    def _block_coordinates(self, axes: list[k.Axis], prelude: list[k.Stmt]) -> tuple[Expr, ...]:
+        syms = tuple(m.loop.sym if m.tile == 1 else self.names.sym(f"{m.loop.sym.base}_block") for m in self.nest.grid)
+        extents = tuple(map(self.cluster.extent, self.nest.grid))
+        if self.rank is not None:
+            return self._with_rank(syms, extents, axes, prelude)
+        if self.target.has_cores:
+            axes.extend(k.Axis(s, k.Level.CORE, e) for s, e in zip(syms, extents, strict=True))
+            return tuple(map(expr, syms))
+        direct = 3 if len(syms) <= 3 else 2
+        asked = {m.dim: place for place, m in enumerate(self.nest.grid) if m.dim}
+        for place, dim in self._dimensions(asked, len(syms), direct):
+            base = None if dim == "x" else self.names.sym(f"{syms[place].base}_base")
+            axes.append(k.Axis(syms[place], k.Level.GRID, extents[place], dim, base))
+        axes.extend(self.cluster.axes)
+        folded = len(syms) - direct
+        if folded > 0:
+            self._fold(syms[:folded], extents[:folded], axes, prelude)
+        return tuple(map(expr, syms))
+
+    def _with_rank(
+        self, syms: tuple[Sym, ...], extents: tuple[Expr, ...], axes: list[k.Axis], prelude: list[k.Stmt]
+    ) -> tuple[Expr, ...]:
+        """The same where blocks of a cluster share an iteration: along a dimension of their own."""
+        assert self.rank is not None
+        if any(m.cluster > 1 for m in self.nest.grid):
+            reason = "blocks along a loop of the grid are in clusters, and so are those that share one of its iterations"
+            raise limitation("E0918", self.nest.grid[0].loop.span, reason, help="one of both alone can be")
+        own, blocks = self.names.sym("cluster_block"), expr(self.nest.blocks)
+        cut = max(len(syms) - 1, 0)
+        every, wide = (*syms[:cut], own, *syms[cut:]), (*extents[:cut], blocks, *extents[cut:])
+        asked = {m.dim: place + (place >= cut) for place, m in enumerate(self.nest.grid) if m.dim}
+        direct = 3 if len(every) <= 3 else 2
+        for place, dim in self._dimensions(asked, len(every), direct):
+            base = None if dim == "x" or place == cut else self.names.sym(f"{every[place].base}_base")
+            axes.append(k.Axis(every[place], k.Level.GRID, wide[place], dim, base))
+            if place == cut:
+                axes.append(k.Axis(self.rank, k.Level.CLUSTER, blocks, dim))
+        if len(every) > direct:
+            self._fold(every[: len(every) - direct], wide[: len(every) - direct], axes, prelude)
+        return tuple(map(expr, syms))
+
+    def _dimensions(self, asked: Mapping[str, int], count: int, direct: int) -> Iterator[tuple[int, str]]:
+        """Which of `count` loops has which dimension of the grid: as asked for, then x to the innermost, and so on."""
+        if asked and count > 3:
+            reason = f"a grid has three dimensions, and {count} loops are to share it"
+            raise limitation("E0910", self.nest.grid[0].loop.span, reason)
+        free = (place for place in range(count - 1, count - 1 - direct, -1) if place >= 0 and place not in asked.values())
+        for dim in "xyz":
+            place = asked[dim] if dim in asked else next(free, None)
+            if place is not None:
+                yield place, dim
+
+    def _fold(self, syms: Sequence[Sym], extents: Sequence[Expr], axes: list[k.Axis], prelude: list[k.Stmt]) -> None:
+        """More loops than the grid has dimensions: the outer ones are digits of z."""
+        total = ONE
+        for extent in extents:
+            total = total * extent
+        z = self.names.sym("outer_blocks")
+        axes.append(k.Axis(z, k.Level.GRID, total, "z", self.names.sym("outer_base")))
+        rest = expr(z)
+        for number, (sym, count) in enumerate(zip(reversed(syms), reversed(extents), strict=True)):
+            last = number == len(syms) - 1
+            extent = ONE if count is ZERO else count  # no block runs then
+            prelude.append(k.Declare(sym, I32, Index(rest if last else rest % extent, I32)))
+            if not last:
+                left = self.names.sym("outer_left")
+                prelude.append(k.Declare(left, I32, Index(rest // extent, I32)))
+                rest = expr(left)

@@ -1,0 +1,178 @@
+"""The ways from one step of a tree to another, as the gaps that each passes: where a barrier would lie between the two.
+
+A gap `g` of a list of n steps lies after step g; gap −1 is the start, n − 1 the end (of the loop body, where the list is one).
+A way takes one side of each branch. It passes through a loop that surely runs, once; where a loop may not run, a way leads
+past it. Of ways of which one passes all that another does, the other stands for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+from texpr.ir import program as ir
+from texpr.lowering.build.team import Branch, Loop, Node, Step, below
+from texpr.support.record import Mutable, Record, field
+
+ProgramPoint: TypeAlias = tuple[int, int]
+"""A list of steps (its number in the order of `lists`) and a gap in it."""
+
+Path: TypeAlias = frozenset[ProgramPoint]
+
+MANY = 64
+"""The most ways that are told apart. Where there are more, what all of them pass stands for them: never too little is asked."""
+
+
+class Steps(Record):
+    """A list of steps. `loop`: of which it is the body."""
+
+    number: int
+    nodes: tuple[Node, ...]
+    loop: ir.Seq | None
+
+    @property
+    def gaps(self) -> tuple[ProgramPoint, ...]:
+        """Every gap, in order. A list without steps has none."""
+        return self.between(-1, len(self.nodes)) if self.nodes else ()
+
+    def between(self, first: int, last: int) -> tuple[ProgramPoint, ...]:
+        """The gaps first … last − 1."""
+        return tuple((self.number, at) for at in range(first, last))
+
+
+def lists(nodes: tuple[Node, ...]) -> tuple[Steps, ...]:
+    """Every list of steps of a tree, outer before inner."""
+    found: list[Steps] = []
+
+    def visit(nodes: tuple[Node, ...], loop: ir.Seq | None) -> None:
+        found.append(Steps(len(found), nodes, loop))
+        for node in nodes:
+            match node:
+                case Step():
+                    pass
+                case Loop():
+                    visit(node.body, node.stmt)
+                case Branch():
+                    visit(node.then, None)
+                    visit(node.orelse, None)
+
+    visit(nodes, None)
+    return tuple(found)
+
+
+_Stop: TypeAlias = tuple[Steps, int]
+"""A step: the list it lies in, and its number there."""
+
+
+class Paths(Mutable):
+    """The ways of one tree. `runs`: whether a loop surely runs where it is reached.
+
+    `coarse`: whether there were so many ways somewhere that less is known than could be.
+    """
+
+    nodes: tuple[Node, ...]
+    runs: Callable[[ir.Seq], bool]
+    coarse: bool = False
+    _lists: dict[int, Steps] = field(init=False)
+    _stops: dict[Step, tuple[_Stop, ...]] = field(default_factory=dict[Step, "tuple[_Stop, ...]"])
+    _through: dict[int, tuple[Path, ...]] = field(default_factory=dict[int, "tuple[Path, ...]"])
+
+    def __post_init__(self) -> None:
+        self._lists = {id(steps.nodes): steps for steps in lists(self.nodes)}
+        self._visit(self.nodes, ())
+
+    def _visit(self, nodes: tuple[Node, ...], outer: tuple[_Stop, ...]) -> None:
+        for at, node in enumerate(nodes):
+            here = (*outer, (self._lists[id(nodes)], at))
+            if isinstance(node, Step):
+                self._stops[node] = here
+            for inner in below(node):
+                self._visit(inner, here)
+
+    def within(self, source: Step, sink: Step, around: ir.Seq | None = None, landed: bool = False) -> tuple[Path, ...]:
+        """The ways from `source` to `sink`, later in the text, in one iteration of the loops around both; none from one side of
+        a branch to the other. `around`: a loop around one of them alone, which runs another iteration in between. `landed`: a
+        way begins where the list that holds both goes on after `source`."""
+        outer, inner = self._stops[source], self._stops[sink]
+        depth = next((d for d, (a, b) in enumerate(zip(outer, inner, strict=False)) if a != b), 0)
+        (steps, first), (other, second) = outer[depth], inner[depth]
+        if steps is not other or first >= second:
+            return ()
+        left = () if landed else outer[depth + 1 :]
+        passed = {each.loop for each, _ in (*left, *inner[depth + 1 :])}
+        again = self._turn(around) if around is not None and around in passed else _NOTHING
+        over = (self._pass(steps.nodes[first + 1 : second]), (frozenset(steps.between(first, second)),))
+        return self._all((*self._after(left), *self._before(inner[depth + 1 :]), *over, again))
+
+    def carried(
+        self, source: Step, sink: Step, carrier: ir.Seq, distant: bool = False, landed: bool = False, waited: bool = False
+    ) -> tuple[Path, ...]:
+        """The ways from `source` to `sink` in the next iteration of `carrier`; where `distant`, in the next but one.
+
+        `landed`, `waited`: a way begins behind the step, of the body of `carrier` or of the deepest list that holds both, in
+        which `source` lies, for whoever comes by there may not come by `source`.
+        """
+        ends = [[stop for stop in self._stops[leaf]] for leaf in (source, sink)]
+        outer, inner = (stops[_level(stops, carrier) :] for stops in ends)
+        common = sum(1 for (steps, _), (other, _) in zip(outer, inner, strict=False) if steps is other)
+        left = outer[:1] if landed else outer[:common] if waited else outer
+        again = self._turn(carrier) if distant else _NOTHING
+        return self._all((*self._after(left), *self._before(inner), again))
+
+    def _after(self, stops: Iterable[_Stop]) -> Iterator[tuple[Path, ...]]:
+        """From a step to the ends of its lists."""
+        for steps, at in stops:
+            yield (frozenset(steps.between(at, len(steps.nodes))),)
+            yield self._pass(steps.nodes[at + 1 :])
+
+    def _before(self, stops: Iterable[_Stop]) -> Iterator[tuple[Path, ...]]:
+        """From the starts of its lists to a step."""
+        for steps, at in stops:
+            yield (frozenset(steps.between(-1, at)),)
+            yield self._pass(steps.nodes[:at])
+
+    def _turn(self, loop: ir.Seq) -> tuple[Path, ...]:
+        return self._list(next(steps for steps in self._lists.values() if steps.loop is loop))
+
+    def _list(self, steps: Steps) -> tuple[Path, ...]:
+        if steps.number not in self._through:
+            self._through[steps.number] = self._all(((frozenset(steps.gaps),), self._pass(steps.nodes)))
+        return self._through[steps.number]
+
+    def _pass(self, nodes: Sequence[Node]) -> tuple[Path, ...]:
+        """The ways through some steps, without the gaps between them."""
+        return self._all(self._node(node) for node in nodes if not isinstance(node, Step))
+
+    def _node(self, node: Node) -> tuple[Path, ...]:
+        match node:
+            case Step():
+                return _NOTHING
+            case Loop():
+                return self._list(self._lists[id(node.body)]) if self.runs(node.stmt) else _NOTHING
+            case Branch():
+                return self._few(way for side in below(node) for way in self._list(self._lists[id(side)]))
+
+    def _all(self, parts: Iterable[tuple[Path, ...]]) -> tuple[Path, ...]:
+        """The ways that pass one of each of `parts`."""
+        found = _NOTHING
+        for part in parts:
+            found = self._few(one | other for one in found for other in part)
+        return found
+
+    def _few(self, ways: Iterable[Path]) -> tuple[Path, ...]:
+        every, kept = dict.fromkeys(ways), list[Path]()
+        for way in sorted(every, key=len):
+            if not any(less <= way for less in kept):
+                kept.append(way)
+            if len(kept) > MANY:
+                self.coarse = True
+                first, *rest = every
+                return (first.intersection(*rest),)
+        return tuple(kept)
+
+
+_NOTHING: tuple[Path, ...] = (frozenset(),)
+
+
+def _level(stops: Sequence[_Stop], carrier: ir.Seq) -> int:
+    return next(depth for depth, (steps, _) in enumerate(stops) if steps.loop is carrier)

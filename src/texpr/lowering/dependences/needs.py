@@ -1,0 +1,345 @@
+"""Which dependences join two threads of a team, read off the relation: instance → element, instance → thread.
+
+Two accesses of one element, one of them a write, at instances that a loop or the text orders, need a barrier if they can lie in
+different threads (`texpr.lowering.dependences.conflict`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from heapq import heapify, heappop, heappush
+from itertools import combinations_with_replacement, pairwise, product
+from math import prod
+
+from texpr.affine.expr import ZERO, Expr, Sym, expr
+from texpr.affine.facts import Known
+from texpr.affine.simplify import Simplifier
+from texpr.ir import kernel as k
+from texpr.ir import program as ir
+from texpr.ir.value import Buffer
+from texpr.lowering.build.team import Around, Branch, Loop, Node, Step, Team, ThreadSet, leaves, surroundings, thread_of
+from texpr.lowering.dependences.conflict import Conflict, End, apart, landing
+from texpr.lowering.dependences.implied import Implied
+from texpr.lowering.emit.emitter import atomic_binds
+from texpr.lowering.place.placement import Placement
+from texpr.lowering.sync.barriers import CrossThreadDep, reach
+from texpr.mapping.cost.digits import Digit
+from texpr.mapping.nest import Nest, Role
+from texpr.presburger.formula import Formula, compare, equal
+from texpr.presburger.isl.maps import left, right
+from texpr.relation.conditions import condition
+from texpr.relation.facts import facts_of, in_loop, known, unfloored
+from texpr.relation.model import Access, Ancestor, Model
+from texpr.relation.model import Branch as Side
+from texpr.support.record import Mutable, Record, field, replace
+from texpr.support.span import NOWHERE
+
+
+class AsyncDep(Record):
+    """A step that touches what an earlier one may still touch, in any threads, `distance` iterations of `carrier` on.
+
+    `within`: a loop around the step alone, in whose first iteration it does not.
+    """
+
+    source: Step
+    sink: Step
+    carrier: ir.Seq | None
+    distance: int
+    covered: k.Covered
+    within: ir.Seq | None = None
+
+
+FAR = 16
+"""The most iterations between a copy and its use that are told apart: twice round the longest ring."""
+
+
+class Needs(Mutable):
+    """Answers for the nests of one function."""
+
+    model: Model
+    _atomic: dict[int, frozenset[ir.Bind]] = field(default_factory=dict[int, frozenset[ir.Bind]])
+    _known: dict[ir.Stmt, Known] = field(default_factory=dict[ir.Stmt, Known])
+
+    def known(self, stmt: ir.Stmt) -> Known:
+        """What is known where `stmt` runs; of an `if` that mapping made origin, where something inside of it does."""
+        if not self._known:
+            self._known = {instance.stmt: instance.known for instance in self.model.instances}
+        return next(self._known[s] for s in ir.walk((stmt,)) if s in self._known)
+
+    def loops(self, stmt: ir.Stmt) -> tuple[ir.Loop, ...]:
+        """The loops around `stmt`."""
+        within, path = self._path(stmt)
+        return tuple(loop for loop in path if isinstance(loop, ir.Par | ir.Seq) and loop not in within)
+
+    def _path(self, stmt: ir.Stmt) -> tuple[frozenset[ir.Stmt], tuple[Ancestor, ...]]:
+        """What is in `stmt`, and what is around the first of it that does something."""
+        within = frozenset(ir.walk((stmt,)))
+        return within, next(each for each in self.model.instances if each.stmt in within).path
+
+    def around(self, par: ir.Stmt) -> tuple[Expr, ...]:
+        """What is not negative where `par` begins: nothing of its loops, nor what is tested inside of them."""
+        within, path = self._path(par)
+        # mapping makes loops and tests origin around those that it runs in order: their indices and conditions stay
+        loops = {s.sym for s in within if isinstance(s, ir.Par | ir.Seq)}
+        tests = {id(s.condition) for s in within if isinstance(s, ir.If)}
+        facts = [*self.model.given]
+        for ancestor in path:
+            match ancestor:
+                case ir.Par() | ir.Seq() if ancestor.sym not in loops:
+                    facts += in_loop(ancestor.sym, ancestor.extent)
+                case Side() if id(ancestor.stmt.condition) not in tests:
+                    facts += unfloored(facts_of([condition(ancestor.stmt.condition, holds=ancestor.taken).formula]))
+                case _:
+                    break  # what is inside of `par`, and all that follows
+        return tuple(facts)
+
+    def running(self, nest: Nest, nodes: tuple[Node, ...]) -> frozenset[ir.Seq]:
+        """The loops of a team that surely run wherever they are reached."""
+        grid = (fact for m in nest.grid for fact in in_loop(m.loop.sym, m.loop.extent))
+        return frozenset(_running(nodes, (*self.model.given, *grid)))
+
+    def between(
+        self,
+        nest: Nest,
+        team: Team,
+        placement: Placement,
+        loads: Collection[Step] = (),
+        copying: Collection[Step] = (),
+        crossing: Collection[Step] = (),
+    ) -> tuple[CrossThreadDep, ...]:
+        """Every dependence of `nest` that needs a barrier, those of reductions' scratch memory included.
+
+        `loads`: steps that fill boxes, whose effects every thread waits for by other means. `copying`: steps that start copies,
+        for which threads wait before they meet. `crossing`: steps that write to other blocks of the cluster, too.
+        """
+        around = surroundings(team.nodes)
+        ends: dict[Buffer, list[End]] = {}
+        for each in self.ends_of(nest, team, crossing):
+            end = landing(each, self.model, nest) if each.leaf in loads and each.access.writes else each
+            place = placement.places.get(end.access.buffer)
+            if place is None or place.space not in (k.Space.LOCAL, k.Space.LANES):
+                ends.setdefault(end.access.buffer, []).append(end)
+        found = [need for same in ends.values() for need in self._pairs(same, nest, around, loads, copying)]
+        landed = (replace(need, landed=need.source in copying) for need in found)
+        return (*landed, *_scratch_needs(team, nest, around), *_reach_needs(ends, team, placement))
+
+    def meetings(self, nest: Nest, team: Team, sources: Collection[Step]) -> Iterator[AsyncDep]:
+        """What touches the same elements after `sources`, whose effects last: what they write, or write over what they read."""
+        around = surroundings(team.nodes)
+        ends = tuple(self.ends_of(nest, team))
+        for source, sink in product((end for end in ends if end.leaf in sources), ends):
+            one, other = source.access, sink.access
+            if one.buffer is not other.buffer or not (one.writes or other.writes):
+                continue
+            inner = around[sink.leaf].loops
+            common = tuple(a for a, b in zip(around[source.leaf].loops, inner, strict=False) if a is b)
+            here = Conflict(self.model, nest, source, sink, common)
+            if source.order < sink.order and here.happens():
+                late = (loop for loop, first in _edges(one, (), inner[len(common) :]) if not here.happens(first))
+                yield AsyncDep(source.leaf, sink.leaf, None, 0, here.covered, next(late, None))
+            fresh = self.model.scope_syms(one.buffer) if not other.writes else frozenset[Sym]()
+            for carrier in (loop for loop in common if loop.sym not in fresh):
+                carried = here.carried(carrier)
+                if carried.happens():
+                    near = (n for n in range(1, FAR) if carried.happens(apart("==", carrier, n)))
+                    yield AsyncDep(source.leaf, sink.leaf, carrier, next(near, FAR), carried.covered)
+
+    def slots(self, nest: Nest, team: Team, buffer: Buffer) -> tuple[int, ...] | None:
+        """How the dimensions of a team's local are dealt out to threads, if each element is one thread's; else None.
+
+        Whether it is, the relation decides: no two accesses of an element lie in different threads. Ones where each thread has
+        an array of the whole shape.
+        """
+        ends = [end for end in self.ends_of(nest, team) if end.access.buffer is buffer]
+        if not ends or not all(self._one_thread(a, b, nest) for a, b in combinations_with_replacement(ends, 2)):
+            return None
+        dealt = {_dealt(end.access, nest) for end in ends}
+        found = dealt.pop()
+        if not dealt and found is not None:
+            return tuple(prod(digit.radix for digit in digits) for digits in found)
+        return tuple(1 for _ in buffer.shape)
+
+    def _one_thread(self, one: End, other: End, nest: Nest) -> bool:
+        """Whether the accesses of one element of one `new` by both ends lie in the same thread."""
+        if one.thread is None or other.thread is None:
+            return False
+        scope = [s for s in one.access.instance.syms if s in self.model.scope_syms(one.access.buffer)]
+        fresh = equal([expr(left(s)) for s in scope], [expr(right(s)) for s in scope])
+        return Conflict(self.model, nest, one, other).stays_within(1, fresh)
+
+    def ends_of(self, nest: Nest, team: Team, crossing: Collection[Step] = ()) -> Iterator[End]:
+        leaf_of: dict[ir.Stmt, Step] = {}
+        totals: dict[ir.Stmt, Step] = {}
+        order: dict[Step, int] = {}
+        for number, leaf in enumerate(leaves(team.nodes)):
+            order[leaf] = number
+            if leaf.who is ThreadSet.MIDDLE:
+                continue
+            if leaf.who is ThreadSet.TOTAL:
+                totals[leaf.stmt] = leaf
+            elif isinstance(leaf.stmt, ir.Par | ir.Seq):
+                leaf_of.update((nest.origin.get(stmt, stmt), leaf) for stmt in ir.walk((leaf.stmt,)))
+            else:
+                leaf_of[nest.origin.get(leaf.stmt, leaf.stmt)] = leaf
+        for instance in self.model.instances:
+            leaf = leaf_of.get(instance.stmt)
+            if leaf is None:
+                continue
+            for access in instance.accesses:
+                total = totals.get(leaf.stmt) if leaf.who is ThreadSet.PARTIAL and access.kind == "update" else None
+                if total is not None and any(access.buffer is t.buffer for a in total.accumulators for t in a.targets):
+                    yield End(access, total, order[total], None if total.replicated else ZERO)
+                elif leaf.who in (ThreadSet.SPREAD, ThreadSet.PARTIAL):
+                    thread = Simplifier(instance.known)(thread_of(nest, instance.loops))
+                    yield End(access, leaf, order[leaf], thread)
+                else:
+                    crosses = leaf in crossing and access.writes
+                    yield End(access, leaf, order[leaf], ZERO if leaf.who is ThreadSet.LEADER else None, crosses)
+
+    def _pairs(
+        self,
+        ends: list[End],
+        nest: Nest,
+        around: Mapping[Step, Around],
+        loads: Collection[Step],
+        copying: Collection[Step],
+    ) -> Iterator[CrossThreadDep]:
+        """The needs among accesses of one buffer, nearest ends first; what an earlier one implies is not asked again."""
+        atomics = self._atomics(nest)
+        found = Implied(around)
+        for source, sink in _nearest_first(ends, found):
+            if source.leaf in loads or not (source.access.writes or sink.access.writes):
+                continue
+            if source.access.instance.stmt in atomics and sink.access.instance.stmt in atomics:
+                continue
+            outer, inner = around[source.leaf].loops, around[sink.leaf].loops
+            common = tuple(a for a, b in zip(outer, inner, strict=False) if a is b)
+            together = Conflict(self.model, nest, source, sink, common)
+            for carrier in (None, *common):
+                if carrier is None and source.order >= sink.order:
+                    continue
+                here = together if carrier is None else together.carried(carrier)
+                late = carrier is not None and source.leaf in copying
+                if not late and found.has(here):
+                    continue
+                for need in _need(here, outer[len(common) :], inner[len(common) :]):
+                    near = need.within is None and not need.distant
+                    if near and (reach((need.level, need.part)) >= reach(here.widest) or nest.team <= nest.warp):
+                        found.add(here)
+                    yield need
+
+    def _atomics(self, nest: Nest) -> frozenset[ir.Bind]:
+        if id(nest) not in self._atomic:
+            self._atomic[id(nest)] = atomic_binds(tuple(m.loop for m in nest.grid), nest.body)
+        return self._atomic[id(nest)]
+
+
+def _nearest_first(ends: Sequence[End], found: Implied) -> Iterator[tuple[End, End]]:
+    """Pairs of `ends`; of steps of one list around which there is no loop, those that none is `found` to imply meanwhile."""
+    if not found.in_one_list(ends):
+        yield from sorted(product(ends, ends), key=lambda pair: abs(pair[1].order - pair[0].order))
+        return
+    order = sorted(range(len(ends)), key=lambda n: ends[n].order)
+    waiting = [
+        (ends[sink].order - ends[source].order, source, sink, at) for at, (source, sink) in enumerate(pairwise(order), 1)
+    ]
+    heapify(waiting)
+    while waiting:
+        _, source, sink, at = heappop(waiting)
+        yield ends[source], ends[sink]
+        if at + 1 < len(order) and not found.reaches(ends[source], ends[sink]):
+            sink = order[at + 1]
+            heappush(waiting, (ends[sink].order - ends[source].order, source, sink, at + 1))
+
+
+def _dealt(access: Access, nest: Nest) -> tuple[tuple[Digit, ...], ...] | None:
+    """For each dimension the digits of the thread number that its subscript has, if all of the thread's are there."""
+    maps = [m for loop in access.instance.loops if isinstance(loop, ir.Par) and (m := nest.loops.get(loop))]
+    team = {expr(m.loop.sym): m for m in maps if m.role is not Role.GRID and m.radix > 1}
+    digits = [team.get(e) for e in access.load.index]
+    if {id(d) for d in digits if d is not None} != {id(m) for m in team.values()} or not team:
+        return None
+    return tuple(d.digits if d is not None else () for d in digits)
+
+
+def _need(here: Conflict, outer: tuple[ir.Seq, ...], inner: tuple[ir.Seq, ...]) -> Iterator[CrossThreadDep]:
+    """The needs of one dependence, as narrow as iterations at its ends allow; `outer`, `inner`: loops around one end alone."""
+    source, sink, carrier, covered = here.source.leaf, here.sink.leaf, here.carrier, here.covered
+    if carrier is not None:
+        near = here.scope(apart("==", carrier, 1))
+        if near is not None:
+            yield CrossThreadDep(source, sink, carrier, near[0], covered, part=near[1])
+        if near is not None and (reach(near) >= reach(here.widest) or here.nest.team <= here.nest.warp):
+            return
+        far = here.scope(apart(">", carrier, 1))
+        if far is not None and far != near:
+            yield CrossThreadDep(source, sink, carrier, far[0], covered, distant=True, part=far[1])
+        return
+    scope = here.scope()
+    if scope is not None:
+        edges = _edges(here.source.access, outer, inner)
+        free = (loop for loop, nearest in edges if here.scope(nearest) is None)
+        yield CrossThreadDep(source, sink, None, scope[0], covered, within=next(free, None), part=scope[1])
+
+
+def _edges(source: Access, outer: tuple[ir.Seq, ...], inner: tuple[ir.Seq, ...]) -> Iterator[tuple[ir.Seq, Formula]]:
+    """Loops around one end alone, each with its iteration that is nearest to the other end: the last, or the first."""
+    for loop in outer[:1]:
+        last = (loop.extent - 1).substitute({s: expr(left(s)) for s in source.instance.syms})
+        yield loop, compare("==", left(loop.sym), last)
+    for loop in inner[:1]:
+        yield loop, compare("==", right(loop.sym), 0)
+
+
+def _running(nodes: tuple[Node, ...], facts: tuple[Expr, ...]) -> Iterator[ir.Seq]:
+    """Loops of a tree that `facts`, and those of the loops around, show to run."""
+    for node in nodes:
+        match node:
+            case Step():
+                pass
+            case Loop(stmt, body):
+                if known(facts).positive(stmt.extent):
+                    yield stmt
+                yield from _running(body, (*facts, *in_loop(stmt.sym, stmt.extent)))
+            case Branch():
+                yield from _running((*node.then, *node.orelse), facts)
+
+
+def _reach_needs(ends: Mapping[Buffer, list[End]], team: Team, placement: Placement) -> Iterator[CrossThreadDep]:
+    """A block does not end while others of its cluster may read what it has."""
+    if team.end is None:
+        return
+    clustered = {b: place for b, place in placement.places.items() if place.space is k.Space.CLUSTER}
+    for buffer, place in clustered.items():
+        for end in ends.get(buffer, ()):
+            if end.access.reads and not place.is_own(end.access.load.index):
+                covered = k.Covered("END", buffer.name, end.access.instance.stmt.span, NOWHERE)
+                yield CrossThreadDep(end.leaf, team.end, None, k.Level.CLUSTER, covered)
+
+
+def _scratch_needs(team: Team, nest: Nest, around: Mapping[Step, Around]) -> Iterator[CrossThreadDep]:
+    """A reduction over several warps leaves partial values for all of them, and may come again in the next iteration."""
+    if nest.team <= nest.warp:
+        return
+    level = k.Level.CLUSTER if nest.blocks > 1 else k.Level.BLOCK
+    partials = {leaf.stmt: leaf for leaf in leaves(team.nodes) if leaf.who is ThreadSet.PARTIAL}
+    for leaf in leaves(team.nodes):
+        if leaf.who is ThreadSet.MIDDLE:
+            yield from _in_turn(partials[leaf.stmt], leaf, around, k.Level.BLOCK)
+            partials[leaf.stmt] = leaf
+    for leaf in leaves(team.nodes):
+        if leaf.who is not ThreadSet.TOTAL:
+            continue
+        yield from _in_turn(partials[leaf.stmt], leaf, around, level)
+        if team.end is not None:
+            covered = k.Covered("END", "partial values", leaf.stmt.span, NOWHERE)
+            yield CrossThreadDep(leaf, team.end, None, level, covered)
+
+
+def _in_turn(source: Step, sink: Step, around: Mapping[Step, Around], level: k.Level) -> Iterator[CrossThreadDep]:
+    """Partial values are there before they are joined, and joined before the next iteration leaves others."""
+    span = sink.stmt.span
+    yield CrossThreadDep(source, sink, None, level, k.Covered("RAW", "partial values", span, span))
+    if around[sink].loops:
+        carrier = around[sink].loops[-1]
+        yield CrossThreadDep(sink, source, carrier, level, k.Covered("WAR", "partial values", span, span, carrier.sym))

@@ -1,0 +1,125 @@
+"""Tests around shuffles become tests around what stands beside them, so that all lanes of a warp come to each shuffle.
+
+    if (i < n) {                                      got = t of lane i + 1
+        got = t of lane i + 1             becomes     if (i < n) { y[i] = got }
+        y[i] = got
+    }
+
+What a lane gets whose test fails is not used. The order stays, but for what nothing in between writes. A test is asked again
+where nothing that it reads is written in between, and else kept in a variable. A loop with shuffles in it runs in all lanes. A
+register has its first value where the tests hold, and 0 elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+from texpr.affine.expr import Sym
+from texpr.ir import kernel as k
+from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, conjunction, walk
+from texpr.ir.value.types import BOOL
+from texpr.lowering.names import Names
+from texpr.support.record import replace
+
+Home: TypeAlias = "Buffer | Sym"
+
+
+def converged(stmts: Iterable[k.Stmt], names: Names, tests: tuple[Value, ...] = ()) -> Iterator[k.Stmt]:
+    """What `stmts` do where `tests` hold, each asked where those before it hold, with no shuffle under a test."""
+    run: list[k.Stmt] = []
+    for stmt in stmts:
+        if isinstance(stmt, k.Declare | k.Shuffle) or _shuffles(stmt):
+            yield from _tested(run, tests)
+            run = []
+        match stmt:
+            case k.Declare() if tests and not isinstance(stmt.value, Index):
+                yield k.Declare(stmt.sym, stmt.dtype, Literal(0.0 if stmt.dtype.is_float else 0, stmt.dtype), span=stmt.span)
+                run.append(k.Assign(stmt.sym, stmt.value, span=stmt.span))
+            case k.Declare() | k.Shuffle():
+                yield stmt
+            case k.For() if _shuffles(stmt):
+                yield replace(stmt, body=tuple(converged(stmt.body, names, tests)))
+            case k.If() if _shuffles(stmt):
+                yield from _branch(stmt, names, tests)
+            case _:
+                run.append(stmt)
+    yield from _tested(run, tests)
+
+
+def _branch(stmt: k.If, names: Names, tests: tuple[Value, ...]) -> Iterator[k.Stmt]:
+    """First what can come before the test; if shuffles are left, each side by itself."""
+    inside = (*stmt.then, *stmt.orelse)
+    movable = frozenset(_movable(inside, _written(inside), frozenset(_declared(inside))))
+    yield from (each for each in k.walk(inside) if each in movable)
+    then, orelse = _without(stmt.then, movable), _without(stmt.orelse, movable)
+    if not any(map(_shuffles, (*then, *orelse))):
+        yield from _tested([replace(stmt, then=then, orelse=orelse)], tests)
+        return
+    condition = stmt.condition
+    if not _reads(condition).isdisjoint(_written(inside)):
+        kept = names.sym("tested")
+        yield k.Declare(kept, BOOL, Literal(0, BOOL), span=stmt.span)
+        yield from _tested([k.Assign(kept, condition, span=stmt.span)], tests)
+        condition = Ref(kept, BOOL)
+    for body, each in ((then, condition), (orelse, Op("not", (condition,), BOOL))):
+        yield from converged(body, names, (*tests, each))
+
+
+def _movable(stmts: tuple[k.Stmt, ...], written: frozenset[Home], own: frozenset[Sym]) -> Iterator[k.Shuffle]:
+    """Shuffles in no loop of what nothing here writes, from lanes that are known outside."""
+    for stmt in stmts:
+        match stmt:
+            case k.Shuffle():
+                used = stmt.lane.syms().union(*(e.syms() for e in stmt.source.index))
+                if stmt.source.buffer not in written and own.isdisjoint(used):
+                    yield stmt
+            case k.If():
+                yield from _movable((*stmt.then, *stmt.orelse), written, own)
+            case _:
+                pass
+
+
+def _without(stmts: tuple[k.Stmt, ...], gone: frozenset[k.Stmt]) -> tuple[k.Stmt, ...]:
+    kept = (stmt for stmt in stmts if stmt not in gone)
+    return tuple(
+        replace(stmt, then=_without(stmt.then, gone), orelse=_without(stmt.orelse, gone)) if isinstance(stmt, k.If) else stmt
+        for stmt in kept
+    )
+
+
+def _declared(stmts: tuple[k.Stmt, ...]) -> Iterator[Sym]:
+    for stmt in k.walk(stmts):
+        if isinstance(stmt, k.For):
+            yield stmt.sym
+        elif isinstance(stmt, k.Operation):
+            yield from (new.sym for new in stmt.bound)
+
+
+def _tested(run: list[k.Stmt], tests: tuple[Value, ...]) -> Iterator[k.Stmt]:
+    """Statements under tests: those of indices are one, and what reads memory is asked only where those before it hold."""
+    body = tuple(run)
+    left = list(tests if body else ())
+    while left:
+        together = [left.pop()]
+        while left and not _reads(together[0]) and not _reads(left[-1]):
+            together.insert(0, left.pop())
+        condition = conjunction(together)
+        body = body if condition is None else (k.If(condition, body, span=body[0].span),)
+    yield from body
+
+
+def _shuffles(stmt: k.Stmt) -> bool:
+    return any(isinstance(each, k.Shuffle) for each in k.walk((stmt,)))
+
+
+def _reads(value: Value) -> frozenset[Home]:
+    """Memory and registers that a value depends on."""
+    found = (part for part in walk(value) if isinstance(part, Load | Ref))
+    return frozenset(part.buffer if isinstance(part, Load) else part.sym for part in found)
+
+
+def _written(stmts: tuple[k.Stmt, ...]) -> frozenset[Home]:
+    """Memory that is stored to, and registers that are assigned."""
+    stored = (load.buffer for load in k.memory(stmts)[1])
+    return frozenset((*stored, *(s.sym for s in k.walk(stmts) if isinstance(s, k.Assign))))

@@ -1,0 +1,334 @@
+"""What one thread runs: statements of the program as statements of a kernel.
+
+Before: `C[i, j] += A[i, k] * B[k, j]`. After: a store to the place where `C` lives, or an assignment where that is a register.
+Nothing here knows of other threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from math import prod
+
+from texpr.affine.expr import ONE, ZERO, Expr, Sym, maximum, minimum
+from texpr.affine.facts import Known
+from texpr.ir import kernel as k
+from texpr.ir import program as ir
+from texpr.ir.ops.copies import COPY_BYTES
+from texpr.ir.program.marked import is_atomic, mark
+from texpr.ir.program.marks import Unroll, Vector
+from texpr.ir.program.rewrite import replace_loads
+from texpr.ir.program.updates import combine, sum_and_product, taken
+from texpr.ir.program.uses import loads
+from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, conjunction, walk
+from texpr.ir.value.types import BOOL, I32
+from texpr.lowering.engine.copies import filled_with_zero, is_copy
+from texpr.lowering.names import Names
+from texpr.lowering.place.owners import Frame, RegisterLayout, RegisterRef
+from texpr.lowering.place.places import Place
+from texpr.relation.facts import in_loop, known
+from texpr.support.diagnostic import limitation
+from texpr.support.record import Mutable, field, replace
+
+MOST_UNROLLED = 64
+"""The longest loop that is unrolled so that a thread's own array can live in registers."""
+
+MOST_REGISTERS = 8192
+"""Bytes of the largest array that is taken to live in registers: more than any thread has."""
+
+
+class Emitter(Mutable, dict=True):
+    """Turns statements of one nest into what a thread runs.
+
+    `simd`: innermost parallel loops become vector lanes. `reduce`: how a thread runs a `par … reduce` of its own. `elements`:
+    accumulators that stand for elements just now. `arrays`: memory asked for on the way. `vector`: how a thread runs a loop
+    marked `#vector`; `known`, `loops`: what is known where a statement runs, and what is around it. `copying`: copies to shared
+    memory are only started. `free`: what is summed up in any order, so that a product need not be rounded before it is added.
+    `frame`: what is known of turns and of the thread, where elements are kept by lanes; `fetched`: those that a statement has
+    got from other lanes;
+    `within`: of a thread's number one that there is in the warp, the same if it is such.
+    """
+
+    places: dict[Buffer, Place]
+    names: Names
+    simd: bool = False
+    elements: dict[tuple[object, ...], tuple[Load | Ref, ...]] = field(
+        default_factory=dict[tuple[object, ...], tuple["Load | Ref", ...]]
+    )
+    arrays: list[k.Array] = field(default_factory=list[k.Array])
+    atomics: frozenset[ir.Bind] = frozenset()
+    free: frozenset[Buffer] = frozenset()
+    reduce: Callable[[Emitter, ir.Par], Iterator[k.Stmt]] | None = None
+    vector: Callable[[Emitter, ir.Loop], Iterator[k.Stmt]] | None = None
+    known: Callable[[ir.Stmt], Known] = lambda _: Known({})
+    loops: Callable[[ir.Stmt], tuple[ir.Loop, ...]] = lambda _: ()
+    copying: bool = False
+    frame: Frame = field(default_factory=Frame)
+    within: Callable[[Expr], Expr] = lambda keeper: keeper
+    fetched: dict[Load, Value] = field(default_factory=dict[Load, Value])
+    _declaring: dict[ir.Bind, Sym] = field(default_factory=dict[ir.Bind, Sym])
+
+    @cached_property
+    def has_dealt(self) -> bool:
+        """Whether lanes keep anything."""
+        return any(place.dealt for place in self.places.values())
+
+    def value(self, value: Value) -> Value:
+        """`value` with every element taken from where its buffer lives."""
+        return replace_loads(value, self._load)
+
+    def _load(self, load: Load) -> Value | None:
+        place = self.places.get(load.buffer)
+        if place is None:
+            return None
+        if place.register is not None:
+            return Ref(place.register, load.dtype)
+        if place.dealt is not None:
+            kept = place.dealt.seen(load.index, self.frame)
+            return self.fetched.get(load) or Load(place.buffer, kept.slots, span=load.span)
+        return replace(load, buffer=place.buffer, index=place.index(load.index))
+
+    def target(self, load: Load) -> Load | Ref:
+        """Where a write to `load` goes."""
+        data = tuple((sym, self.value(meaning)) for sym, meaning in load.data)
+        moved = self._load(replace(load, data=data))
+        assert moved is None or isinstance(moved, Load | Ref)
+        return replace(load, data=data) if moved is None else moved
+
+    def block(self, body: tuple[ir.Stmt, ...]) -> tuple[k.Stmt, ...]:
+        """What one thread runs for `body`, in order."""
+        found: list[k.Stmt] = []
+        for at, stmt in enumerate(body):
+            found.extend(self.new(stmt, body[at + 1 :]) if isinstance(stmt, ir.New) else self.stmt(stmt))
+        return tuple(found)
+
+    def stmt(self, stmt: ir.Stmt) -> Iterator[k.Stmt]:
+        """What one thread runs for `stmt`, which is not a `new`."""
+        yield from self.fetch(stmt)
+        match stmt:
+            case ir.Par() if stmt.reduce and self.reduce is not None and not is_atomic(stmt):
+                yield from self.reduce(self, stmt)
+            case ir.Par() | ir.Seq() if self.vector is not None and mark(stmt, Vector):
+                yield from self.vector(self, stmt)
+            case ir.Par() | ir.Seq():
+                yield self.loop(stmt)
+            case ir.Bind():
+                yield from self.bind(stmt)
+            case ir.Let():
+                yield k.Declare(stmt.sym, stmt.value.dtype, self.value(stmt.value), span=stmt.span)
+            case ir.If() if self.copying and (filled := filled_with_zero(stmt)) and self._can_copy(filled):
+                yield self._copy(filled, self.value(stmt.condition))
+            case ir.If():
+                yield k.If(self.value(stmt.condition), self.block(stmt.then), self.block(stmt.orelse), span=stmt.span)
+            case ir.Anchor():
+                yield k.Declare(self.names.sym("anchored"), stmt.value.dtype, self.value(stmt.value), span=stmt.span)
+            case ir.Instruction():
+                raise limitation("E0541", stmt.span, f"`{stmt.name}` cannot be emitted: instructions are not lowered yet")
+            case ir.New():
+                yield from self.new(stmt, ())
+
+    def fetch(self, stmt: ir.Stmt) -> Iterator[k.Shuffle]:
+        """The elements that `stmt` reads and other lanes keep, from these."""
+        self.fetched = {}
+        if not self.has_dealt or isinstance(stmt, ir.Par | ir.Seq | ir.New):
+            return
+        self.frame = self.frame.where(self.known(stmt).nonnegatives())
+        for load in (node for value in ir.values(stmt) for node in walk(value) if isinstance(node, Load)):
+            place = self.places.get(load.buffer)
+            if place is None or place.dealt is None or load in self.fetched:
+                continue
+            kept = place.dealt.seen(load.index, self.frame)
+            if not kept.own:
+                found = [Ref(self.names.sym(f"{load.buffer.name.split(chr(39))[0]}_got"), load.dtype) for _ in kept.ways]
+                for got, slots in zip(found, kept.ways, strict=True):
+                    there = self._there(slots, place.dealt, stmt)
+                    yield k.Shuffle(got.sym, Load(place.buffer, there), self.within(kept.thread), span=load.span)
+                self.fetched[load] = chosen(found, kept)
+
+    def _there(self, slots: tuple[Expr, ...], dealt: RegisterLayout, stmt: ir.Stmt) -> tuple[Expr, ...]:
+        """`slots`, or others that there are where these are none: all lanes come to a shuffle, tests around it hold or not."""
+        loops = (loop for loop in self.loops(stmt) if loop.sym not in self.frame.turns)
+        inside = known((*(fact for loop in loops for fact in in_loop(loop.sym, loop.extent)), *self.frame.ranges))
+        pairs = zip(slots, dealt.shape, strict=True)
+        ends = ((e, n, all(map(inside.nonnegative, (e, n - 1 - e)))) for e, n in pairs)
+        return tuple(e if fits else maximum(0, minimum(e, n - 1)) for e, n, fits in ends)
+
+    def loop(self, loop: ir.Loop) -> k.For:
+        """A loop that the thread runs in order, unrolled where that is asked or its arrays need it, or over vector lanes."""
+        body = self.block(loop.body)
+        factor = unrolling(loop)
+        kind = "serial" if factor is None else "unroll"
+        free = isinstance(loop, ir.Par) and is_simple(loop.body, self.atomics) and not self._assigns_shared(loop)
+        if factor is None and self.simd and free:
+            kind = "simd"
+        elif kind == "serial" and loop.extent.is_constant and loop.extent.constant <= MOST_UNROLLED:
+            kind = "unroll" if mark(loop, Vector) or self._indexes_own(loop) else kind
+        return k.For(loop.sym, ZERO, loop.extent, body, ONE, kind, span=loop.span, factor=factor or 0)
+
+    def _assigns_shared(self, loop: ir.Loop) -> bool:
+        """Whether an iteration assigns a register that all of them have together: an array of one element."""
+        own = {s.buffer for s in ir.walk(loop.body) if isinstance(s, ir.New)}
+        targets = [t.buffer for s in ir.walk(loop.body) if isinstance(s, ir.Bind) for t in s.targets]
+        places = [self.places.get(b) for b in targets if b not in own]
+        return any(place is not None and place.register is not None for place in places)
+
+    def _indexes_own(self, loop: ir.Loop) -> bool:
+        """Whether `loop` goes through an array of the thread's own that registers could hold."""
+        for stmt in ir.walk(loop.body):
+            for load in loads(stmt):
+                place = self.places.get(load.buffer)
+                own = place is not None and place.space in (k.Space.LOCAL, k.Space.LANES) and place.register is None
+                if place is not None and own and _is_small(place) and any(loop.sym in e.syms() for e in load.index):
+                    return True
+        return False
+
+    def bind(self, bind: ir.Bind) -> Iterator[k.Stmt]:
+        """A bind as stores, assignments, an atomic, a copy that is started, or the first value of a register."""
+        if self.copying and self._can_copy(bind):
+            yield self._copy(bind)
+            return
+        values = tuple(self.value(v) for v in bind.values)
+        if bind in self.atomics and not self._is_own(bind.targets[0].buffer):
+            yield self._atomic(bind, values[0])
+            return
+        declared = self._declaring.pop(bind, None)
+        if declared is not None:
+            yield k.Declare(declared, values[0].dtype, values[0], span=bind.span)
+            return
+        own = self.elements.get(tuple((t.buffer, t.index) for t in bind.targets))
+        targets = own if own is not None and bind.update is not None else tuple(self.target(t) for t in bind.targets)
+        yield from self.join(targets, bind.update, values, bind)
+
+    def join(
+        self, targets: tuple[Load | Ref, ...], update: ir.Update | None, values: tuple[Value, ...], bind: ir.Bind
+    ) -> Iterator[k.Stmt]:
+        """`targets (update)= values`."""
+        if len(targets) == 1:
+            (value,) = values if update is None else combine(update, targets, values)
+            yield assign(targets[0], value, bind, bind.targets[0].buffer in self.free and sum_and_product(value) is not None)
+            return
+        apart = all(isinstance(v, Literal | Ref) and v not in targets for v in values)  # what is written is not read again
+        temporaries = values if apart else tuple(Ref(self.names.sym("next"), v.dtype) for v in values)
+        for temporary, value in zip(temporaries, values, strict=True):
+            if temporary is not value and isinstance(temporary, Ref):
+                yield k.Declare(temporary.sym, temporary.dtype, value, span=bind.span)
+        stores = tuple(assign(t, v, bind) for t, v in zip(targets, temporaries, strict=True))
+        if update is None:
+            yield from stores
+        else:
+            assert isinstance(update, str)
+            yield k.If(taken(update, targets, temporaries), stores, span=bind.span)
+
+    def _can_copy(self, bind: ir.Bind) -> bool:
+        return is_copy(bind, self.places) and bind.targets[0].dtype.bytes in COPY_BYTES
+
+    def _copy(self, bind: ir.Bind, when: Value | None = None) -> k.CopyAsync:
+        target, source = self.target(bind.targets[0]), self.value(bind.values[0])
+        assert isinstance(target, Load) and isinstance(source, Load)
+        return k.CopyAsync(target, source, 1, when, span=bind.span)
+
+    def _is_own(self, buffer: Buffer) -> bool:
+        """Whether only the running thread can see `buffer`."""
+        place = self.places.get(buffer)
+        return place is not None and place.space in (k.Space.LOCAL, k.Space.LANES)
+
+    def _atomic(self, bind: ir.Bind, value: Value) -> k.Atomic:
+        target = self.target(bind.targets[0])
+        assert isinstance(target, Load) and isinstance(bind.update, str)
+        if bind.update == "sub":
+            return k.Atomic(target, "add", Op("neg", (value,), value.dtype), span=bind.span)
+        return k.Atomic(target, bind.update, value, span=bind.span)
+
+    def new(self, new: ir.New, rest: tuple[ir.Stmt, ...]) -> Iterator[k.Stmt]:
+        """A register gets its first value from the first bind that follows, if that is plain; otherwise 0."""
+        place = self.places.get(new.buffer)
+        if place is None or place.register is None:
+            return
+        for stmt in rest:
+            mentioned = [load for inner in ir.walk((stmt,)) for load in loads(inner) if load.buffer is new.buffer]
+            if not mentioned:
+                continue
+            if isinstance(stmt, ir.Bind) and _is_first(stmt, mentioned, new.buffer):
+                self._declaring[stmt] = place.register
+                return
+            break
+        yield k.Declare(place.register, new.buffer.dtype, Literal(0, new.buffer.dtype), span=new.span)
+
+
+def chosen(found: Sequence[Value], kept: RegisterRef) -> Value:
+    """Of what lanes got from each slot the one that holds the element."""
+    value = found[-1]
+    for got, slots in zip(reversed(found[:-1]), reversed(kept.ways[:-1]), strict=True):
+        pairs = zip(kept.told, slots, strict=True)
+        same = [Op("eq", (Index(told, I32), Index(slot, I32)), BOOL) for told, slot in pairs if told is not slot]
+        test = conjunction(same)
+        value = got if test is None else Op("select", (test, got, value), got.dtype)
+    return value
+
+
+def _is_first(bind: ir.Bind, mentioned: list[Load], buffer: Buffer) -> bool:
+    """Whether `bind` gives `buffer` its first value and does nothing else."""
+    return bind.update is None and len(bind.targets) == 1 and len(mentioned) == 1 and bind.targets[0].buffer is buffer
+
+
+def _is_small(place: Place) -> bool:
+    """Whether the array may be registers; what is larger stays in memory, however its loops are written."""
+    extents, size = place.buffer.shape, place.buffer.dtype.bytes
+    return all(e.is_constant for e in extents) and prod(e.constant for e in extents) * size <= MOST_REGISTERS
+
+
+def unrolling(loop: ir.Loop) -> int | None:
+    """How many iterations are to stand in one turn of `loop`, 0 for all of them; None where nothing was asked, or where all
+    were asked of a loop that was cut into parts since."""
+    asked = mark(loop, Unroll)
+    if asked is None:
+        return None
+    return asked.factor or (0 if loop.extent.is_constant else None)
+
+
+def assign(target: Load | Ref, value: Value, bind: ir.Bind, fused: bool = False) -> k.Stmt:
+    """A store to memory or an assignment to a register."""
+    if isinstance(target, Ref):
+        return k.Assign(target.sym, value, span=bind.span, fused=fused)
+    return k.Store(target, value, span=bind.span, fused=fused)
+
+
+def is_simple(body: tuple[ir.Stmt, ...], atomics: frozenset[ir.Bind]) -> bool:
+    """Whether `body` is straight enough to run in vector lanes: no loops, arrays or atomics."""
+    return not any(
+        isinstance(s, ir.Par | ir.Seq | ir.Instruction | ir.Anchor)
+        or (isinstance(s, ir.New) and s.buffer.rank > 0)
+        or (isinstance(s, ir.Bind) and s in atomics)
+        for s in ir.walk(body)
+    )
+
+
+def atomic_binds(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> frozenset[ir.Bind]:
+    """Updates that are atomic: those of the reduce buffers of a loop marked `#atomic`."""
+    found: set[ir.Bind] = set()
+    marked = [(loop, body) for loop in loops] + [(s, s.body) for s in ir.walk(body) if isinstance(s, ir.Par)]
+    for loop, inside in marked:
+        if is_atomic(loop):
+            found |= {
+                s for s in ir.walk(inside)
+                if isinstance(s, ir.Bind) and s.update is not None and s.targets[0].buffer in loop.reduce
+            }  # fmt: skip
+    return frozenset(found)
+
+
+def free_sums(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> frozenset[Buffer]:
+    """Buffers of which every update has an order, and with it a rounding, that a loop around it frees by `reduce`."""
+    held: set[Buffer] = set()
+
+    def visit(block: tuple[ir.Stmt, ...], free: frozenset[Buffer]) -> None:
+        for stmt in block:
+            if isinstance(stmt, ir.Bind) and stmt.update is not None:
+                held.update(t.buffer for t in stmt.targets if t.buffer not in free)
+            inside = free | frozenset(stmt.reduce) if isinstance(stmt, ir.Par | ir.Seq) else free
+            for inner in ir.blocks(stmt):
+                visit(inner, inside)
+
+    around = frozenset(b for loop in loops for b in loop.reduce)
+    visit(body, around)
+    named = around.union(*(s.reduce for s in ir.walk(body) if isinstance(s, ir.Par | ir.Seq)))
+    return named - held

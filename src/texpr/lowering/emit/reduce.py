@@ -1,0 +1,162 @@
+"""Team reductions: each thread's share into registers, then over lanes by exchange, then over warps through shared memory.
+
+Before (256 threads): `par N |i| reduce(s) { s += x[i] }`. After:
+
+    partial:  sum = 0; for (i = thread; i < N; i += 256) sum += x[i]
+              for (step = 0; step < 5; step++) sum += sum of lane ^ (16 >> step)
+              if (lane == 0) scratch[warp] = sum
+    total:    all = scratch[0]; for (w = 1; w < 8; w++) all += scratch[w]
+              s += all                                          once, or in each thread's own copy
+
+What must stand between the halves, and before the scratch memory is used again, is found with all other barriers. The order is
+fixed, so that results are the same in each run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
+from texpr.ir import kernel as k
+from texpr.ir import program as ir
+from texpr.ir.program.updates import identity
+from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
+from texpr.ir.value.types import BOOL, I32
+from texpr.lowering.build.team import Step
+from texpr.lowering.emit.emitter import Emitter
+from texpr.mapping.nest import Nest
+from texpr.mapping.reductions.parts import Accumulator
+from texpr.support.record import Mutable
+
+
+class Reduction(Mutable):
+    """The registers and scratch arrays of one team reduction.
+
+    `scratch`: of the warps of a block, if it has several. `joint`: of the blocks of a cluster, in the memory of each; `rank`
+    says which of them a block is.
+    """
+
+    own: tuple[tuple[Ref, ...], ...]
+    scratch: tuple[tuple[Buffer, ...], ...]
+    joint: tuple[tuple[Buffer, ...], ...] = ()
+    rank: Sym | None = None
+
+
+def joined(update: ir.Update) -> ir.Update:
+    """How partial values join: differences were subtracted already, so their shares add."""
+    return "add" if update == "sub" else update
+
+
+def start(leaf: Step, nest: Nest, rank: Sym | None, emitter: Emitter) -> Reduction:
+    """Names for a reduction's registers and, where the team is more than one warp, its scratch arrays.
+
+    `rank`: of a block in the cluster whose blocks share the reduction.
+    """
+    warps = min(nest.team, nest.threads) // nest.warp
+
+    def ref(accumulator: Accumulator, at: int) -> Ref:
+        target = accumulator.targets[at]
+        return Ref(emitter.names.sym(f"{target.buffer.name.split(chr(39))[0]}_own"), target.dtype)
+
+    def scratch(own: Ref, what: str, shape: tuple[Expr, ...]) -> Buffer:
+        return Buffer(emitter.names.name(f"{own.sym.name}_{what}"), own.dtype, shape, "local")
+
+    own = tuple(tuple(ref(a, at) for at in range(len(a.targets))) for a in leaf.accumulators)
+    several = tuple(tuple(scratch(r, "warps", (expr(warps),)) for r in refs) for refs in own) if warps > 1 else ()
+    joint = tuple(tuple(scratch(r, "blocks", (expr(nest.blocks), ONE)) for r in refs) for refs in own) if rank else ()
+    return Reduction(own, several, joint, rank)
+
+
+def partial(
+    leaf: Step,
+    reduction: Reduction,
+    nest: Nest,
+    thread: Expr,
+    emitter: Emitter,
+    spread: Callable[[ir.Par], Iterator[k.Stmt]],
+) -> Iterator[k.Stmt]:
+    """Each thread's share, combined over the lanes of its warp and left for the other warps."""
+    assert isinstance(leaf.stmt, ir.Par)
+    for accumulator, own in zip(leaf.accumulators, reduction.own, strict=True):
+        start_values = identity(joined(accumulator.update), [r.dtype for r in own])
+        for ref, value in zip(own, start_values, strict=True):
+            yield k.Declare(ref.sym, ref.dtype, value, span=leaf.stmt.span)
+        emitter.elements[accumulator.key] = own
+    yield from spread(leaf.stmt)
+    for accumulator in leaf.accumulators:
+        del emitter.elements[accumulator.key]
+    if nest.team > 1:
+        yield _lanes(leaf, reduction, nest, emitter)
+    if reduction.scratch:
+        yield _left(leaf, reduction.own, reduction.scratch, (thread // nest.warp,), thread % nest.warp)
+    elif reduction.rank is not None:
+        yield _left(leaf, reduction.own, reduction.joint, (expr(reduction.rank), ZERO), thread)
+
+
+def _left(
+    leaf: Step, own: tuple[tuple[Ref, ...], ...], scratch: tuple[tuple[Buffer, ...], ...], at: tuple[Expr, ...], number: Expr
+) -> k.If:
+    """The first of some threads leaves what they have for others; `number`: which of them one is."""
+    pairs = ((ref, array) for refs, arrays in zip(own, scratch, strict=True) for ref, array in zip(refs, arrays, strict=True))
+    stores = tuple(k.Store(Load(array, at), ref, span=leaf.stmt.span) for ref, array in pairs)
+    return k.If(Op("eq", (Index(number, I32), Literal(0, I32)), BOOL), stores, span=leaf.stmt.span)
+
+
+def middle(leaf: Step, reduction: Reduction, thread: Expr, emitter: Emitter) -> Iterator[k.Stmt]:
+    """The combination over the warps of a block, left for the other blocks of the cluster."""
+    assert reduction.rank is not None
+    every: list[tuple[Ref, ...]] = []
+    for accumulator, own, arrays in zip(leaf.accumulators, reduction.own, reduction.scratch, strict=True):
+        found = tuple(Ref(emitter.names.sym(f"{r.sym.name}_block"), r.dtype) for r in own)
+        yield from _joined(leaf, found, arrays, emitter, _bind(accumulator, leaf))
+        every.append(found)
+    yield _left(leaf, tuple(every), reduction.joint, (expr(reduction.rank), ZERO), thread)
+
+
+def _lanes(leaf: Step, reduction: Reduction, nest: Nest, emitter: Emitter) -> k.For:
+    """What the lanes of a warp have, joined: with the lane half of them away, then a quarter, down to the one beside."""
+    lanes = min(nest.team, nest.warp)
+    step, body = emitter.names.sym("step"), list[k.Stmt]()
+    every = [tuple(Ref(emitter.names.sym(f"{r.sym.name}_other"), r.dtype) for r in own) for own in reduction.own]
+    for own, others in zip(reduction.own, every, strict=True):
+        pairs = zip(own, others, strict=True)
+        body += (
+            k.Exchange(other.sym, ref, lanes // 2, nest.warp, span=leaf.stmt.span, shift=expr(step)) for ref, other in pairs
+        )
+    for accumulator, own, others in zip(leaf.accumulators, reduction.own, every, strict=True):
+        body += emitter.join(own, joined(accumulator.update), others, _bind(accumulator, leaf))
+    turns = lanes.bit_length() - 1
+    return k.For(step, ZERO, expr(turns), tuple(body), ONE, "unroll", span=leaf.stmt.span)
+
+
+def total(leaf: Step, reduction: Reduction, nest: Nest, leader: Value | None, emitter: Emitter) -> Iterator[k.Stmt]:
+    """The combination over warps, and the update of the element that was reduced into. `leader`: its guard."""
+    for number, accumulator in enumerate(leaf.accumulators):
+        own = reduction.own[number]
+        bind = _bind(accumulator, leaf)
+        if reduction.scratch or reduction.joint:
+            arrays = (reduction.joint or reduction.scratch)[number]
+            own = tuple(Ref(emitter.names.sym(f"{r.sym.name}_all"), r.dtype) for r in own)
+            yield from _joined(leaf, own, arrays, emitter, bind)
+        targets = tuple(emitter.target(t) for t in accumulator.targets)
+        update = tuple(emitter.join(targets, joined(accumulator.update), own, bind))
+        if leaf.replicated or leader is None:
+            yield from update
+        else:
+            yield k.If(leader, update, span=leaf.stmt.span)
+
+
+def _joined(leaf: Step, own: tuple[Ref, ...], arrays: tuple[Buffer, ...], emitter: Emitter, bind: ir.Bind) -> Iterator[k.Stmt]:
+    """New registers `own`: what warps, or blocks, left in scratch arrays, joined."""
+    assert bind.update is not None
+    rest = tuple(ZERO for _ in arrays[0].shape[1:])
+    for ref, array in zip(own, arrays, strict=True):
+        yield k.Declare(ref.sym, ref.dtype, Load(array, (ZERO, *rest)), span=leaf.stmt.span)
+    other = emitter.names.sym("other" if rest else "warp")
+    loaded = tuple(Load(array, (expr(other), *rest)) for array in arrays)
+    step = tuple(emitter.join(own, joined(bind.update), loaded, bind))
+    yield k.For(other, ONE, arrays[0].shape[0], step, ONE, "unroll", span=leaf.stmt.span)
+
+
+def _bind(accumulator: Accumulator, leaf: Step) -> ir.Bind:
+    return ir.Bind(accumulator.targets, accumulator.targets, accumulator.update, leaf.stmt.span)

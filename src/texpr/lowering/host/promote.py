@@ -1,0 +1,176 @@
+"""An element that a loop updates again and again lives in a local meanwhile.
+
+Before:                                       After:
+    C[i, j] = 0                                   c = 0
+    seq K |k| { C[i, j] += A[i, k] }              seq K |k| { c += A[i, k] }
+                                                  C[i, j] = c
+
+Only for a `seq` that one thread runs, where every access of the buffer in it is to the same element, no symbol of its index is
+bound in it, and no iterations around it meet in it. A bind just before the loop gives the local its first value. Otherwise it
+is loaded: only where each iteration surely touches the element, and under a test that the loop runs at all, as the element
+may not be there, or be another thread's, else. It is not loaded where the loop assigns it before it is read, as nobody may have
+written it yet; where that depends on a branch, it stays where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, TypeAlias
+
+from texpr.affine.expr import Sym
+from texpr.ir import program as ir
+from texpr.ir.program.rewrite import Rewriter, replace_loads
+from texpr.ir.program.uses import bound, loads
+from texpr.ir.value import Buffer, Index, Load, Op
+from texpr.ir.value.types import BOOL, I64
+from texpr.lowering.names import Names
+from texpr.support.record import replace
+
+_Touch: TypeAlias = Literal["read", "write", "none"]
+"""What is done to a buffer first."""
+
+_READ: frozenset[_Touch] = frozenset({"read"})
+_NONE: frozenset[_Touch] = frozenset({"none"})
+
+
+def promote(body: tuple[ir.Stmt, ...], names: Names, met: frozenset[Buffer] = frozenset()) -> tuple[ir.Stmt, ...]:
+    """`body` with repeated updates of one element kept in a local, outermost loops first; `met`: where threads may meet."""
+    found: list[ir.Stmt] = []
+    for stmt in body:
+        match stmt:
+            case ir.Seq() if not any(isinstance(s, ir.Par | ir.Instruction) for s in ir.walk(stmt.body)):
+                _loop(stmt, found, names, met)
+            case ir.Par():
+                found.append(replace(stmt, body=promote(stmt.body, names, met | frozenset(stmt.reduce))))
+            case ir.Seq():
+                found.append(replace(stmt, body=promote(stmt.body, names, met)))
+            case ir.If():
+                found.append(replace(stmt, then=promote(stmt.then, names, met), orelse=promote(stmt.orelse, names, met)))
+            case _:
+                found.append(stmt)
+    return tuple(found)
+
+
+def _loop(loop: ir.Seq, found: list[ir.Stmt], names: Names, met: frozenset[Buffer]) -> None:
+    """Appends `loop`, rewritten, to `found`, whose last statements may be the binds that start its elements."""
+    before: list[ir.Stmt] = []
+    after: list[ir.Stmt] = []
+    late: list[ir.Stmt] = []
+    surely = _surely_written(loop.body)
+    for element in _elements(loop):
+        start = _started(found, element)
+        first = _first(loop.body, element.buffer) - _NONE
+        if element.buffer in met or (start is None and (element.buffer not in surely or len(first) > 1)):
+            continue
+        own = Load(Buffer(names.name(_title(element.buffer.name)), element.dtype, (), "local", span=element.span), ())
+        store = ir.Bind((element,), (own,), span=loop.span)
+        if start is None:
+            load = [ir.Bind((own,), (element,), span=loop.span)] if first == _READ else []
+            before += [ir.New(own.buffer, span=loop.span), *load]
+            late.append(store)
+        else:
+            given = found[start]
+            assert isinstance(given, ir.Bind)
+            found[start : start + 1] = [ir.New(own.buffer, span=loop.span), replace(given, targets=(own,))]
+            after.append(store)
+        loop = replace(loop, body=_into(loop.body, element, own), reduce=_renamed(loop.reduce, element, own))
+    inner = replace(loop, body=promote(loop.body, names, met))
+    if not before:
+        found.extend((inner, *after))
+    elif loop.extent.is_constant and loop.extent.constant > 0:
+        found.extend((*before, inner, *late, *after))
+    else:
+        runs = Op("gt", (Index(loop.extent, I64), Index(loop.extent * 0, I64)), BOOL)
+        found.append(ir.If(runs, (*before, inner, *late), span=loop.span))
+        found.extend(after)
+
+
+def _title(name: str) -> str:
+    return name.lower() if name.lower() != name else f"{name}_own"
+
+
+def _elements(loop: ir.Seq) -> Iterator[Load]:
+    """Elements that the loop updates in place, each the only one of its buffer there."""
+    inside = bound(loop.body) | {loop.sym}
+    own = {s.buffer for s in ir.walk(loop.body) if isinstance(s, ir.New)}
+    touched: dict[Buffer, list[Load]] = {}
+    updated: set[Buffer] = set()
+    for stmt in ir.walk(loop.body):
+        for load in loads(stmt):
+            touched.setdefault(load.buffer, []).append(load)
+        if isinstance(stmt, ir.Bind):
+            reads = {load.buffer for value in stmt.values for load in loads(ir.Let(loop.sym, value))}
+            updated |= {t.buffer for t in stmt.targets if stmt.update is not None or t.buffer in reads}
+    for buffer in touched:
+        first = touched[buffer][0]
+        fixed = not first.data and not any(e.syms() & inside for e in first.index)
+        scalar = buffer.rank == 0 and buffer.role == "local"
+        same = all(load.index == first.index and not load.data for load in touched[buffer])
+        if buffer in updated and buffer not in own and fixed and same and not scalar:
+            yield first
+
+
+def _surely_written(body: tuple[ir.Stmt, ...]) -> frozenset[Buffer]:
+    """Buffers that every run of `body` writes."""
+    found = {t.buffer for s in body if isinstance(s, ir.Bind) for t in s.targets}
+    for stmt in body:
+        if isinstance(stmt, ir.Seq) and stmt.extent.is_constant and stmt.extent.constant > 0:
+            found |= _surely_written(stmt.body)
+    return frozenset(found)
+
+
+def _first(body: tuple[ir.Stmt, ...], buffer: Buffer) -> frozenset[_Touch]:
+    """How runs of `body` may touch a buffer first, on each path through its branches and loops."""
+    found = frozenset[_Touch]()
+    for stmt in body:
+        match stmt:
+            case ir.If():
+                asked = any(load.buffer is buffer for load in loads(ir.Let(Sym("condition"), stmt.condition)))
+                each = _READ if asked else _first(stmt.then, buffer) | _first(stmt.orelse, buffer)
+            case ir.Seq():
+                runs = stmt.extent.is_constant and stmt.extent.constant > 0
+                each = _first(stmt.body, buffer) | (frozenset[_Touch]() if runs else _NONE)
+            case ir.Bind(update=None) if any(t.buffer is buffer for t in stmt.targets):
+                reads = [load for value in stmt.values for load in loads(ir.Let(Sym("value"), value))]
+                each = _READ if any(load.buffer is buffer for load in reads) else frozenset[_Touch]({"write"})
+            case _:
+                each = _READ if any(load.buffer is buffer for load in loads(stmt)) else _NONE
+        found |= each - _NONE
+        if "none" not in each:
+            return found
+    return found | _NONE
+
+
+def _started(found: list[ir.Stmt], element: Load) -> int | None:
+    """Where, among the binds that directly precede the loop, the element gets its value."""
+    for at in range(len(found) - 1, -1, -1):
+        stmt = found[at]
+        if isinstance(stmt, ir.New):
+            continue
+        if not isinstance(stmt, ir.Bind):
+            return None
+        mentions = [load for load in loads(stmt) if load.buffer is element.buffer]
+        if mentions:
+            plain = stmt.update is None and len(stmt.targets) == 1 and len(mentions) == 1
+            return at if plain and stmt.targets[0] == element else None
+    return None
+
+
+def _into(body: tuple[ir.Stmt, ...], element: Load, own: Load) -> tuple[ir.Stmt, ...]:
+    def load(old: Load) -> Load | None:
+        return own if old.buffer is element.buffer else None
+
+    def target(old: Load) -> Load:
+        moved = replace_loads(old, load)
+        assert isinstance(moved, Load)
+        return moved
+
+    return Rewriter(
+        value=lambda v: replace_loads(v, load),
+        target=target,
+        buffer=lambda b: own.buffer if b is element.buffer else b,
+    ).block(body)
+
+
+def _renamed(reduce: tuple[Buffer, ...], element: Load, own: Load) -> tuple[Buffer, ...]:
+    return tuple(own.buffer if b is element.buffer else b for b in reduce)

@@ -1,0 +1,345 @@
+"""Where every `new` of a kernel lives, read off which threads touch which element.
+
+One thread: a register, or the thread's own array, where the size is known; each thread of a team keeping its own copy, where
+all write the same. One warp: registers of its lanes, where shuffles are fewer than requests to shared memory. One block: shared
+memory, where it fits. Blocks of a cluster: a part in the shared memory of each. Else the caller's workspace, with an element
+for each grid iteration (and thread) that may be alive at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from texpr.affine.expr import Expr, Sym, expr
+from texpr.ir import kernel as k
+from texpr.ir import program as ir
+from texpr.ir.value import Buffer
+from texpr.isa.target import Target
+from texpr.lowering.build.team import COPIES
+from texpr.lowering.names import Names
+from texpr.lowering.place.owners import Lanes, Unfit
+from texpr.lowering.place.places import Distributed, Place
+from texpr.mapping.nest import Nest
+from texpr.support.diagnostic import Limitation, Note, limitation
+from texpr.support.record import Mutable, field, replace
+
+OWN_BYTES = 8192
+"""The largest array that a thread keeps for itself; a larger one goes to the workspace."""
+
+
+class Placement(Mutable):
+    """Places by buffer, and the memory they ask for. `budget`: bytes that shared arrays must fit into together, or 0."""
+
+    places: dict[Buffer, Place] = field(default_factory=dict[Buffer, Place])
+    arrays: list[k.Array] = field(default_factory=list[k.Array])
+    workspace: list[Buffer] = field(default_factory=list[Buffer])
+    budget: int = 0
+    words: int = 0
+    """Words of a thread that arrays in lanes have."""
+    unrolled: set[Sym] = field(default_factory=set[Sym])
+    """Loops that say in which slot an element is."""
+
+
+def count(shape: tuple[Expr, ...]) -> int | None:
+    """Elements of a shape, or None where a size is not known."""
+    product = 1
+    for extent in shape:
+        if not extent.is_constant:
+            return None
+        product *= max(0, extent.constant)
+    return product
+
+
+class Placer(Mutable):
+    """Decides for one nest. `slots_of`: for a local of a team, how each dimension is dealt out if one thread touches each
+    element (None where several do). `lanes_of`: how lanes keep it, or Unfit, on demand with an example. `sizes`: what the
+    workspace's size may depend on. `room`: bytes that locals of the block take together, if those share bytes that live at
+    different times. `distributed`: how elements of a local lie in blocks of a cluster."""
+
+    nest: Nest
+    target: Target
+    names: Names
+    thread: Expr
+    extents: Mapping[ir.Par, Expr]
+    sizes: frozenset[Sym]
+    replicated: frozenset[Buffer]
+    slots_of: Callable[[Buffer], tuple[int, ...] | None]
+    lanes_of: Callable[[Buffer, bool], Lanes]
+    room: Callable[[Sequence[tuple[Buffer, int]]], int]
+    distributed: Callable[[Buffer], Distributed | None]
+    found: Placement = field(default_factory=Placement)
+    shared: list[tuple[Buffer, int]] = field(default_factory=list[tuple[Buffer, int]])
+
+    def run(self) -> Placement:
+        """The places of every `new` in the nest."""
+        for new, own in _news(self.nest.body, self.nest, self.nest.team == 1):
+            self.found.places[new.buffer] = self._wanted(new, own) if new.space else self._own(new) if own else self._team(new)
+        return self.found
+
+    def _wanted(self, new: ir.New, own: bool) -> Place:
+        """Where a schedule wants it, or E0913."""
+        buffer, size = new.buffer, count(new.buffer.shape)
+        reason = "the schedule places it there"
+        match new.space:
+            case "registers":
+                slots = tuple(1 for _ in buffer.shape) if own else self.slots_of(buffer)
+                if buffer in self.replicated or (own and size == 1):
+                    return self._register(buffer, reason)
+                if slots is None or size is None:
+                    why = "several threads touch an element" if size is not None else "its size is not a constant"
+                    raise self._misplaced(new, why, "loops that are bound alike keep it in one thread")
+                shape = tuple((extent + (s - 1)) // s for extent, s in zip(buffer.shape, slots, strict=True))
+                kept = count(shape)
+                if kept is not None and kept * buffer.dtype.bytes > max((OWN_BYTES, *self.target.caches[-1:])):
+                    raise self._misplaced(new, f"each thread would keep {kept} elements", "smaller tiles need less")
+                if kept == 1:
+                    return self._register(buffer, reason)
+                return self._array(buffer, k.Space.LOCAL, reason, shape, slots)
+            case "lanes":
+                return self._wanted_in_lanes(new, own)
+            case "shared" | "cluster" if self.nest.blocks > 1 or new.space == "cluster":
+                return self._wanted_of_cluster(new, own)
+            case "shared":
+                teams = self.nest.threads // self.nest.team
+                if own or size is None or teams > 1:
+                    why = (
+                        "each thread has its own" if own else "its size is not a constant" if size is None else "warps share it"
+                    )
+                    raise self._misplaced(new, why, "threads share what is made at a loop that all of a block run together")
+                needed = self._with(buffer, size * buffer.dtype.bytes, self.target.shared)
+                if needed > self.target.shared:
+                    why = f"a block would need {needed} bytes, and has {self.target.shared}"
+                    raise self._misplaced(new, why, "smaller tiles need less")
+                return self._array(buffer, k.Space.SHARED, reason)
+            case _:
+                leading = () if own else tuple(self._grid())
+                trailing = tuple(self._grid()) if own else ()
+                if own and self.nest.team > 1:
+                    trailing = (*trailing, (self.thread % self.nest.team, expr(self.nest.team)))
+                return self._workspace(new, leading, trailing, reason)
+
+    def _wanted_of_cluster(self, new: ir.New, own: bool) -> Place:
+        """What a schedule wants in the memory of a cluster, or of each of its blocks."""
+        size, help = count(new.buffer.shape), "loops that are bound alike to the cluster share its memory"
+        if self.nest.blocks == 1:
+            raise self._misplaced(new, "its blocks are in no cluster", "a loop that is bound to cluster.x has one")
+        if own or size is None:
+            why = "each thread has its own" if own else "its size is not a constant"
+            raise self._misplaced(new, why, "blocks share what is made at a loop that all of a cluster run together")
+        found = self.distributed(new.buffer)
+        if found is None:
+            raise self._misplaced(new, "blocks of the cluster write the same elements, or in no order that is known", help)
+        if new.space == "shared" and found.crosses:
+            raise self._misplaced(
+                new, "blocks of the cluster read each other's elements", "all blocks read memory of the cluster"
+            )
+        needed = self._needed(new.buffer, found)
+        if needed > self.target.shared:
+            why = f"a block of the cluster would need {needed} bytes, and has {self.target.shared}"
+            raise self._misplaced(new, why, "more blocks have more of it, and smaller tiles need less")
+        return self._distributed(new.buffer, found, "the schedule places it there")
+
+    def _part(self, buffer: Buffer, found: Distributed) -> int:
+        """Bytes of it in one block."""
+        return (count(found.parts.shape(buffer.shape)) or 0) * buffer.dtype.bytes
+
+    def _distributed(self, buffer: Buffer, found: Distributed, reason: str) -> Place:
+        space = k.Space.CLUSTER if found.crosses else k.Space.SHARED
+        part = found.parts.shape(buffer.shape)
+        shape = (expr(self.nest.blocks), *part) if found.crosses else part
+        return replace(self._array(buffer, space, reason, shape), parts=found.parts)
+
+    def _of_cluster(self, new: ir.New) -> Place:
+        """A local that threads of several blocks touch."""
+        buffer, size = new.buffer, count(new.buffer.shape)
+        place = None if size is None else self._in_blocks(buffer)
+        if place is not None:
+            return place
+        found = None if size is None else self.distributed(buffer)
+        why = "its size is not known" if size is None else "elements have no block that writes them"
+        if found is not None:
+            why = f"a block would need {self._needed(buffer, found)} bytes, and has {self.target.shared}"
+        return self._workspace(new, tuple(self._grid()), (), f"blocks of a cluster touch it, but {why}")
+
+    def _needed(self, buffer: Buffer, found: Distributed) -> int:
+        """Bytes of shared memory of a block, its part of one more local among them."""
+        return self._with(buffer, self._part(buffer, found), self.target.shared)
+
+    def _in_blocks(self, buffer: Buffer) -> Place | None:
+        """A part in each block of a cluster, where elements have blocks that write them, and parts fit."""
+        found = self.distributed(buffer)
+        if found is None or self._needed(buffer, found) > self.target.shared:
+            return None
+        told = "blocks of a cluster read what others of them have" if found.crosses else "each element is touched by one block"
+        return self._distributed(buffer, found, told)
+
+    def _wanted_in_lanes(self, new: ir.New, own: bool) -> Place:
+        """What a schedule wants in registers that other lanes read."""
+        if own or count(new.buffer.shape) is None:
+            why = "each thread has its own" if own else "its size is not a constant"
+            raise self._misplaced(new, why, "registers are each thread's own" if own else "shared memory is a block's")
+        try:
+            found = self.lanes_of(new.buffer, True)
+        except Unfit as unfit:
+            raise self._misplaced(new, unfit.reason, "shared memory is a block's", *unfit.notes) from None
+        if self._spare(found, new.buffer) < 0:
+            why = f"a thread would keep {found.words * _words(new.buffer)} words, and {self._most} are for what lanes read"
+            raise self._misplaced(new, why, "smaller tiles need less")
+        return self._in_lanes(new.buffer, found, f"the schedule places it there: {found.price}")
+
+    def _misplaced(self, new: ir.New, why: str, help: str, *notes: Note) -> Limitation:
+        return limitation("E0913", new.span, f"`{new.buffer.name}` cannot live in {new.space}: {why}", *notes, help=help)
+
+    def _own(self, new: ir.New) -> Place:
+        """Only one thread ever sees this buffer."""
+        buffer = new.buffer
+        size = count(buffer.shape)
+        if size == 1:
+            return self._register(buffer, "one thread touches it")
+        if size is not None and size * buffer.dtype.bytes <= OWN_BYTES:
+            return self._array(buffer, k.Space.LOCAL, "one thread touches it")
+        trailing = tuple(self._grid())
+        if self.nest.team > 1:
+            trailing = (*trailing, (self.thread % self.nest.team, expr(self.nest.team)))
+        return self._workspace(new, (), trailing, "one thread touches it, but its size is not known or too large")
+
+    def _team(self, new: ir.New) -> Place:
+        buffer = new.buffer
+        if buffer in self.replicated:
+            return self._register(buffer, "each thread keeps the same value")
+        size = count(buffer.shape)
+        slots = self.slots_of(buffer) if size is not None else None
+        if slots is not None and size is not None:
+            shape = tuple((extent + (s - 1)) // s for extent, s in zip(buffer.shape, slots, strict=True))
+            own = count(shape)
+            if own == 1:
+                return self._register(buffer, "each element is touched by one thread")
+            if self.nest.blocks > 1 and own is not None and own > COPIES and (place := self._in_blocks(buffer)) is not None:
+                return place
+            whole = all(s == 1 for s in slots)
+            if own is not None and own * buffer.dtype.bytes <= OWN_BYTES and (not whole or own <= COPIES):
+                return self._array(buffer, k.Space.LOCAL, "each element is touched by one thread", shape, slots)
+        if self.nest.blocks > 1:
+            return self._of_cluster(new)
+        lanes, refused = self._cheap(buffer) if size is not None else (None, "")
+        if lanes is not None:
+            return self._in_lanes(buffer, lanes, f"lanes of one warp touch it: {lanes.price}")
+        teams = self.nest.threads // self.nest.team
+        if size is not None and buffer in self.nest.row_padding:
+            size = size // max(1, buffer.shape[-1].constant) * self._longer(buffer)[-1].constant
+        needed = None if size is None else self._with(buffer, size * teams * buffer.dtype.bytes, self.target.shared_static)
+        if needed is not None and needed <= self.target.shared_static:
+            if teams == 1:
+                row_padding = self.nest.row_padding.get(buffer, 0)
+                layout = f", rows {row_padding} longer for its banks" if row_padding else ""
+                told = f"threads of one block touch it{layout}{refused}"
+                return self._array(buffer, k.Space.SHARED, told, self._longer(buffer))
+            told = f"threads of one warp touch it{refused}"
+            place = self._array(buffer, k.Space.SHARED, told, (expr(teams), *buffer.shape))
+            return replace(place, leading=(self.thread // self.nest.team,))
+        most = self.target.shared_static
+        why = "its size is not known" if needed is None else f"it would need {needed} bytes, and has {most}"
+        return self._workspace(new, tuple(self._grid()), (), f"a block touches it, but {why}")
+
+    def _cheap(self, buffer: Buffer) -> tuple[Lanes | None, str]:
+        """How lanes keep a local, if that costs less than shared memory; or why they do not."""
+        try:
+            found = self.lanes_of(buffer, False)
+        except Unfit as unfit:
+            return None, f"; not in lanes: {unfit.reason}" if self.nest.team <= self.nest.warp else ""
+        if self._spare(found, buffer) < 0:
+            return None, f"; not in lanes: a thread has {self._most} words for what they read"
+        return (found, "") if found.price.is_less else (None, f"; lanes would take {found.price}")
+
+    @property
+    def _most(self) -> int:
+        """Words of a thread for what lanes read of each other: half of the registers that it surely has."""
+        return min(self.target.registers_thread, self.target.registers_block // max(1, self.nest.threads)) // 2
+
+    def _spare(self, found: Lanes, buffer: Buffer) -> int:
+        return self._most - self.found.words - found.words * _words(buffer)
+
+    def _in_lanes(self, buffer: Buffer, found: Lanes, reason: str) -> Place:
+        self.found.words += found.words * _words(buffer)
+        self.found.unrolled |= found.unrolled
+        made = self._array(buffer, k.Space.LANES, reason, tuple(map(expr, found.dealt.shape)))
+        return replace(made, dealt=found.dealt)
+
+    def _longer(self, buffer: Buffer) -> tuple[Expr, ...]:
+        """Its shape, with rows as long as they are laid out."""
+        row_padding = self.nest.row_padding.get(buffer, 0)
+        return (*buffer.shape[:-1], buffer.shape[-1] + row_padding) if row_padding else buffer.shape
+
+    def _with(self, buffer: Buffer, size: int, most: int) -> int:
+        """Bytes of shared memory with one more local, which is kept in it if these are at most `most`."""
+        every = (*self.shared, (buffer, size))
+        needed = sum(each for _, each in every)
+        if needed > most and self.nest.team == self.nest.threads:
+            needed = self.room(every)
+            self.found.budget = most if needed <= most else self.found.budget
+        if needed <= most:
+            self.shared.append((buffer, size))
+        return needed
+
+    def _register(self, buffer: Buffer, reason: str) -> Place:
+        return Place(k.Space.LOCAL, buffer, register=Sym(buffer.name), reason=reason)
+
+    def _array(
+        self,
+        buffer: Buffer,
+        space: k.Space,
+        reason: str,
+        shape: tuple[Expr, ...] | None = None,
+        slots: tuple[int, ...] = (),
+    ) -> Place:
+        made = Buffer(buffer.name, buffer.dtype, shape or buffer.shape, "local", span=buffer.span)
+        self.found.arrays.append(k.Array(made, space, reason))
+        return Place(space, made, slots=slots if any(s != 1 for s in slots) else (), reason=reason)
+
+    def _workspace(
+        self,
+        new: ir.New,
+        leading: tuple[tuple[Expr, Expr], ...],
+        trailing: tuple[tuple[Expr, Expr], ...],
+        reason: str,
+    ) -> Place:
+        buffer = new.buffer
+        shape = (*(extent for _, extent in leading), *buffer.shape, *(extent for _, extent in trailing))
+        made = Buffer(buffer.name, buffer.dtype, shape, "local", span=buffer.span)
+        require_sizes(made, self.sizes)
+        self.found.workspace.append(made)
+        return Place(
+            k.Space.GLOBAL,
+            made,
+            leading=tuple(at for at, _ in leading),
+            trailing=tuple(at for at, _ in trailing),
+            reason=reason,
+        )
+
+    def _grid(self) -> Iterator[tuple[Expr, Expr]]:
+        for loop_map in self.nest.grid:
+            yield expr(loop_map.loop.sym), self.extents[loop_map.loop]
+
+
+def _words(buffer: Buffer) -> int:
+    """Registers of one element."""
+    return -(-buffer.dtype.bytes // 4)
+
+
+def require_sizes(buffer: Buffer, sizes: frozenset[Sym]) -> None:
+    """Raises Limitation where the extents of a workspace buffer are not known before anything runs."""
+    inner = {s for e in buffer.shape for s in e.syms()} - sizes
+    if inner:
+        name = min(s.base for s in inner)
+        raise limitation(
+            "E0542", buffer.span, f"the size of `{buffer.name}` depends on `{name}`, so no memory can be set aside"
+        )
+
+
+def _news(body: tuple[ir.Stmt, ...], nest: Nest, own: bool) -> Iterator[tuple[ir.New, bool]]:
+    """Every `new` below, with whether a single thread runs it."""
+    for stmt in body:
+        if isinstance(stmt, ir.New):
+            yield stmt, own
+        for block in ir.blocks(stmt):
+            yield from _news(block, nest, own or (isinstance(stmt, ir.Par) and stmt in nest.loops))

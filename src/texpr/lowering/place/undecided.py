@@ -1,0 +1,30 @@
+"""Locals that need a barrier under any mapping: for them a mapping need not keep bands to the shape of the array."""
+
+from __future__ import annotations
+
+from texpr.ir import program as ir
+from texpr.ir.value import Buffer
+from texpr.lowering.build.team import build
+from texpr.lowering.dependences.needs import Needs
+from texpr.lowering.names import Names
+from texpr.lowering.place.owners import Unfit
+from texpr.lowering.place.shuffles import Shuffles
+from texpr.mapping.nest import Nest
+
+
+def met(nest: Nest, names: Names, needs: Needs) -> frozenset[Buffer]:
+    """Of the arrays that keep bands of `nest` to shape, those that mapping by shape leaves neither to one thread an element nor
+    in registers of lanes."""
+    if not nest.undecided:
+        return frozenset()
+    team = build(nest, {s: names.sym("decided") for s in ir.walk(nest.body) if isinstance(s, ir.If)})
+    apart = nest.undecided - team.replicated
+    shuffles = Shuffles(needs, nest, team)
+
+    def in_lanes(buffer: Buffer) -> bool:
+        try:
+            return shuffles.lanes(buffer, False).price.is_less
+        except Unfit:
+            return False
+
+    return frozenset(b for b in apart if needs.slots(nest, team, b) is None and not in_lanes(b))

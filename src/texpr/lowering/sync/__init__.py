@@ -1,0 +1,1 @@
+"""What orders steps: dependences in; barriers, waits, phases and fences between steps out, at least cost."""

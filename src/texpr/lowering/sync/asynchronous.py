@@ -1,0 +1,237 @@
+"""Copies that go on while their threads do: which steps they are, and where their threads wait for them.
+
+A step whose loop is marked `#async` starts copies from global to shared memory and commits them as one group. Before anyone
+touches what they write, or writes what they read, the threads that started them wait, then meet at the barrier that is there
+for this. A wait names how many later groups may go on:
+
+    copy As; commit; copy Bs; commit      (for the next iteration but one)
+    wait 2                                all but the latest two groups have landed
+    barrier                               … and everyone knows
+
+A branch that does nothing but copy is one group, and an empty one where it is not taken; so a wait counts it in any case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import pairwise
+
+from texpr.ir import kernel as k
+from texpr.ir import program as ir
+from texpr.ir.ops.copies import COPY_BYTES
+from texpr.ir.program.marked import mark
+from texpr.ir.program.marks import Async, Vector
+from texpr.ir.value import Buffer
+from texpr.isa.cuda import ASYNC_COPY
+from texpr.isa.target import Target
+from texpr.lowering.build.team import Branch, Loop, Node, Step, Team, ThreadSet, below, leaves
+from texpr.lowering.dependences.needs import AsyncDep
+from texpr.lowering.engine.copies import is_copy
+from texpr.lowering.place.places import Place
+from texpr.lowering.sync.barriers import ProgramPoint, lists, reach
+from texpr.mapping.bands import band
+from texpr.schedule.edits import staged_by
+from texpr.support.diagnostic import error
+from texpr.support.record import Mutable, Record, field
+
+
+def copying_leaves(team: Team, places: Mapping[Buffer, Place], target: Target) -> frozenset[Step]:
+    """The steps that start asynchronous copies. Raises TexprError E0911 where one would move 1, 2 or more than 16 bytes.
+
+    A step that is marked but goes elsewhere than to shared memory, or a target without such copies: ordinary ones.
+    """
+    return frozenset(leaf for leaf in leaves(team.nodes) if _starts_copies(leaf, places, target))
+
+
+def _starts_copies(leaf: Step, places: Mapping[Buffer, Place], target: Target) -> bool:
+    if leaf.who is not ThreadSet.SPREAD or not isinstance(leaf.stmt, ir.Par) or ASYNC_COPY not in target.features:
+        return False
+    asked = next((found for par in band(leaf.stmt)[0] if (found := mark(par, Async))), None)
+    if asked is None:
+        return False
+    copies = tuple(_copies((leaf.stmt,), places, 1))
+    for bind, width in copies:
+        size = width * bind.targets[0].dtype.bytes
+        if size not in COPY_BYTES:
+            into = bind.targets[0].buffer.name
+            reason = f"an asynchronous copy moves 4, 8 or 16 bytes, and this one would move {size} at once into `{into}`"
+            help = "lanes of its innermost loop, by `vectorize`, make it wider" if size < COPY_BYTES[0] else None
+            raise error("E0911", asked.span, reason, help=help, offers=staged_by(asked.span, "ld"))
+    return bool(copies)
+
+
+def _copies(body: tuple[ir.Stmt, ...], places: Mapping[Buffer, Place], width: int) -> Iterator[tuple[ir.Bind, int]]:
+    """The binds that can be asynchronous copies, and how many elements each moves at once."""
+    for stmt in body:
+        if isinstance(stmt, ir.Bind) and is_copy(stmt, places):
+            yield stmt, width
+        inner = stmt.extent.constant if isinstance(stmt, ir.Par | ir.Seq) and mark(stmt, Vector) else width
+        for block in ir.blocks(stmt):
+            yield from _copies(block, places, inner)
+
+
+def committing(nodes: tuple[Node, ...], copying: Collection[Step]) -> frozenset[Node]:
+    """The nodes behind which a group is committed: a step that copies, or a branch of such steps alone."""
+    found: set[Node] = set()
+    for steps in lists(nodes):
+        found |= {node for node in steps.nodes if _commits(node, copying)}
+    inside = {leaf for node in found if isinstance(node, Branch) for leaf in node.then}
+    return frozenset(found - inside)
+
+
+def _commits(node: Node, copying: Collection[Step]) -> bool:
+    if isinstance(node, Branch):
+        return bool(node.then) and not node.orelse and all(isinstance(n, Step) and n in copying for n in node.then)
+    return isinstance(node, Step) and node in copying
+
+
+class Wait(Mutable):
+    """One wait: how many groups may go on, and what it is there for."""
+
+    pending: int
+    covers: dict[k.Covered, None] = field(default_factory=dict[k.Covered, None])
+
+    def statement(self) -> k.Stmt:
+        """What the kernel has for it."""
+        return k.WaitAsync(self.pending, tuple(self.covers))
+
+
+def place_waits(
+    nodes: tuple[Node, ...], meetings: Iterable[AsyncDep], commits: frozenset[Node], placed: Mapping[ProgramPoint, k.Barrier]
+) -> dict[ProgramPoint, Wait]:
+    """Waits by gap, each before the barrier that stands there; gap −1 is the start of a list. `commits`: see `committing`."""
+    waits = _Waits(nodes, commits, placed)
+    for meeting in sorted(meetings, key=lambda m: (waits.enters(m), m.carrier is not None, m.distance)):
+        waits.add(meeting)
+    waits.finish()
+    return waits.found
+
+
+class _Passed(Record):
+    """A gap on the way from a copy to what meets it, with the groups that are surely committed on the way there."""
+
+    gap: ProgramPoint
+    groups: int
+
+
+class _Waits(Mutable):
+    nodes: tuple[Node, ...]
+    commits: frozenset[Node]
+    placed: Mapping[ProgramPoint, k.Barrier]
+    found: dict[ProgramPoint, Wait] = field(default_factory=dict[ProgramPoint, Wait])
+
+    def add(self, meeting: AsyncDep) -> None:
+        """Sees to it that `meeting` finds its copy landed."""
+        steps, direct = self._way(meeting)
+        chosen = self._chosen(steps) if direct else _Passed(steps[0].gap, 0)
+        early = steps.index(chosen) if direct else 0
+        for at, step in enumerate((*steps, *self._entering(meeting, steps[-1].groups))):
+            there = self.found.get(step.gap)
+            if there is not None and there.pending <= step.groups and (at <= early or self._is_met(step.gap)):
+                there.covers[meeting.covered] = None
+                return
+        wait = self.found.setdefault(chosen.gap, Wait(chosen.groups))
+        wait.pending = min(wait.pending, chosen.groups)
+        wait.covers[meeting.covered] = None
+
+    def enters(self, meeting: AsyncDep) -> bool:
+        """Whether what meets the copy lies in a loop that copies and waits anyway."""
+        _, nodes = self._common(meeting)
+        inside = lists((nodes[_index(nodes, meeting.sink)],))
+        return meeting.carrier is None and any(node in self.commits for steps in inside[1:] for node in steps.nodes)
+
+    def _is_met(self, gap: ProgramPoint) -> bool:
+        """Whether a barrier follows a wait there that joins all who meet at any."""
+        barrier = self.placed.get(gap)
+        most = max((reach((each.level, each.part)) for each in self.placed.values()), default=None)
+        return barrier is not None and (barrier.whole or reach((barrier.level, barrier.part)) == most)
+
+    def finish(self) -> None:
+        """Nothing is left on its way when the kernel ends."""
+        for steps in lists(self.nodes):
+            for at, node in enumerate(steps.nodes):
+                if node not in self.commits:
+                    continue
+                after = range(at, len(steps.nodes))
+                waits = ((gap, self.found.get((steps.number, gap))) for gap in after)
+                if not any(w and w.pending <= self._groups(steps.nodes, at + 1, gap + 1) for gap, w in waits):
+                    last = self.found.setdefault((0, len(self.nodes) - 1), Wait(0))
+                    last.pending = 0
+
+    def _way(self, meeting: AsyncDep) -> tuple[list[_Passed], bool]:
+        """The gaps from the copy to what meets it, in order, in the list that holds both; and whether its group is one
+        of that list: else it lies in a loop or another branch there, and nothing is counted."""
+        number, nodes = self._common(meeting)
+        start, end = (_index(nodes, leaf) for leaf in (meeting.source, meeting.sink))
+        direct = nodes[start] in self.commits
+        if meeting.carrier is None:
+            gaps = range(start, end)
+            return [_Passed((number, gap), self._groups(nodes, start + 1, gap + 1)) for gap in gaps], direct
+        turn, rest = self._groups(nodes, 0, len(nodes)), self._groups(nodes, start + 1, len(nodes))
+        turns = (meeting.distance - 1) * turn
+        before = range(end, start) if meeting.distance > 1 else range(0)  # of the turn before the last
+        full = [_Passed((number, gap), turns - turn + rest + self._groups(nodes, 0, gap + 1)) for gap in before]
+        tail = [_Passed((number, gap), turns + self._groups(nodes, start + 1, gap + 1)) for gap in range(start, len(nodes))]
+        head = [_Passed((number, gap), turns + rest + self._groups(nodes, 0, gap + 1)) for gap in range(-1, end)]
+        return [*full, *tail, *head], direct
+
+    def _entering(self, meeting: AsyncDep, groups: int) -> Iterator[_Passed]:
+        """The gaps before what meets the copy, in the lists below the one that holds both: passed each time, after `groups`.
+
+        Not those in a branch that data decide: a wait there is none for whoever comes later, so one before it serves all.
+        """
+        _, nodes = self._common(meeting)
+        numbers = {id(steps.nodes): steps.number for steps in lists(self.nodes)}
+        while (node := nodes[_index(nodes, meeting.sink)]) is not meeting.sink:
+            if isinstance(node, Branch) and node.is_data:
+                return
+            nodes = next(inner for inner in below(node) if _holds(inner, meeting.sink))
+            if isinstance(node, Loop) and node.stmt is meeting.within:
+                groups += self._groups(nodes, 0, len(nodes))
+            for gap in range(-1, _index(nodes, meeting.sink)):
+                yield _Passed((numbers[id(nodes)], gap), groups + self._groups(nodes, 0, gap + 1))
+            groups += self._groups(nodes, 0, _index(nodes, meeting.sink))
+
+    def _common(self, meeting: AsyncDep) -> tuple[int, tuple[Node, ...]]:
+        """The list of steps whose order decides: the carrier's body, or the innermost that holds both ends."""
+        every = lists(self.nodes)
+        if meeting.carrier is not None:
+            return next((steps.number, steps.nodes) for steps in every if steps.loop is meeting.carrier)
+        both = [s for s in every if _holds(s.nodes, meeting.source) and _holds(s.nodes, meeting.sink)]
+        return both[-1].number, both[-1].nodes
+
+    def _chosen(self, steps: list[_Passed]) -> _Passed:
+        """The latest gap with a barrier for all; or, without one, the last before anything that might meet."""
+        barriers = [step for step in steps if self._is_met(step.gap)]
+        if barriers:
+            return barriers[-1]
+        for step, following in pairwise(steps):
+            if step.gap in self.placed or self._meets_inside(following.gap):
+                return step
+        return steps[-1]
+
+    def _meets_inside(self, gap: ProgramPoint) -> bool:
+        """Whether the node before `gap` has a barrier inside."""
+        every = lists(self.nodes)
+        number, at = gap
+        if at < 0:
+            return False
+        inside = {s.number for s in every if any(_is_within(node, s.nodes) for node in every[number].nodes[at : at + 1])}
+        return any(where in inside for where, _ in self.placed)
+
+    def _groups(self, nodes: tuple[Node, ...], first: int, last: int) -> int:
+        """Groups that the nodes first … last − 1 surely commit; those of loops and other branches are not counted."""
+        return sum(node in self.commits for node in nodes[first:last])
+
+
+def _index(nodes: tuple[Node, ...], leaf: Step) -> int:
+    return next(at for at, node in enumerate(nodes) if _holds((node,), leaf))
+
+
+def _holds(nodes: tuple[Node, ...], leaf: Step) -> bool:
+    return any(found is leaf for found in leaves(nodes))
+
+
+def _is_within(node: Node, nodes: tuple[Node, ...]) -> bool:
+    """Whether the list `nodes` is one of the lists below `node`."""
+    return any(block is nodes or any(_is_within(inner, nodes) for inner in block) for block in below(node))

@@ -1,0 +1,240 @@
+"""Barriers of least total cost that cover every dependence between threads of a team.
+
+A dependence is covered where a barrier that joins both ends lies on every way between them (`lowering.build.paths`). Any gap of
+any list of the tree may hold one: in a loop or before it, in both sides of a branch or around it. What a barrier costs is the
+weight of its scope × how often it runs; the sum is made least, then the number of barriers, by the exact `lowering.sync.cover`,
+which proves it.
+
+How often a barrier runs is estimated where it is open: a size counts as 1024, an index as half of its loop, a side of a branch
+as every other time. Nothing but the choice among right answers depends on that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import TypeAlias
+
+from texpr.affine.expr import Expr, Sym
+from texpr.ir import kernel as k
+from texpr.ir import program as ir
+from texpr.isa.levels import WARP
+from texpr.lowering.build.paths import Path, Paths, ProgramPoint, lists
+from texpr.lowering.build.team import Branch, Loop, Node, Step, below
+from texpr.lowering.sync.cover import TRIES, cover
+from texpr.support.diagnostic import limitation
+from texpr.support.record import Record, field
+
+__all__ = [
+    "OPEN",
+    "CrossThreadDep",
+    "Placed",
+    "ProgramPoint",
+    "Proof",
+    "Scope",
+    "lists",
+    "parts",
+    "place",
+    "reach",
+    "weight",
+]
+
+OPEN = 1024
+"""What a size counts as that is not known when the kernel is built."""
+
+
+class CrossThreadDep(Record, eq=False):
+    """A dependence whose ends can lie in different threads. `level`: the narrowest one that holds both ends, of a block such a
+    `part` of consecutive threads; 0: all of them.
+
+    `distant`: its ends are two or more iterations of the carrier apart, so that a barrier anywhere in the loop covers it.
+    `within`: a loop around one end alone, with no dependence in its adjacent iteration: a barrier anywhere in it covers it.
+    `landed`: the source starts copies; threads wait for them in the list that holds both ends, and only then may they meet.
+    `waited`: threads wait ahead of the source, in the deepest list that holds both ends; they may do so where it does not run.
+    """
+
+    source: Step
+    sink: Step
+    carrier: ir.Seq | None
+    level: k.Level
+    covered: k.Covered
+    distant: bool = False
+    within: ir.Seq | None = None
+    landed: bool = False
+    part: int = 0
+    waited: bool = False
+
+
+class Proof(Record):
+    """That no other choice costs less: `cost` and `bound` are equal. `by`: "payments" (each dependence pays some of what
+    barriers cost, in all the bound), "search" (every other choice was ruled out), or "limit", where better may be possible.
+
+    `number` of barriers; `needs`: dependences; `tried`: nodes of the search.
+    """
+
+    cost: Fraction
+    bound: Fraction
+    number: int
+    needs: int
+    tried: int
+    by: str
+
+
+class Placed(Record):
+    """Barriers by gap, and the proof that they cost least."""
+
+    barriers: Mapping[ProgramPoint, k.Barrier] = field(default_factory=dict[ProgramPoint, k.Barrier])
+    proof: Proof | None = None
+
+
+Scope: TypeAlias = tuple[k.Level, int]
+"""Who meets at a barrier: the lanes of a warp, a block in such parts or, with 0, as a whole, the blocks of a cluster."""
+
+
+def parts(team: int, warp: int = WARP) -> tuple[int, ...]:
+    """Sizes of parts of a block that have barriers of their own, the smallest first: whole warps, and more than one."""
+    return tuple(team // count for count in (8, 4, 2) if team % (count * warp) == 0 and team > count * warp)
+
+
+def weight(scope: Scope, team: int, warp: int = WARP) -> int:
+    """What one barrier costs, in arrivals of a warp: those it joins, and four more where they wait for each other.
+
+    One of a cluster as much as eight of a block, the most that a cluster has.
+    """
+    level, part = scope
+    if level is k.Level.WARP:
+        return 1
+    return (4 + -(-(part or team) // warp)) * (8 if level is k.Level.CLUSTER else 1)
+
+
+def surely_runs(loop: ir.Seq) -> bool:
+    """Whether the text alone says that a loop runs."""
+    return loop.extent.is_constant and loop.extent.constant > 0
+
+
+def is_alike(node: Loop | Branch) -> bool:
+    """Whether all blocks of a cluster run a node alike, where nobody says."""
+    return False
+
+
+def place(
+    nodes: tuple[Node, ...],
+    needs: Sequence[CrossThreadDep],
+    team: int,
+    runs: Callable[[ir.Seq], bool] = surely_runs,
+    alike: Callable[[Loop | Branch], bool] = is_alike,
+    limit: int = TRIES,
+    warp: int = WARP,
+) -> Placed:
+    """Barriers by gap, so that every need is covered. Numbers of lists are those of `lists(nodes)`.
+
+    `team`: threads that run `nodes` together, `warp`: lanes of a warp. Fewer than one that are no power of two are a block, and
+    meet as one. `runs`: whether a loop surely runs where it is reached. `alike`: whether all blocks of a cluster run a node
+    alike; they meet in no other.
+    """
+    lanes = min(warp, team)
+    odd = lanes & (lanes - 1) != 0
+    ways = Paths(nodes, runs)
+    asked = [(need, way) for need in needs for way in _ways(need, ways)]
+    if not asked:
+        return Placed()
+    scopes = {need: (k.Level.BLOCK, 0) if odd and need.level is k.Level.WARP else (need.level, need.part) for need, _ in asked}
+    offered = sorted(set(scopes.values()), key=reach)
+    trips, unit = _trips(nodes)
+    together = frozenset(_together(nodes, alike))
+    meets = {scope: scope[0] is not k.Level.CLUSTER for scope in offered}
+    places = [(gap, scope) for gap in _in_order(nodes) for scope in offered if meets[scope] or gap[0] in together]
+    number = {place: at for at, place in enumerate(places)}
+    once = len(places) + 1
+    costs = [int(weight(scope, team, warp) * trips[gap[0]] / unit) * once + 1 for gap, scope in places]
+    enough = {scope: [each for each in offered if reach(each) >= reach(scope)] for scope in offered}
+    sets = [
+        frozenset(number[gap, scope] for gap in way for scope in enough[scopes[need]] if (gap, scope) in number)
+        for need, way in asked
+    ]
+    apart = next((need for (need, _), each in zip(asked, sets, strict=True) if not each), None)
+    if apart is not None:
+        reason = f"blocks of a cluster would have to meet for `{apart.covered.buffer}` where some of them may not come"
+        help = "what blocks of a cluster share is outside of such a test or loop"
+        raise limitation("E0918", apart.covered.source, reason, help=help)
+    best = cover(sets, costs, limit)
+    proved = best.bound == best.cost and not ways.coarse
+    by = ("payments" if best.paid == best.cost else "search") if proved else "limit"
+    cost, bound = (each // once * unit for each in (best.cost, best.bound))
+    proof = Proof(cost, bound, len(best.chosen), len(scopes), best.tried, by)
+    found: dict[ProgramPoint, k.Barrier] = {}
+    for chosen in best.chosen:
+        gap, (level, part) = places[chosen]
+        covers = (need.covered for (need, _), each in zip(asked, sets, strict=True) if chosen in each)
+        found[gap] = k.Barrier(level, tuple(dict.fromkeys(covers)), lanes if level is k.Level.WARP else WARP, part=part)
+    return Placed(found, proof)
+
+
+def _ways(need: CrossThreadDep, ways: Paths) -> tuple[Path, ...]:
+    if need.carrier is None:
+        return ways.within(need.source, need.sink, need.within, need.landed)
+    return ways.carried(need.source, need.sink, need.carrier, need.distant, need.landed, need.waited)
+
+
+def reach(scope: Scope) -> tuple[int, bool, int]:
+    """What covers what: a greater one covers a smaller one, as parts lie in each other."""
+    level, part = scope
+    return (k.Level.WARP, k.Level.BLOCK, k.Level.CLUSTER).index(level), not part, part
+
+
+def _together(nodes: tuple[Node, ...], alike: Callable[[Loop | Branch], bool]) -> Iterator[int]:
+    """The lists that all blocks of a cluster run together."""
+    every = {id(steps.nodes): steps.number for steps in lists(nodes)}
+
+    def visit(nodes: tuple[Node, ...]) -> Iterator[int]:
+        yield every[id(nodes)]
+        for node in nodes:
+            if not isinstance(node, Step) and alike(node):
+                for inner in below(node):
+                    yield from visit(inner)
+
+    return visit(nodes)
+
+
+def _in_order(nodes: tuple[Node, ...]) -> list[ProgramPoint]:
+    """Every gap, as the text has them."""
+    every = {id(steps.nodes): steps for steps in lists(nodes)}
+
+    def visit(nodes: tuple[Node, ...]) -> Iterator[ProgramPoint]:
+        for at, gap in enumerate(every[id(nodes)].gaps):
+            for inner in below(nodes[at - 1]) if at else ():
+                yield from visit(inner)
+            yield gap
+
+    return list(visit(nodes))
+
+
+def _trips(nodes: tuple[Node, ...]) -> tuple[dict[int, Fraction], Fraction]:
+    """How often each list of steps runs, and what all of that is a multiple of."""
+    every = {id(steps.nodes): steps.number for steps in lists(nodes)}
+    found: dict[int, Fraction] = {}
+
+    def visit(nodes: tuple[Node, ...], times: Fraction, index: dict[Sym, int]) -> None:
+        found[every[id(nodes)]] = times
+        for node in nodes:
+            match node:
+                case Step():
+                    pass
+                case Loop(stmt, body):
+                    trips = _extent(stmt.extent, index)
+                    visit(body, times * trips, {**index, stmt.sym: trips // 2})
+                case Branch():
+                    visit(node.then, times / 2, index)
+                    visit(node.orelse, times / 2, index)
+
+    visit(nodes, Fraction(1), {})
+    return found, Fraction(1, max(times.denominator for times in found.values()))
+
+
+def _extent(extent: Expr, index: Mapping[Sym, int]) -> int:
+    if extent.is_constant:
+        return max(extent.constant, 0)
+    try:
+        return max(extent.evaluate({sym: index.get(sym, OPEN) for sym in extent.syms()}), 1)
+    except ZeroDivisionError:
+        return OPEN

@@ -1,0 +1,97 @@
+"""What threads of a team do for the sake of order, between the steps of a kernel: one decision, from one kind of dependence.
+
+Before: the steps of a nest, and where its arrays live. After: for each gap of their lists the operations that threads do there
+(waits for copies, phases of barriers, fences, and the barriers at which they meet), and the places of shared arrays, for those
+that share bytes must be ordered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+
+from texpr.ir import kernel as k
+from texpr.ir.value import Buffer
+from texpr.isa.target import Target
+from texpr.lowering.build.team import Branch, Loop, Node, Step, Team
+from texpr.lowering.dependences.lives import Lives, Turn
+from texpr.lowering.dependences.needs import Needs
+from texpr.lowering.place.arena import Arena, Met, share
+from texpr.lowering.place.placement import Placement
+from texpr.lowering.sync import barriers
+from texpr.lowering.sync.asynchronous import Wait, committing, copying_leaves, place_waits
+from texpr.lowering.sync.barriers import ProgramPoint
+from texpr.lowering.sync.phases import Tensors
+from texpr.mapping.nest import Nest
+from texpr.support.record import Record, field
+
+
+class Order(Record):
+    """What is done in each gap, in order; behind which nodes a group of copies is closed; which steps start such copies.
+
+    `arena`: where shared arrays lie. `proof`: that no other barriers cost less.
+    """
+
+    gaps: Mapping[ProgramPoint, tuple[k.Stmt, ...]] = field(default_factory=dict[ProgramPoint, "tuple[k.Stmt, ...]"])
+    closing: frozenset[Node] = frozenset()
+    copying: frozenset[Step] = frozenset()
+    arena: Arena = field(default_factory=Arena)
+    proof: barriers.Proof | None = None
+
+
+def synchronise(
+    nest: Nest,
+    team: Team,
+    placement: Placement,
+    tensors: Tensors,
+    needs: Needs,
+    lives: Lives,
+    target: Target,
+    alike: Callable[[Loop | Branch], bool],
+) -> Order:
+    """The order that `needs` asks for, at least cost. `alike`: whether all blocks of a cluster surely run a node alike.
+
+    Where threads wait for the copies of `tensors` is decided there, too. Raises Limitation.
+    """
+    nodes = team.nodes
+    met = tuple(needs.meetings(nest, team, tensors.steps))
+    copying = copying_leaves(team, placement.places, target)
+    between = needs.between(nest, team, placement, tensors.loads, copying, tensors.shared)
+    found = (*between, *tensors.turns(met, nodes))
+    runs = needs.running(nest, nodes)
+    closing = committing(nodes, copying)
+    copied = tuple(needs.meetings(nest, team, copying)) if copying else ()
+
+    def meet(turns: Sequence[Turn]) -> Met[tuple[barriers.Placed, dict[ProgramPoint, Wait]]]:
+        asked = (*found, *(turn.need(lives.level, copying) for turn in turns))
+        threads = min(nest.team, nest.threads)
+        best = barriers.place(nodes, asked, threads, runs.__contains__, alike, warp=nest.warp)
+        landing = (*copied, *(turn.meeting() for turn in turns if turn.source in copying))
+        waits = place_waits(nodes, landing, closing, best.barriers) if copying else {}
+        cost = Fraction(0) if best.proof is None else best.proof.cost
+        return Met((best, waits), (cost, len(best.barriers) + len(waits)))
+
+    arena, chosen = share(_sharing(nest, placement, tensors), lives, meet, placement.budget or target.shared)
+    best, waits = chosen.made
+    tensors.place(needs, nest, team, met, best.barriers)
+    asked = dict.fromkeys((*waits, *tensors.before, *best.barriers))
+    gaps = {gap: tuple(_done(waits.get(gap), tensors.before.get(gap, ()), best.barriers.get(gap))) for gap in asked}
+    return Order(gaps, closing, copying, arena, best.proof)
+
+
+def _done(wait: Wait | None, before: Sequence[k.Stmt], barrier: k.Barrier | None) -> Iterator[k.Stmt]:
+    """What all threads do in a gap: they wait for their own copies, then for each other."""
+    if wait is not None:
+        yield wait.statement()
+    yield from before
+    if barrier is not None:
+        yield barrier
+
+
+def _sharing(nest: Nest, placement: Placement, tensors: Tensors) -> tuple[tuple[Buffer, k.Array], ...]:
+    """The shared arrays of the block, each with the local that it is; none where warps have arrays of their own."""
+    if nest.team != nest.threads:
+        return ()
+    arrays = {array.buffer: tensors.aligned(array) for array in placement.arrays}
+    places = placement.places.items()
+    return tuple((local, arrays[place.buffer]) for local, place in places if place.space is k.Space.SHARED)

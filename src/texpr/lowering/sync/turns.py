@@ -1,0 +1,216 @@
+"""How often a copy ran before: which phase of its barrier it begins, and, in a ring, which barrier that is.
+
+    seq E + 2 |t| { if t < E { copy As[t % 3, …] … }  if t >= 2 { … As[(t - 2) % 3, …] … } }
+
+One barrier for each slot: the copy of turn t arrives at the one of slot t % 3, whose phases have completed t / 3 times before.
+Who reads in turn t what came in turn t − 2 waits for that: the barrier and the phase of the copy, at t − 2. That turn has to
+have had a copy, which what is tested around the reader must show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+from texpr.affine.expr import ZERO, Expr, Sym, expr, maximum
+from texpr.affine.facts import Known
+from texpr.ir import kernel as k
+from texpr.ir import program as ir
+from texpr.lowering.build.team import Branch, Loop, Node, Step, leaves
+from texpr.lowering.dependences.needs import FAR
+from texpr.lowering.engine.box_copy import BoxCopy
+from texpr.presburger.formula import Or
+from texpr.relation.conditions import condition
+from texpr.relation.facts import facts_of, in_loop, known
+from texpr.schedule.edits import staged_by
+from texpr.support.diagnostic import Limitation, limitation
+from texpr.support.record import Record
+
+
+class Phase(Record):
+    """The barrier of a copy among those of its group, and how often its phases have completed when the copy starts."""
+
+    slot: Expr
+    completed: Expr
+
+    def at(self, sym: Sym, turn: Expr) -> Phase:
+        """The same of another turn."""
+        return Phase(self.slot.substitute({sym: turn}), self.completed.substitute({sym: turn}))
+
+
+class Ring(Record):
+    """`slots` that a copy fills in turn, in those turns of the loop `sym` that are ≥ `first` and < `end`."""
+
+    phase: Phase
+    slots: int
+    sym: Sym
+    first: Expr
+    end: Expr
+
+    def latest(self, step: BoxCopy, distance: int) -> int:
+        """How many turns ago the slot was filled last, if it was filled so many turns ago; every copy fills the whole slot."""
+        if distance >= FAR:
+            raise uncounted(step, "it is used many turns later")
+        return (distance - 1) % self.slots + 1
+
+    def was_filled(self, turn: Expr, inside: Known) -> bool:
+        """Whether the copy has surely been made in that turn, where `inside` holds."""
+        return inside.nonnegative(turn - self.first) and inside.positive(self.end - turn)
+
+
+def around(nodes: tuple[Node, ...], leaf: Step) -> tuple[Loop | Branch, ...]:
+    """The loops and branches around a leaf, outermost first."""
+    for node in nodes:
+        if isinstance(node, Step) or not any(each is leaf for each in leaves((node,))):
+            continue
+        inner = node.body if isinstance(node, Loop) else (*node.then, *node.orelse)
+        return (node, *around(inner, leaf))
+    return ()
+
+
+def completed(nodes: tuple[Node, ...], step: BoxCopy, given: Iterable[Expr]) -> Expr:
+    """How many phases of its only barrier have completed when a copy starts. Refuses what the indices of loops do not tell.
+
+    `given`: what is not negative anywhere. A branch may leave a copy those turns of a loop that lie between two.
+    """
+    turns: dict[Sym, tuple[Expr, Expr]] = {}
+    facts, said = list(given), set[Sym]()
+    for node in around(nodes, step.leaf):
+        if isinstance(node, Branch):
+            if turns and (node.is_data or not k.value_symbols(node.stmt.condition).isdisjoint({*turns, *said})):
+                for sym, narrowed in _left(node, step, turns, known(facts), said):
+                    turns[sym] = narrowed
+            continue
+        _require_free(step, node, [*turns, *said])
+        said |= _said(node)
+        facts += in_loop(node.stmt.sym, node.stmt.extent)
+        turns[node.stmt.sym] = ZERO, node.stmt.extent
+    count = ZERO
+    for sym, (first, end) in turns.items():
+        count = count * (end - first) + sym - first
+    return count
+
+
+def _left(
+    branch: Branch, step: BoxCopy, turns: Mapping[Sym, tuple[Expr, Expr]], inside: Known, said: Collection[Sym]
+) -> Iterator[tuple[Sym, tuple[Expr, Expr]]]:
+    """The turns of loops, one at a time, that the branch leaves of `turns`. Refuses those that are no range."""
+    for bound in holding(branch, step.leaf, said):
+        decided = [sym for sym in turns if bound is None or sym in bound.syms()]
+        alone = decided[0] if len(decided) == 1 else None
+        narrowed = None if bound is None or alone is None else _narrowed(bound, expr(alone), *turns[alone], inside)
+        if alone is not None and narrowed is not None:
+            yield alone, narrowed
+        elif decided:
+            raise uncounted(step, f"whether it runs is decided anew in each iteration of `{list(turns)[-1].base}`")
+
+
+def ring(nodes: tuple[Node, ...], step: BoxCopy, carrier: Sym, given: Iterable[Expr]) -> Ring:
+    """The ring that a copy fills, in turns of the loop `carrier`. Refuses copies that do not fill their slots in turn.
+
+    `given`: what is not negative anywhere.
+    """
+    turn, outer = expr(carrier), ZERO
+    first, end = ZERO, ZERO
+    loops: list[Sym] = []
+    facts, said = list(given), set[Sym]()
+    for node in around(nodes, step.leaf):
+        if isinstance(node, Branch):
+            for bound in holding(node, step.leaf, said) if loops else ():
+                plain = bound is not None and {carrier}.issuperset(bound.syms() & set(loops))
+                turns = _narrowed(bound, turn, first, end, known(facts)) if bound is not None and plain else None
+                if turns is None:
+                    raise uncounted(step, f"whether it runs is decided anew in each iteration of `{loops[-1].base}`")
+                first, end = turns
+            continue
+        _require_free(step, node, [*loops, *said])
+        said |= _said(node)
+        if carrier in loops:
+            raise uncounted(step, f"it runs again in each iteration of `{node.stmt.sym.base}`")
+        facts += in_loop(node.stmt.sym, node.stmt.extent)
+        if node.stmt.sym == carrier:
+            end = node.stmt.extent
+        else:
+            outer = outer * node.stmt.extent + node.stmt.sym
+        loops.append(node.stmt.sym)
+    slot, slots = _slot(step)
+    if all(slot is not (turn + shift) % slots for shift in range(slots)):
+        raise uncounted(step, f"`{slot}` is not the number of its slot, one after the other in turns of `{carrier.base}`")
+    before = (turn - first) // slots
+    every = before + 1 + (end - 1 - turn) // slots
+    return Ring(Phase(slot, outer * every + before), slots, carrier, first, end)
+
+
+def holding(branch: Branch, leaf: Step, said: Collection[Sym]) -> Iterator[Expr | None]:
+    """What is not negative on the side of `branch` on which `leaf` lies; None for what cannot be said so, or rests on numbers
+    that are `said` anew in each iteration."""
+    taken = any(each is leaf for each in leaves(branch.then))
+    found = condition(branch.stmt.condition, holds=taken)
+    if not found.exact or isinstance(found.formula, Or):
+        yield None
+    yield from (bound if bound.syms().isdisjoint(said) else None for bound in facts_of((found.formula,)))
+
+
+def reached(
+    step: BoxCopy, here: tuple[Node, ...], sinks: frozenset[Step], is_filled: Callable[[Node], bool], why: str
+) -> Iterator[tuple[tuple[Node, ...], int]]:
+    """The lists at or below `here`, and gaps in them, that come before `sinks` and where what these use was surely copied.
+
+    Refuses sinks that may run in turns for which there was no copy: `why` they may.
+    """
+    found = [at for at, node in enumerate(here) if not sinks.isdisjoint(leaves((node,)))]
+    if found and is_filled(here[found[0]]):
+        yield here, found[0] - 1
+        return
+    for node in (here[at] for at in found):
+        match node:
+            case Step():
+                raise uncounted(step, why)
+            case Loop(_, body):
+                yield from reached(step, body, sinks, is_filled, why)
+            case Branch():
+                yield from reached(step, node.then, sinks, is_filled, why)
+                yield from reached(step, node.orelse, sinks, is_filled, why)
+
+
+def _narrowed(bound: Expr, turn: Expr, first: Expr, end: Expr, inside: Known) -> tuple[Expr, Expr] | None:
+    """Those of the turns first … end − 1 in which `bound` is not negative, too; None where they are no such range."""
+    if turn.syms().isdisjoint(bound.syms()):
+        return first, end
+    if turn.syms().isdisjoint((low := turn - bound).syms()):
+        return _greater(low, first, inside), end
+    if turn.syms().isdisjoint((high := bound + turn + 1).syms()):
+        return first, -_greater(-high, -end, inside)
+    return None
+
+
+def _greater(one: Expr, other: Expr, inside: Known) -> Expr:
+    if inside.nonnegative(one - other):
+        return one
+    return other if inside.nonnegative(other - one) else maximum(one, other)
+
+
+def _slot(step: BoxCopy) -> tuple[Expr, int]:
+    """Which part of its array a copy writes, of how many: by those subscripts that its own loops do not vary."""
+    slot, slots = ZERO, 1
+    for index, extent in zip(step.tile.index, step.tile.buffer.shape, strict=True):
+        if step.syms.isdisjoint(index.syms()) and not index.is_constant and extent.is_constant:
+            slot, slots = slot * extent + index, slots * extent.constant
+    return slot, slots
+
+
+def _require_free(step: BoxCopy, node: Loop, loops: Collection[Sym]) -> None:
+    inner = node.stmt.extent.syms() & set(loops)
+    if inner:
+        name = min(s.base for s in inner)
+        raise uncounted(step, f"how often `{node.stmt.sym.base}` runs depends on `{name}`")
+
+
+def _said(node: Loop) -> frozenset[Sym]:
+    """What `let`s say in each iteration of a loop."""
+    return frozenset(stmt.sym for stmt in ir.walk(node.stmt.body) if isinstance(stmt, ir.Let))
+
+
+def uncounted(step: BoxCopy, why: str) -> Limitation:
+    """The refusal of a copy of which nobody could say for which phase to wait."""
+    reason = f"how often `{step.tile.buffer.name}` was copied before is not a function of the loops around: {why}"
+    return limitation("E0916", step.span, reason, offers=staged_by(step.span, "cp_async", "ld"))

@@ -1,0 +1,145 @@
+"""Sums in parts: chunks of a loop that reduces, each into an element of its own, and a loop over these.
+
+    par n |i| reduce(s) { s += x[i] }
+    →   par n / C |b| { own = 0  par C |i| reduce(own) { own += x[C * b + i] }  parts[b] = own }
+        par n / C |p| reduce(s) { s += parts[p] }
+
+With loops `around` it, each of their iterations has parts: `parts[b, j]`, which are made ahead of these loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from texpr.affine.expr import Expr, Sym, expr, minimum
+from texpr.ir import program as ir
+from texpr.ir.program.rewrite import Rewriter, replace_loads, substitute_block
+from texpr.ir.program.updates import identity
+from texpr.ir.value import Buffer, Load
+from texpr.mapping.bands import rebuild
+from texpr.schedule.rewrite.copies import copied
+from texpr.schedule.tree import Body
+from texpr.support.record import Record, replace
+
+Slot: TypeAlias = tuple[Buffer, tuple[Expr, ...]]
+
+
+class Accumulator(Record):
+    """An element (or tuple of elements) that iterations meet in, and how."""
+
+    targets: tuple[Load, ...]
+    update: ir.Update
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for two updates of the same elements."""
+        return tuple((t.buffer, t.index) for t in self.targets)
+
+
+def accumulators(body: Body, reduce: frozenset[Buffer]) -> tuple[Accumulator, ...]:
+    """The elements of the buffers in `reduce` that `body` updates, each once."""
+    found: dict[tuple[object, ...], Accumulator] = {}
+    for stmt in ir.walk(body):
+        if isinstance(stmt, ir.Bind) and stmt.update is not None and stmt.targets[0].buffer in reduce:
+            accumulator = Accumulator(stmt.targets, stmt.update)
+            found.setdefault(accumulator.key, accumulator)
+    return tuple(found.values())
+
+
+def split(
+    loops: tuple[ir.Loop, ...],
+    body: Body,
+    found: tuple[Accumulator, ...],
+    most: int,
+    fresh: Callable[[str], str],
+    around: tuple[ir.Par, ...] = (),
+) -> tuple[Body, ir.Par]:
+    """What makes the parts of what `loops` add up in `body`, of `most` iterations each, and the loop that adds these."""
+    outer, *inner = loops
+    chunk = _chunk(inner, most)
+    blocks = (outer.extent + (chunk - 1)) // chunk
+    block = Sym(fresh(f"{outer.sym.base}_block"))
+    own, partial = _buffers(found, (blocks, *(loop.extent for loop in around)), fresh)
+    start, others = expr(block) * chunk, tuple(expr(loop.sym) for loop in around)
+    moved = substitute_block(body, {outer.sym: start + expr(outer.sym)})
+    part = replace(outer, extent=minimum(chunk, outer.extent - start), reduce=tuple(own.values()))
+    rest = tuple(replace(loop, reduce=tuple(own.values())) for loop in inner)
+    made: Body = (
+        *(ir.New(b, span=outer.span) for b in own.values()),
+        *(_start(a, own, outer) for a in found),
+        *rebuild((part, *rest), _into(moved, found, own)),
+        *(_store(a, own, partial, (expr(block), *others), outer) for a in found),
+    )
+    if around:
+        made = copied(rebuild(tuple(replace(loop, reduce=()) for loop in around), made), fresh)
+    first = ir.Par(block, blocks, made, span=outer.span)
+    again = Sym(fresh(f"{outer.sym.base}_part"))
+    last = ir.Par(
+        again,
+        blocks,
+        tuple(_join(a, partial, (expr(again), *others), outer) for a in found),
+        reduce=tuple(dict.fromkeys(t.buffer for a in found for t in a.targets)),
+        span=outer.span,
+    )
+    return (*(ir.New(b, span=outer.span) for b in partial.values()), first), last
+
+
+def _chunk(inner: list[ir.Loop], most: int) -> int:
+    product = 1
+    for loop in inner:
+        if not loop.extent.is_constant:
+            return 1
+        product *= max(1, loop.extent.constant)
+    return max(1, most // product)
+
+
+def _buffers(
+    found: tuple[Accumulator, ...], shape: tuple[Expr, ...], fresh: Callable[[str], str]
+) -> tuple[dict[Slot, Buffer], dict[Slot, Buffer]]:
+    own: dict[Slot, Buffer] = {}
+    partial: dict[Slot, Buffer] = {}
+    for accumulator in found:
+        for target in accumulator.targets:
+            slot = _slot(target)
+            if slot not in own:
+                base = target.buffer.name
+                own[slot] = Buffer(fresh(f"{base}_block"), target.dtype, (), "local", span=target.span)
+                partial[slot] = Buffer(fresh(f"{base}_parts"), target.dtype, shape, "local", span=target.span)
+    return own, partial
+
+
+def _slot(target: Load) -> Slot:
+    return (target.buffer, target.index)
+
+
+def _start(accumulator: Accumulator, own: dict[Slot, Buffer], outer: ir.Loop) -> ir.Bind:
+    dtypes = [t.dtype for t in accumulator.targets]
+    targets = tuple(Load(own[_slot(t)], (), span=t.span) for t in accumulator.targets)
+    return ir.Bind(targets, identity(accumulator.update, dtypes), span=outer.span)
+
+
+def _store(
+    accumulator: Accumulator, own: dict[Slot, Buffer], partial: dict[Slot, Buffer], at: tuple[Expr, ...], outer: ir.Loop
+) -> ir.Bind:
+    targets = tuple(Load(partial[_slot(t)], at, span=t.span) for t in accumulator.targets)
+    return ir.Bind(targets, tuple(Load(own[_slot(t)], ()) for t in accumulator.targets), span=outer.span)
+
+
+def _join(accumulator: Accumulator, partial: dict[Slot, Buffer], at: tuple[Expr, ...], outer: ir.Loop) -> ir.Bind:
+    update = "add" if accumulator.update == "sub" else accumulator.update
+    values = tuple(Load(partial[_slot(t)], at) for t in accumulator.targets)
+    return ir.Bind(accumulator.targets, values, update, outer.span)
+
+
+def _into(body: Body, found: tuple[Accumulator, ...], own: dict[Slot, Buffer]) -> Body:
+    """`body` with the updates of the accumulators turned to the block's own ones."""
+    slots = {_slot(t) for a in found for t in a.targets}
+
+    def target(load: Load) -> Load:
+        return Load(own[_slot(load)], (), span=load.span) if _slot(load) in slots else load
+
+    reduced = frozenset(buffer for buffer, _ in slots)
+    return Rewriter(
+        value=lambda v: replace_loads(v, lambda load: target(load) if load.buffer in reduced else None), target=target
+    ).block(body)

@@ -1,0 +1,19 @@
+"""Statements of a loop that reduce apart: a loop for each (`apart`), which is a reduction of its own."""
+
+from __future__ import annotations
+
+from texpr.mapping.reductions.apart import cut
+from texpr.mapping.reductions.way import Case, Rank, Way
+from texpr.schedule.tree import Body
+
+
+def _applies(case: Case) -> bool:
+    return case.at_top and not case.is_invariant and not case.plain
+
+
+def _make(case: Case) -> Body | None:
+    parts = cut(case.par, case.fresh)
+    return None if parts[0] is case.par else tuple(stmt for part in parts for stmt in case.again(part))
+
+
+WAY = Way(Rank.CUT, _applies, _make)

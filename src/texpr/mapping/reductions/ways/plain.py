@@ -1,0 +1,53 @@
+"""Loops that do not reduce: what is inside of them may, for the threads that share it, or for one thread of each."""
+
+from __future__ import annotations
+
+from texpr.ir import program as ir
+from texpr.ir.program.uses import bound, loads, symbols, written
+from texpr.mapping.bands import band, rebuild
+from texpr.mapping.reductions.parts import Accumulator, accumulators
+from texpr.mapping.reductions.way import Case, Rank, Way, buffers, invariant, prefers_thread, serial
+from texpr.mapping.reductions.ways.columns import columns
+from texpr.schedule.tree import Body
+
+
+def _make(case: Case) -> Body:
+    plain, body = case.plain, case.body
+    if not case.at_top or (not case.limits.rows and prefers_thread(plain[-1], body)):
+        return rebuild(plain, serial(body))
+    ahead, body = _ahead(case)
+    return (*ahead, *rebuild(plain, case.team(body, case.around.inside_all(plain))))
+
+
+def _ahead(case: Case) -> tuple[Body, Body]:
+    """Sums that stand in the body by themselves, in parts ahead of it."""
+    ahead, inside = list[ir.Stmt](), list[ir.Stmt]()
+    for stmt in case.body:
+        loops, inner = band(stmt) if isinstance(stmt, ir.Par) else ((), ())
+        found = accumulators(inner, buffers(loops))
+        if (
+            loops
+            and all(p.reduce for p in loops)
+            and invariant(found, loops, inner)
+            and _is_alone(loops, inner, found, case.body)
+        ):
+            made = columns(case, loops, inner, found)
+            if made is not None:
+                ahead += made[0]
+                inside += made[1]
+                continue
+        inside.append(stmt)
+    return tuple(ahead), tuple(inside)
+
+
+def _is_alone(
+    loops: tuple[ir.Par, ...], inner: tuple[ir.Stmt, ...], found: tuple[Accumulator, ...], body: tuple[ir.Stmt, ...]
+) -> bool:
+    """Whether a sum in `body` reads nothing that `body` makes, so that it may be made before."""
+    own = {target.buffer for each in found for target in each.targets}
+    read = {load.buffer for stmt in ir.walk(inner) for load in loads(stmt)}
+    here = bound(body) - bound(rebuild(loops, inner))
+    return not (read - own) & written(body) and not symbols(rebuild(loops, inner)) & here
+
+
+WAY = Way(Rank.PLAIN, lambda case: not case.reducing, _make)

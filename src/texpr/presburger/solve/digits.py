@@ -1,0 +1,88 @@
+"""Equations between elements of flat memory, taken apart into rows and columns.
+
+Lemma: from N · p + q = 0 and −N < q < N follows p = 0 and q = 0, for q is a multiple of N. So the rows i, i' and columns j, j'
+of i · N + j = i' · N + j' are equal where both columns are known to lie in 0..N, whatever N is. No integer solver sees that, to
+which products of unknowns are unknowns of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+from texpr.affine.expr import Expr, FloorDiv, Mod, Monomial, Sym, term
+from texpr.presburger.formula import Eq, Formula, Ge
+from texpr.presburger.solve.omega import refuted
+from texpr.presburger.solve.products import is_positive, parted
+from texpr.presburger.solve.relaxed import flat
+
+Pair: TypeAlias = tuple[Expr, Expr]
+
+
+def in_digits(facts: Sequence[Formula], premises: Formula) -> list[Formula] | None:
+    """`facts` with the first equation taken apart that can be; None where there is none. `premises` hold, too."""
+    for number, fact in enumerate(facts):
+        if not isinstance(fact, Eq):
+            continue
+        others = (*facts[:number], *facts[number + 1 :], premises)
+        for size in _strides(fact.expr):
+            row, column = parted(fact.expr, size)
+            if all(refuted((*others, Ge(sign * column - term(size)))) for sign in (1, -1)):
+                return [*facts[:number], Eq(row), Eq(column), *facts[number + 1 :]]
+    return None
+
+
+def in_rows(facts: Iterable[Formula], premises: Formula) -> list[Formula]:
+    """`facts` with all equations taken apart that can be."""
+    found = list(flat(facts))
+    while (apart := in_digits(found, premises)) is not None:
+        found = list(flat(apart))
+    return found
+
+
+def _strides(value: Expr) -> Iterator[Monomial]:
+    """The symbols and quotients that every product of `value` has, one by one and all together."""
+    products = [monomial for monomial, _ in value.terms if len(monomial) > 1]
+    common = [a for a in products[0] if isinstance(a, Sym | FloorDiv) and all(a in m for m in products)] if products else []
+    yield from ((atom,) for atom in dict.fromkeys(common))
+    if len(common) > 1:
+        yield tuple(dict.fromkeys(common))
+
+
+def whole_of(same: Sequence[Pair], first: Sequence[Formula], second: Sequence[Formula], premises: Formula) -> list[Pair]:
+    """What is equal since its quotient and remainder are: n by n / d and n % d. Of n = m / f the quotient is m / (f · d).
+
+    `first`, `second`: what holds where each of a pair is; what both name is the same there, so that d is.
+    """
+    every = list(same)
+    for one, other in every:  # which grows by what is found
+        for left, right in every:
+            over, under = left.as_atom, right.as_atom
+            if not isinstance(over, Mod) or not isinstance(under, Mod) or over.den is not under.den:
+                continue
+            whole = over.num, under.num
+            if whole not in every and _is_quotient(one, over, first, premises) and _is_quotient(other, under, second, premises):
+                every.append(whole)
+    return every[len(same) :]
+
+
+def with_wholes(facts: Sequence[Formula], premises: Formula) -> list[Formula]:
+    """`facts`, and what is equal since its quotients and remainders are, as far as equations say so of two each."""
+    found = list[Pair]()
+    for value in (fact.expr for fact in facts if isinstance(fact, Eq)):
+        if not value.constant and len(value.terms) == 2 and value.terms[0][1] == -value.terms[1][1] in (1, -1):
+            (one, _), (other, _) = value.terms
+            found += [(term(one), term(other)), (term(other), term(one))]
+    if not any(isinstance(x.as_atom, Mod) for x, _ in found):
+        return [*facts]
+    return [*facts, *(Eq(x - y) for x, y in whole_of(found, facts, facts, premises))]
+
+
+def _is_quotient(value: Expr, rest: Mod, facts: Sequence[Formula], premises: Formula) -> bool:
+    """Whether `value` is the quotient to a remainder. No divisor is 0, and of two none is negative."""
+    inner = rest.num.as_atom
+    if value is rest.num // rest.den:
+        return refuted((Eq(rest.den), premises)) or is_positive(rest.den, facts, premises)
+    if isinstance(inner, FloorDiv) and value is inner.num // (inner.den * rest.den):
+        return all(is_positive(den, facts, premises) for den in (inner.den, rest.den))
+    return False

@@ -1,0 +1,164 @@
+"""Equations turned round: a sum of digits says what each digit is.
+
+What is found is to be proved by who uses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from itertools import pairwise
+from typing import TypeAlias
+
+from texpr.affine.expr import Atom, Expr, FloorDiv, Mod, Sym, combination, expr, term
+from texpr.presburger.solve.products import parted
+
+Ends: TypeAlias = Mapping[Sym, int]
+"""How many values symbols from 0 have, where that is known."""
+
+
+def solved(pairs: Iterable[tuple[Expr, Expr]], extents: Mapping[Sym, Expr | None]) -> dict[Sym, Expr]:
+    """What unknowns are, so that the first of each pair is the second; those of which nothing is said are left out.
+
+    `extents`: of each unknown, which is from 0 on, how many values it has, if that is known.
+    """
+    ends = {sym: end.constant for sym, end in extents.items() if end is not None and end.is_constant and end.constant > 0}
+    known = {sym: expr(0) for sym, end in ends.items() if end == 1}
+    digits, left = dict[Sym, dict[int, tuple[int | None, Expr]]](), _together([*pairs])
+    while left:
+        left = [(value.substitute(known), given) for value, given in left]
+        left.sort(key=lambda pair: len(pair[0].syms() & extents.keys()), reverse=True)  # those that say one thing only first
+        value, given = left.pop()
+        low, stride = _lowest(value, extents.keys())
+        if stride:  # many make up one digit: together they are that, and the rest is above
+            left.append((low, (given - value.constant) % stride))
+            value, given = value - low - value.constant, (given - value.constant) // stride * stride
+        if not _take_turn(value, given, known, extents):
+            take(*turned(value, given, extents.keys()), known, digits, ends, extents.keys())
+    for sym, found in digits.items():
+        if _is_whole(found, ends.get(sym)):
+            known.setdefault(sym, joined(found, None))
+    return known
+
+
+def _is_whole(digits: Mapping[int, tuple[int | None, Expr]], end: int | None) -> bool:
+    """Whether these are all digits of a number below `end`."""
+    below: int | None = 1
+    for stride, (extent, _) in sorted(digits.items()):
+        if below is None or (extent is not None and stride * extent <= below):
+            continue  # a part of what is there
+        if stride != below:
+            return False
+        below = None if extent is None else stride * extent
+    return below is None or (end is not None and end <= below)
+
+
+def _lowest(value: Expr, unknown: Collection[Sym]) -> tuple[Expr, int]:
+    """What is below the least stride of `value`, and that stride, where unknowns are there in something that is not affine."""
+    steps = [c for m, c in value.terms if len(m) == 1 and m[0] in unknown and c > 1]
+    stride = min(steps, default=0)
+    terms = [(m, c) for m, c in value.terms if stride and c % stride and not term(m).syms().isdisjoint(unknown)]
+    bent = any(not isinstance(m[0], Sym) for m, _ in terms)
+    high = any(m[0] in unknown for m, c in value.terms if len(m) == 1 and stride and c % stride == 0)
+    return (combination(0, terms), stride) if bent and high and len(terms) > 1 else (expr(0), 0)
+
+
+def _together(pairs: list[tuple[Expr, Expr]]) -> list[tuple[Expr, Expr]]:
+    """`pairs`, and what both a quotient and the remainder say together."""
+    rests = {(a.num, a.den): given for value, given in pairs if isinstance(a := value.as_atom, Mod)}
+    whole = [(a.num, a.den, given) for value, given in pairs if isinstance(a := value.as_atom, FloorDiv)]
+    return [*((num, den * row + rests[num, den]) for num, den, row in whole if (num, den) in rests), *pairs]
+
+
+def _take_turn(value: Expr, given: Expr, known: dict[Sym, Expr], extents: Mapping[Sym, Expr | None]) -> bool:
+    """Reads an unknown off (a + unknown) mod its extent = `given`, if that is what `value` is."""
+    atom = value.as_atom
+    unknown = value.syms() & extents.keys()
+    if not isinstance(atom, Mod) or len(unknown) != 1 or atom.num.as_sym is not None:
+        return False
+    (sym,) = unknown
+    for sign in (1, -1):
+        rest = atom.num - expr(sym) * sign
+        if sym not in rest.syms() and extents[sym] is atom.den:
+            known.setdefault(sym, ((given - rest) * sign) % atom.den)
+            return True
+    return False
+
+
+def turned(value: Expr, given: Expr, dims: Collection[Sym]) -> tuple[Expr, Expr]:
+    """`value` = `given` with what is no coordinate on the other side, and turned round where what goes up goes down there."""
+    sizes = combination(0, [(m, c) for m, c in value.terms if not {s for s in term(m).syms() if s in dims}])
+    value, given = value - sizes, given - sizes
+    down = value.terms and all(c < 0 for _, c in value.terms)
+    return (value.constant - value, value.constant - given) if down else (value, given)
+
+
+def take(
+    value: Expr,
+    given: Expr,
+    known: dict[Sym, Expr],
+    digits: dict[Sym, dict[int, tuple[int | None, Expr]]],
+    ends: Ends,
+    unknown: Collection[Sym],
+) -> None:
+    """Reads atoms off `value` = `given`, where each term's coefficient is a multiple of the one before.
+
+    A size is a radix like a number: n · p + q = x says p = ⌊x / n⌋ and q = x mod n. So is a product of sizes.
+    """
+    products = [m for m, _ in value.terms if len(m) > 1]
+    common = (a for a in products[0] if all(a in m for m in products)) if products else ()
+    sizes = (a for a in common if isinstance(a, Sym | FloorDiv) and term((a,)).syms().isdisjoint(unknown))
+    if radix := tuple(dict.fromkeys(sizes)):
+        row, column = parted(value, radix)
+        take(row, given // term(radix), known, digits, ends, unknown)
+        take(column, given % term(radix), known, digits, ends, unknown)
+        return
+    terms = sorted(((c, m[0]) for m, c in value.terms if len(m) == 1), key=lambda t: t[0])
+    if len(terms) != len(value.terms) or any(c <= 0 for c, _ in terms):
+        return
+    gaps = [c * ends[a] for c, a in terms[:-1] if isinstance(a, Sym) and a in ends]
+    steps = [*(c for c, _ in terms[1:]), None]
+    within = [
+        n for c, n in zip(steps, gaps, strict=False) if c is not None and value.constant < c and n and value.constant % n == 0
+    ]
+    low = value.constant < min((c for c, _ in terms), default=0)
+    rest = given if (within or low) and value.constant >= 0 else given - value.constant  # a constant in a gap is skipped
+    for at, (c, atom) in enumerate(terms):
+        uneven = next((d for (b, _), (d, _) in pairwise(terms[at:]) if d % b), None)  # what is below the digit d, all of it
+        part = (rest if uneven is None else rest % uneven) // c
+        if at + 1 < len(terms) and terms[at + 1][0] != uneven:
+            over = terms[at + 1][0] // c
+            own = ends.get(atom) if isinstance(atom, Sym) else None
+            part = part % (own if own is not None and over % own == 0 else over)
+        digit = _digit(atom)
+        if isinstance(atom, Sym):
+            known.setdefault(atom, part)
+        elif digit is not None:
+            sym, stride, extent = digit
+            there = digits.setdefault(sym, {}).setdefault(stride, (extent, part))
+            if there[0] is not None and extent is not None and extent > there[0]:  # that one is a part of this
+                digits[sym][stride] = extent, part
+
+
+def _digit(atom: Atom) -> tuple[Sym, int, int | None] | None:
+    """A symbol's digit: ⌊symbol / stride⌋ mod extent, or all that is above the stride; of a digit, a part of it."""
+    if not isinstance(atom, FloorDiv | Mod) or not atom.den.is_constant:
+        return None
+    inner, by = atom.num.as_atom, atom.den.constant
+    found = (inner, 1, None) if isinstance(inner, Sym) else _digit(inner) if inner is not None else None
+    if found is None or (found[2] is not None and found[2] % by):
+        return None
+    sym, stride, extent = found
+    return (sym, stride, by) if isinstance(atom, Mod) else (sym, stride * by, None if extent is None else extent // by)
+
+
+def joined(digits: Mapping[int, tuple[int | None, Expr]], own: Expr | None) -> Expr:
+    """A number by its digits; those that nothing says are those of `own`."""
+    total = expr(0)
+    end: int | None = 1
+    for stride, (extent, value) in sorted(digits.items()):
+        if end is None or (extent is not None and stride * extent <= end):
+            continue  # said by what is below already
+        if own is not None and stride > end:
+            total = total + own // end % (stride // end) * end
+        total, end = total + value * stride, stride * extent if extent is not None else None
+    return total if own is None or end is None else total + own // end * end

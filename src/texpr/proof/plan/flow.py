@@ -1,0 +1,416 @@
+"""Every read sees the right write: what the instances of a kernel read and write, pair by pair.
+
+Let each event be an instance of a statement that computes the same from the same elements. If any two instances that touch
+one place of memory, one of them writing, come in the order of the program; if a place holds one element of the program at a
+time; and if what was written before a read was written to the place that is read: then every read sees what it sees in the
+program.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import takewhile
+from typing import TypeAlias
+
+from texpr.affine.expr import Expr, Sym, expr
+from texpr.ir import program as ir
+from texpr.ir.proof.tags import ELEMENTS, End, Tags
+from texpr.ir.value import Buffer, Load, Ref
+from texpr.isa.levels import Space
+from texpr.presburger.existential import ExistsWitness, is_plain, nowhere
+from texpr.presburger.formula import FALSE, TRUE, Eq, Formula, between, compare, conj, differ, disj, negate, rename
+from texpr.presburger.isl.raw import Undecided
+from texpr.presburger.questions import Point, is_false, witness
+from texpr.presburger.solve.omega import refuted
+from texpr.presburger.solve.relaxed import flat
+from texpr.proof.plan.asked import element
+from texpr.proof.plan.landing import Landing, known, landed, not_landed, same
+from texpr.proof.plan.match import Match, home_of, subscripts
+from texpr.proof.plan.phases import Phases, itself
+from texpr.proof.plan.places import COPY, ELEMENT, PLACE, THREAD, Address, address, follows
+from texpr.proof.read import order
+from texpr.proof.read.actions import Action, Program, Spot
+from texpr.proof.read.events import Event, Launch, Reading, Site, plainly, ranged
+from texpr.proof.read.order import Names, Sides, When, when
+from texpr.support.record import Mutable, Record, field
+
+Home: TypeAlias = "Buffer | Sym"
+
+HOLE = Sym("hole")
+"""What nobody reads."""
+
+
+class Access(Record, eq=False):
+    """One element that an event touches: the place in memory, `meant` the element of the program, and both times.
+
+    `copies`: which of the program's copies of the memory it is, by the indices of the loops around what makes it. `does`: the
+    statement that it is done by, for `indices`; none for a copy. `said`: where an instance of the statement is done, over the
+    program's loops, or where an element is copied, over `ELEMENTS`, too.
+    """
+
+    event: Event
+    site: Site
+    home: Home
+    index: tuple[Expr, ...]
+    write: bool
+    when: When
+    stored: Buffer | Sym
+    meant: tuple[Expr, ...]
+    copies: tuple[Expr, ...]
+    does: Action | None = None
+    indices: Mapping[Sym, Expr] = field(default_factory=dict[Sym, Expr])
+    said: tuple[Expr, ...] = ()
+
+    @property
+    def is_free(self) -> bool:
+        """Whether a `reduce` frees the order of updates."""
+        return any(self.stored in step[0].reduce for step in self.when if not isinstance(step, int))
+
+    @property
+    def ordered(self) -> When:
+        """When it is in the program, but for the order that a `reduce` frees."""
+        return tuple(takewhile(lambda step: isinstance(step, int) or self.stored not in step[0].reduce, self.when))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is of the program's own element, in memory of the same shape, or of that of all copies."""
+        extents = tuple([step[0].extent for step in self.when if not isinstance(step, int)][: len(self.copies)])
+        shape = self.stored.shape if isinstance(self.stored, Buffer) else ()
+        one = self.meant, shape
+        ways = one, ((*self.copies, *self.meant), (*extents, *shape)), ((*self.meant, *self.copies), (*shape, *extents))
+        return isinstance(self.home, Buffer) and (self.index, self.home.shape) in ways
+
+    def __str__(self) -> str:
+        return element(self.home, self.index)
+
+
+def at_end(result: Buffer, event: Event) -> Access:
+    """Whoever reads an element of a result, behind all."""
+    launch = Launch(event.site.launch.kernel, (), (), (), ())
+    place = tuple(expr(Sym(f"element {n}")) for n in range(result.rank))
+    return Access(event, Site(launch), result, place, False, (1 << 30,), result, place, ())
+
+
+class Flow(Mutable):
+    """The accesses of a plan, and what must hold between them."""
+
+    program: Program
+    reading: Reading
+    premises: Formula
+    tags: Tags = field(default_factory=lambda: Tags(()))
+    phases: Phases = field(init=False)
+    ends: Mapping[object, Sequence[End]] = field(init=False)
+    addresses: dict[Access, Address] = field(default_factory=dict[Access, Address])
+    numbers: dict[Address, int] = field(default_factory=dict[Address, int])
+    ended: dict[tuple[Event, bool], tuple[Landing, ...]] = field(default_factory=dict[tuple[Event, bool], tuple[Landing, ...]])
+    plain: dict[Buffer | Sym, list[Action]] = field(default_factory=lambda: defaultdict(list[Action]))
+    """By what they write, the statements of which data decide no more; `giving`: all of them."""
+    giving: dict[Buffer | Sym, list[Action]] = field(default_factory=lambda: defaultdict(list[Action]))
+
+    def __post_init__(self) -> None:
+        self.phases = Phases(self.reading, self.premises, dict(zip(self.reading.signals, self.tags.turns, strict=False)))
+        for action in self.program.actions:
+            self.giving[action.stored].append(action)
+            if not (action.spot.tests or getattr(action.target, "data", ())):
+                self.plain[action.stored].append(action)
+        self.ends = {ended(e): ends for e, ends in zip(self.reading.events, self.tags.ends, strict=False)}
+
+    def accesses(self, match: Match) -> Iterator[Access]:
+        """What a matched event touches."""
+        event, action = match.event, match.action
+        if any(loop.sym not in match.indices for loop in action.spot.loops):  # what all turns of a loop did to one element
+            yield self.access(match, event.target, event.site, action.target, action.spot, False)
+        for operand in match.operands:
+            yield self.access(match, operand.read, operand.site, operand.meant, operand.spot, False)
+        yield self.access(match, event.target, event.site, action.target, action.spot, True)
+
+    def access(self, match: Match, place: Load | Ref, site: Site, meant: Load | Ref, spot: Spot, write: bool) -> Access:
+        found, stored = match.indices, home_of(meant)
+        element = tuple(plainly(e.substitute(found), site) for e in subscripts(meant))
+        copies = tuple(found[loop.sym] for loop in spot.loops[: self.program.scopes[stored]])
+        index = tuple(plainly(e, site) for e in subscripts(place))
+        times, does = when(spot, found, int(write)), match.action if write else None
+        home = home_of(place)
+        return Access(match.event, site, home, index, write, times, stored, element, copies, does, found, match.inverse)
+
+    def holes(self, event: Event, site: Site, action: Action, indices: Mapping[Sym, Expr]) -> list[Access]:
+        """A write of what nobody reads, at the time of some statement. Only memory that a kernel makes has holes."""
+        target, loops = event.target, [loop.sym for loop in action.spot.loops]
+        if not isinstance(target, Load) or self.space(target.buffer) is Space.GLOBAL or set(loops) - indices.keys():
+            return []
+        times, own = when(action.spot, indices, 1), tuple(indices[sym] for sym in loops[: self.program.scopes[action.stored]])
+        return [Access(event, site, target.buffer, tuple(plainly(e, site) for e in target.index), True, times, HOLE, (), own)]
+
+    def spoiled(self, other: Access, r: Access, action: Action | None) -> Point | None:
+        """A read where something else was written since `action` wrote the element, or since all began. Raises Undecided.
+
+        The program is legal: some statement did write it. And what that wrote, was written there.
+        """
+        sides = self.sides(other, r)
+        place = self.same_place(other, r, sides)
+        if place is None:
+            return None
+        begun, ended = sides.a.times(other.when), sides.b.times(r.when)
+        facts = [*place, order.precedes(begun, ended, None)]
+        if action is not None:
+            names = apart(action)
+            facts += (rename(f, sides.right) for f in self.written(action, names, r))
+            facts.append(order.precedes(when(action.spot, names, 1), begun, None))
+        return witness((*order.domains(other.site, r.site, sides), *facts), self.premises)
+
+    def faithful(self, a: Access, b: Access) -> int:
+        """From which common loop on accesses at one place are surely of one element, where outer ones are in the same turn."""
+        if a.home != b.home or a.stored != b.stored or not self.same(a, b, (PLACE, COPY), ELEMENT):
+            return sys.maxsize
+        return 0 if self.same(a, b, (PLACE,), COPY) else len(a.copies)
+
+    def space(self, home: Home) -> Space:
+        """Where a home is."""
+        return self.reading.spaces.get(home, Space.GLOBAL) if isinstance(home, Buffer) else Space.LOCAL
+
+    def same_place(self, a: Access, b: Access, sides: Sides) -> list[Formula] | None:
+        """That both are at one place, None where they are never; where memories differ, that they are in one block."""
+        space, index = self.space(a.home), zip(a.index, b.index, strict=True) if a.home == b.home else ()
+        found = [f for x, y in index for f in order.equals(sides.a(x), sides.b(y))]
+        if any(map(is_false, found)) or (space is not Space.GLOBAL and a.site.launch is not b.site.launch):
+            return None
+        return found if space is Space.GLOBAL else [*order.equal_all(self.instance(a.home, a.site), sides), *found]
+
+    def address(self, a: Access) -> Address:
+        """What an access says."""
+        if a not in self.addresses:
+            own = map(expr, self.instance(a.home, a.site))
+            threads = (*a.site.block, *map(expr, a.site.launch.threads))
+            self.addresses[a] = address(a.site, ((*own, *a.index), a.copies, a.meant, threads))
+            self.numbers.setdefault(self.addresses[a], len(self.numbers))
+        return self.addresses[a]
+
+    def same(self, a: Access, b: Access, given: tuple[int, ...], wanted: int) -> bool:
+        """Whether it is shown that accesses of one memory that say the same for `given` say the same for `wanted`."""
+        if self.space(a.home) is not Space.GLOBAL and a.site.launch is not b.site.launch:
+            return PLACE in given  # they are never at one place
+        one, two = sorted((self.address(a), self.address(b)), key=self.numbers.__getitem__)  # it holds the other way round, too
+        return follows(one, two, given, wanted, self.premises)
+
+    def sides(self, a: Access, b: Access, alone: bool = False) -> Sides:
+        """Names for two instances at one place; one name for what is the same by that. `alone`: by one thread."""
+        launch = a.site.launch
+        own = (*launch.blocks, *launch.threads) if alone else ()
+        said = (x.as_sym for x, y in zip(a.index, b.index, strict=False) if x is y and a.home == b.home)
+        same = (*own, *self.instance(a.home, a.site), *(s for s in said if s is not None))
+        return order.sides_of(a.site, b.site, same if launch is b.site.launch else ())
+
+    def instance(self, home: Home, site: Site) -> tuple[Sym, ...]:
+        """The coordinates that say which block's, thread's or turn's memory it is."""
+        space, launch = self.space(home), site.launch
+        if space is Space.GLOBAL:
+            return ()
+        found = (*launch.host, *launch.blocks)
+        if space is Space.CLUSTER:
+            found = tuple(s for s in found if s not in order.within(launch))
+        if space is Space.LOCAL:
+            found = (*found, *launch.threads)
+        if isinstance(home, Sym):
+            found = (*found, *(loop.sym for loop in self.reading.variables[home].site.loops))
+        return found
+
+    def strayed(self, site: Site, index: Sequence[Expr], write: bool) -> Point | None:
+        """A write to the memory of another block of the cluster, or a read that may come when that has ended."""
+        own = order.within(site.launch)  # where there is none, which block it is of is not known
+        other = disj(compare(op, index[0], expr(s)) for s in own for op in ("<", ">")) if own else TRUE
+        return witness((*site.where, other, *(() if write else (order.unjoined(site),))), self.premises)
+
+    def misordered(self, a: Access, b: Access) -> Point | None:
+        """Instances at one place, or of arrays with bytes in common, that perhaps come in another order than in the program.
+
+        That is, those that the program has in this order, and the kernels perhaps not. Raises Undecided.
+        """
+        together = a.event.atomic and b.event.atomic and a.home == b.home  # what one reads, and makes of it, is one step
+        first, second = (each.ordered if together else each.when for each in (a, b))
+        freely = together and first == second and all(isinstance(step, int) for step in first)
+        if not (a.write or b.write) or freely or (together and a.event is b.event and not (a.write and b.write)):
+            return None
+        if a.site.launch is not b.site.launch and self.space(a.home) is not Space.GLOBAL:
+            return None  # they are never at one place
+        sides, late = self.late(a, b, self.space(a.home) is Space.LOCAL and self.alone(a, b))
+        if late and self.space(a.home) is not Space.LOCAL and self.alone(a, b):
+            sides, late = self.late(a, b, True)
+        if not late:
+            return None
+        times, plain, turned = (sides.a.times(first), sides.b.times(second)), self.faithful(a, b), self.turned(a, b)
+        wanted: list[Formula] = []
+        for depth, (free, formula) in enumerate(order.cases(*times, a.stored, either=turned)):
+            if formula != FALSE and not (free and depth >= plain):
+                wanted.append(conj((order.earlier(a.site, b.site, sides), formula)) if free and depth < turned else formula)
+        place = self.same_place(a, b, sides) if wanted else None
+        facts = *(place or ()), disj(wanted), disj(late)
+        if place is None or refuted(facts):  # often enough that needs no more to be known
+            return None
+        return witness((*order.domains(a.site, b.site, sides), *facts), self.premises)
+
+    def late(self, a: Access, b: Access, alone: bool) -> tuple[Sides, Sequence[Formula]]:
+        """When the first of two perhaps does not come first in the kernels, case by case; none where it is plain that it does.
+
+        `alone`: one thread has both, in its own order.
+        """
+        sides, space, later = self.sides(a, b, alone), self.space(a.home), b.write and not a.write
+        times = sides.a.times(a.when), sides.b.times(b.when)
+
+        def skipped(depth: int, loop: ir.Loop) -> bool:
+            """Whether other turns touch other places, or keep to copies of their own, in the kernel's order."""
+            kept = alone and all(sides.a(s) is sides.b(s) for s in a.site.launch.host) and depth < self.turned(a, b)
+            return order.is_free(loop, a.stored) and (kept or depth >= self.faithful(a, b))
+
+        if order.in_step(times, a.site, b.site, sides, skipped, alone=alone, later=later):
+            return sides, []
+        found = self.landings(a, b) if a.site.launch is b.site.launch else None
+        if found is None:
+            return sides, order.unordered(a.site, b.site, sides, space, later=later)
+        return sides, [not_landed(a.site, b.site, found, sides, space, later=later)]
+
+    def alone(self, a: Access, b: Access) -> bool:
+        """Whether it is shown that accesses at one place are by one thread, in its own order."""
+        if a.home != b.home or a.site.launch is not b.site.launch or self.landings(a, b) is not None:
+            return False
+        own, own_order = self.space(a.home) is Space.LOCAL, self.space(a.home) is not Space.LANES and not a.site.sender
+        return own or (own_order and self.same(a, b, (PLACE,), THREAD))
+
+    def turned(self, a: Access, b: Access) -> int:
+        """How many loops number copies of the program's memory, as the kernel's loops around both accesses do: else none.
+
+        Iterations of a `par` have the order in which the kernel runs them, if each keeps to copies of its own.
+        """
+        loops = [x for x, y in zip(a.site.loops, b.site.loops, strict=False) if x is y]
+        known = {*self.instance(a.home, a.site), *(loop.sym for loop in loops)}
+        plain = a.home == b.home and a.copies == b.copies and all(x.kind != "simd" for x in loops)
+        return len(a.copies) if plain and all(e.syms() <= known for e in a.copies) else 0
+
+    def landings(self, a: Access, b: Access) -> Sequence[Landing] | None:
+        """Behind what `a` has come about for `b`; None where that is when its thread does it, as it reads registers before."""
+        if isinstance(a.home, Sym):
+            return None
+        if a.event.kind == "async":
+            if b.event.engine and not a.event.engine and a.write:
+                raise Undecided("a copy of the engine reads what another asynchronous copy wrote")
+            return self.landed(a.event, a.write)
+        if b.event.engine and (a.write or b.write):  # through different proxies: what the thread did ends at a fence of its own
+            fences = known(a.site, same(a.site), self.ends.get(ended(a.event), ()), self.reading, "async")
+            return fences if self.space(a.home) is Space.SHARED else ()
+        return None
+
+    def landed(self, event: Event, write: bool) -> tuple[Landing, ...]:
+        """Where a copy has landed, or, without `write`, where it has read what it stores."""
+        if event.signal is not None:
+            return tuple(self.phases.landings(self.phases.phases(itself(event.signal))))
+        if (event, write) not in self.ended:
+            found = landed(event, self.ends.get(ended(event), ()), self.reading, write)
+            self.ended[event, write] = tuple(each.settled(event.site, self.premises) for each in found)
+        return self.ended[event, write]
+
+    def confused(self, a: Access, b: Access) -> Point | None:
+        """Instances at one place that are different elements of one copy of the program's memory. Raises Undecided."""
+        if a.stored != b.stored or not a.meant or (a.index == a.meant and b.index == b.meant):
+            return None  # at one place is then one element
+        if self.same(a, b, (PLACE, COPY), ELEMENT):
+            return None
+        sides = self.sides(a, b)
+        place = self.same_place(a, b, sides)
+        if place is None:
+            return None
+        copies = [Eq(sides.a(x) - sides.b(y)) for x, y in zip(a.copies, b.copies, strict=True)]
+        apart = differ(map(sides.a, a.meant), map(sides.b, b.meant))
+        return witness((*order.domains(a.site, b.site, sides), *place, *copies, apart), self.premises)
+
+    def direct(self, r: Access, done: Collection[Access]) -> bool:
+        """Whether all that a statement writes of a memory, by `done`, is surely where `r` reads it: each instance is done."""
+        near = self.space(r.home) is Space.GLOBAL or all(w.site.launch is r.site.launch for w in done)
+        return near and all(w.home == r.home and self.same(w, r, (COPY, ELEMENT), PLACE) for w in done)
+
+    def missing(self, r: Access, action: Action | None, writes: Sequence[Access]) -> Point | None:
+        """Of what a statement of the program wrote before `r`, something that is not where `r` reads. Raises Undecided.
+
+        With no statement: what the memory holds when all begins.
+        """
+        names, facts, begun = dict[Sym, Sym](), [*r.site.where], None
+        if action is not None:
+            begun = when(action.spot, names := apart(action), 1)
+            before = [f for free, f in order.cases(begun, r.when, r.stored, whole=True) if not free and f != FALSE]
+            if not before:
+                return None
+            facts += [*self.written(action, names, r), disj(before)]
+        found = [each for w in writes if w.stored == r.stored for each in self._put(w, r, action, names, begun)]
+        others = self.plain.get(r.stored, []) if begun else []
+        with suppress(Undecided):
+            if nowhere(facts, found, self.premises) is None:
+                return None
+        return nowhere(facts, [*found, *(self._since(a, begun or (), names, r) for a in others)], self.premises)
+
+    def _since(self, action: Action, begun: When, names: Mapping[Sym, Sym], r: Access) -> ExistsWitness:
+        """Instances of a statement that write the element which is read behind `begun`: what was there is gone."""
+        own = {loop.sym: Sym(f"{loop.sym.name}◇") for loop in action.spot.loops}
+        times, turns = when(action.spot, own, 1), {t[0].sym: t[1] for t in r.when if not isinstance(t, int)}
+        between = order.precedes(begun, times, r.stored), order.precedes(times, r.when, r.stored)
+        said = tuple(turns.get(sym, expr(names.get(sym, 0))) for sym in own)
+        return ExistsWitness(own, (*self.written(action, own, r), *between), (said,))
+
+    def written(
+        self, action: Action, names: Mapping[Sym, Sym], r: Access, place: Load | Ref | None = None
+    ) -> Iterator[Formula]:
+        """Instances of a statement, by `names`, that write the element which is read, or touch it at a `place` of theirs."""
+        yield from (rename(f, names) for f in action.spot.domain)
+        index = subscripts(place or action.target)
+        yield from (Eq(e.substitute(names) - given) for e, given in zip(index, r.meant, strict=True))
+        yield from (Eq(expr(names[loop.sym]) - c) for loop, c in zip(action.spot.loops, r.copies, strict=False))
+
+    def _put(
+        self, w: Access, r: Access, action: Action | None, names: Mapping[Sym, Sym], begun: When | None
+    ) -> Iterator[ExistsWitness]:
+        """Writes by `w` to where `r` reads: of what `action` wrote, by it or, since `begun`, by a copy."""
+        if self.space(r.home) is not Space.GLOBAL and w.site.launch is not r.site.launch:
+            return
+        own = zip(self.instance(w.home, w.site), self.instance(r.home, r.site), strict=True)
+        pairs, more = [*((expr(t), expr(s)) for t, s in own), *zip(w.index, r.index, strict=True)], list[Formula]()
+        if action is not None and w.does is action:
+            pairs += ((w.indices[old], expr(new)) for old, new in names.items() if old in w.indices)
+        elif action is None or w.does is None:
+            pairs += zip((*w.meant, *w.copies), (*r.meant, *r.copies), strict=True)
+            moved = Names(own_names(w.site)).times(w.when)
+            more.append(order.precedes(moved, r.when, r.stored))
+            more += [] if begun is None else [order.precedes(begun, moved, r.stored)]
+        else:
+            return
+        known = dict(zip(ELEMENTS, r.meant, strict=False)) | {t[0].sym: t[1] for t in r.when if not isinstance(t, int)}
+        values = {**known, **names}, {**names, **known}
+        yield instances(w.site, pairs, dict.fromkeys(tuple(e.substitute(each) for e in w.said) for each in values), *more)
+
+    def outside(self, home: Buffer, index: Sequence[Expr], site: Site) -> Point | None:
+        """An instance at which an element is not in its array. Raises Undecided."""
+        inside, ranges = flat(between(0, e, n) for e, n in zip(index, home.shape, strict=True)), ranged(site).known
+        left = [fact for fact in inside if not is_plain(fact, ranges)]
+        return witness((*site.where, negate(conj(left))), self.premises) if left else None
+
+
+def ended(event: Event) -> object:
+    """What an event has in common with a part of it."""
+    return event.site.launch, event.stmt, event.target
+
+
+def apart(action: Action) -> dict[Sym, Sym]:
+    """Names for the indices around a statement that nobody else has."""
+    return {loop.sym: Sym(f"{loop.sym.name}●") for loop in action.spot.loops}
+
+
+def own_names(site: Site) -> dict[Sym, Sym]:
+    """Names of the coordinates of a site that nobody else has."""
+    return {sym: Sym(f"{sym.name}○") for sym in site.dims}
+
+
+def instances(site: Site, pairs: Iterable[tuple[Expr, Expr]], said: Iterable[Sequence[Expr]], *more: Formula) -> ExistsWitness:
+    """Instances of `site` at which the first of each pair, in its own coordinates, is the second; `more` is by `own_names`."""
+    names = own_names(site)
+    facts = [*order.renamed(site, names), *more]
+    facts += [Eq(mine.substitute(names) - asked) for mine, asked in pairs]
+    return ExistsWitness(names, tuple(facts), tuple(map(tuple, said)))

@@ -1,0 +1,131 @@
+"""Where copies that go on by themselves have surely landed.
+
+A thread's copies since it last ended a group are one, and a wait leaves at most so many groups, the latest ones, on their way.
+So a copy has landed behind a wait of its thread with more ends of groups in between than that. What a thread did to shared
+memory, reads too, comes before what the engine does behind a fence of that thread. Which wait or fence that is, tags say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+from texpr.affine.expr import Expr, Sym, expr
+from texpr.ir.operation import Awaits, Closes, Fences, Grouped
+from texpr.ir.proof.tags import End
+from texpr.isa.levels import Space
+from texpr.presburger.formula import TRUE, Eq, Formula, conj, disj, negate, rename
+from texpr.presburger.questions import Point, witness
+from texpr.presburger.solve.omega import refuted
+from texpr.proof.read.events import Event, Reading, Site
+from texpr.proof.read.order import Sides, equal_all, launched_later, not_behind, unordered
+from texpr.support.record import Record, replace
+
+Fits: TypeAlias = Callable[[Grouped], bool]
+Names: TypeAlias = Mapping[Sym, "Sym | Expr"]
+
+
+def own_dims(site: Site) -> tuple[Sym, ...]:
+    """The coordinates of an instance in its block."""
+    return (*site.launch.threads, *(loop.sym for loop in site.loops))
+
+
+def same(site: Site) -> dict[Sym, Expr]:
+    """The coordinates of an instance by their own names."""
+    return {s: expr(s) for s in site.dims}
+
+
+def said(by: Sequence[Expr], names: Names, site: Site) -> list[Expr]:
+    """What a tag says, over coordinates that have `names`. Raises ValueError where it is over others, which may be anyone's."""
+    if not {s for e in by for s in e.syms()} <= {*names, *site.launch.kernel.sizes}:
+        raise ValueError("it is said in terms of what is not known")
+    return [e.substitute(names) for e in by]
+
+
+def located(site: Site, at: Sequence[Expr], names: Names, by: Site) -> dict[Sym, Expr]:
+    """The coordinates of an instance of `site` in the block of one `by` another, that has `names`, over whose coordinates `at`
+    is. What data decides of it, it must have decided of the other. Raises ValueError."""
+    block = {s: expr(names[s]) for s in (*site.launch.host, *site.launch.blocks)}
+    found = block | dict(zip(own_dims(site), said(at, names, site), strict=True))
+    if any(t not in by.tests or any(found[x.sym] is not expr(names[x.sym]) for x in t[1].loops) for t in site.tests):
+        raise ValueError("data decides whether it runs")
+    return found
+
+
+def there(site: Site, names: Names) -> Formula:
+    """That there is the instance of these coordinates."""
+    return conj(rename(f, names) for f in site.where)
+
+
+class Landing(Record, eq=False):
+    """A step behind which something has come about, if it is `there`: by `names` over the coordinates of what has, and of
+    `anyone` who looks."""
+
+    site: Site
+    names: Names
+    there: Formula
+
+    def settled(self, copy: Site, premises: Formula) -> Landing:
+        """The same; where it is shown that it is always there, once for all who look."""
+        return replace(self, there=TRUE) if refuted((*copy.where, negate(self.there), premises)) else self
+
+
+def anyone(site: Site) -> dict[Sym, Sym]:
+    """Any thread of a block, by names of its own."""
+    return {s: Sym(f"{s.name}○") for s in site.launch.threads}
+
+
+def not_landed(a: Site, b: Site, found: Iterable[Landing], sides: Sides, space: Space, *, later: bool) -> Formula:
+    """When the copy `a` has perhaps not landed where `b` runs: each wait is missed, or `b` does not surely come behind it."""
+    missed: list[Formula] = [conj(Eq(sides.a(s) - sides.b(s)) for s in a.launch.host)]
+    for each in found:
+        names = {**sides.left, **{own: sides.b(s) for s, own in anyone(each.site).items()}}
+        at = Sides({s: expr(e).substitute(names) for s, e in each.names.items()}, sides.right)
+        missed.append(disj((negate(rename(each.there, names)), *unordered(each.site, b, at, space, later=later))))
+    return disj((*launched_later(a, b, sides), conj(missed)))
+
+
+def never_lands(copy: Event, found: Callable[[Event, bool], Iterable[Landing]], premises: Formula) -> Point | None:
+    """A copy that is not waited for before its thread ends. Raises Undecided."""
+    return witness((*copy.site.where, *(negate(each.there) for each in found(copy, False))), premises)
+
+
+def endings(first: Site, names: Names, ends: Iterable[End], reading: Reading, fits: Fits) -> Iterator[Landing]:
+    """Those of `ends` that fit: `first`, that has `names`, then enough ends of groups, then the step, all of one thread."""
+    for end in ends:
+        last = reading.steps[end.step.of]
+        what, step = last.what, last.site
+        closing = [reading.steps[each.of].what for each in end.groups]
+        enough = not closing if isinstance(what, Fences) else isinstance(what, Awaits) and _enough(what, closing)
+        if enough and step.launch is first.launch and fits(what):
+            facts, before, own = list[Formula](), first, names
+            for each in (*end.groups, end.step):
+                after = reading.steps[each.of].site
+                sides = Sides(own, located(after, each.at, names, first))
+                behind = negate(disj(not_behind(before, after, sides, False)))
+                facts += [there(after, sides.b), *equal_all(first.launch.threads, sides), behind]
+                before, own = after, sides.b
+            yield Landing(step, own, conj(facts))
+
+
+def _enough(wait: Awaits, closing: Sequence[Grouped]) -> bool:
+    """Whether a wait leaves fewer groups than are closed, all of its kind, before it."""
+    return wait.pending < len(closing) and all(isinstance(each, Closes) and each.group is wait.group for each in closing)
+
+
+def known(touch: Site, names: Names, ends: Iterable[End], reading: Reading, kind: str) -> tuple[Landing, ...]:
+    """The fences behind which what a thread touches, at coordinates that have `names`, comes before what the engine does.
+
+    Of an event that touches memory at several places of the text, those that are said by the coordinates of this one.
+    """
+    fitting = (end for end in ends if {s for e in end.step.at for s in e.syms()} <= {*names, *touch.launch.kernel.sizes})
+    return tuple(endings(touch, names, fitting, reading, lambda what: isinstance(what, Fences) and what.kind == kind))
+
+
+def landed(copy: Event, ends: Iterable[End], reading: Reading, write: bool) -> tuple[Landing, ...]:
+    """The waits behind which a copy in a group has landed, or, without `write`, has read what it stores."""
+
+    def fits(what: Grouped) -> bool:
+        return isinstance(what, Awaits) and what.group is copy.group and not (write and what.read)
+
+    return tuple(endings(copy.site, same(copy.site), ends, reading, fits))

@@ -1,0 +1,217 @@
+"""That an event of a kernel is an instance of a statement of the program, of indices that are said.
+
+Values are compared part by part: they are built alike, index expressions in them are the same numbers, and what is read on the
+one side is memory that stands for what is read on the other. For every instance of the event the indices are some of the
+statement's, and each index expression in it means the same number on both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from texpr.affine.expr import ZERO, Expr, Sym, expr, number_of
+from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
+from texpr.ir.value.structure import same_constant
+from texpr.isa.levels import Space
+from texpr.presburger.existential import is_plain
+from texpr.presburger.formula import FALSE, Eq, Formula, between, conj, negate, rename, syms
+from texpr.presburger.solve.relaxed import flat
+from texpr.proof.read.actions import Action, Program, Spot, indices
+from texpr.proof.read.conditions import test
+from texpr.proof.read.events import Event, Reading, Site, Variable, ranged
+from texpr.support.record import Mutable, Record, field, replace
+
+
+class Operand(Record, eq=False):
+    """What an event reads, and what the statement reads there: an element or a variable, at a place and at a time."""
+
+    read: Load | Ref
+    site: Site
+    meant: Load | Ref
+    spot: Spot
+
+
+class Match(Record, eq=False):
+    """An event as instances of an action: `indices` gives those of the loops around it. `operands`: what is read.
+
+    `inverse`: said to be the event's coordinates, over the program's loops. `partial`: whether it writes holes, too. `tested`:
+    numbers that are the same wherever a test of data is the program's.
+    """
+
+    event: Event
+    action: Action
+    indices: Mapping[Sym, Expr]
+    operands: tuple[Operand, ...]
+    inverse: tuple[Expr, ...] = ()
+    partial: bool = False
+    tested: tuple[tuple[Expr, Expr], ...] = ()
+
+
+class Unlike(Exception):
+    """An event and a statement that are not built alike."""
+
+
+def number(value: Index | Literal) -> Expr:
+    """An integer as an index expression."""
+    return value.expr if isinstance(value, Index) else expr(int(value.value))
+
+
+class Pairing(Mutable):
+    """Equations that indices must satisfy, collected while an event and a statement are compared."""
+
+    program: Program
+    reading: Reading
+    event: Event
+    action: Action
+    equations: list[tuple[Expr, Expr]] = field(default_factory=list[tuple[Expr, Expr]])
+    operands: list[Operand] = field(default_factory=list[Operand])
+    data: dict[Sym, Sym] = field(default_factory=dict[Sym, Sym])
+    partial: bool = False
+    tested: tuple[tuple[Expr, Expr], ...] = ()
+
+    def run(self) -> None:
+        """Compares targets, tests and values. Raises Unlike."""
+        event, action = self.event, self.action
+        tests, wanted, value = event.site.tests, action.spot.tests, action.value
+        # the text frees the order of a sum, and with it the rounding: else a product is rounded before it is added
+        freed = action.update is not None and any(action.stored in loop.reduce for loop in action.spot.loops)
+        if len(tests) < len(wanted) or (getattr(event.stmt, "fused", False) and not freed):
+            raise Unlike
+        self.place(event.target, action.target, event.site, action.spot, reading=False)
+        if (named := self.reading.named.get(home_of(event.target))) is not None:  # by the number that it is to be
+            self.equations.append((expr(number_of(action.stored.name, indices(action.spot))), named))
+        before = len(self.equations)
+        for (given, site), (meant, spot) in zip(tests, wanted, strict=False):
+            self.value(given, meant, site, spot)
+        self.tested = tuple(self.equations[before:])
+        for given, site in tests[len(wanted) :]:  # what is stored under a test of data is chosen by it, where that stands
+            if not isinstance(value, Op) or value.name != "select":
+                raise Unlike
+            asked, value, kept = value.args
+            self.value(given, asked, site, action.spot)
+            self.value(event.target, kept, event.site, action.spot)
+        self.value(event.value, value, event.site, action.spot)
+
+    def place(self, given: Load | Ref, meant: Load | Ref, site: Site, spot: Spot, *, reading: bool = True) -> None:
+        """An element or a variable on both sides."""
+        if given.dtype != meant.dtype:
+            raise Unlike
+        if reading:
+            self.operands.append(Operand(given, site, meant, spot))
+        home = home_of(given)
+        if isinstance(meant, Load) and meant.buffer.role == "input" and home.name != meant.buffer.name:
+            raise Unlike  # what is only read stays where it is
+        if isinstance(home, Buffer) and home.role != "local" and home != home_of(meant):
+            raise Unlike  # and memory of the program is nothing else
+        if len(given.data if isinstance(given, Load) else ()) != len(meant.data if isinstance(meant, Load) else ()):
+            raise Unlike
+        if not isinstance(given, Load) or not isinstance(meant, Load):
+            return
+        for (mine, value), (theirs, other) in zip(given.data, meant.data, strict=True):
+            self.value(value, other, site, spot)
+            self.data[theirs] = mine
+        if given.buffer.name == meant.buffer.name and (given.buffer is meant.buffer or given.buffer.role != "local"):
+            self.equations.extend(zip(meant.index, given.index, strict=True))
+
+    def value(self, given: Value, meant: Value, site: Site, spot: Spot) -> None:
+        """A value on both sides."""
+        match given, meant:
+            case Literal(), Literal():
+                if not same_constant(given, meant):
+                    raise Unlike
+            case Index() | Literal(), Index() | Literal() if given.dtype == meant.dtype and given.dtype.is_integer:
+                self.equations.append((number(meant), number(given)))  # a text writes a size that is fixed as a number
+            case Op("select", (mine, *arms)), Op("select") | Load():
+                fact, others = test(mine), (meant, meant) if isinstance(meant, Load) else meant.args[1:]
+                if isinstance(meant, Op):
+                    self.value(mine, meant.args[0], site, spot)
+                for arm, other, taken in zip(arms, others, (fact, fact and negate(fact)), strict=True):
+                    inside = site if taken is None else replace(site, domain=(*site.domain, taken))
+                    self.value(arm, other, inside, spot)
+            case Op(), Op() if given.name == meant.name and given.dtype == meant.dtype and len(given.args) == len(meant.args):
+                for mine, theirs in zip(given.args, meant.args, strict=True):
+                    self.value(mine, theirs, site, spot)
+            case Cast(), Cast() if given.dtype == meant.dtype:
+                self.value(given.arg, meant.arg, site, spot)
+            case _:
+                self.indirect(given, meant, site, spot)
+
+    def indirect(self, given: Value, meant: Value, site: Site, spot: Spot) -> None:
+        """Where one side has a name for what the other writes out, or both name memory."""
+        variable = self.reading.variables.get(given.sym) if isinstance(given, Ref) else None
+        let = self.program.lets.get(meant.sym) if isinstance(meant, Ref) else None
+        name = None if variable is None or isinstance(variable.value, Load) else variable.name
+        named = let is not None and name == let.stored
+        alias = None if let is None else let.value  # a name for an element is that element
+        written = isinstance(given, Load) and isinstance(alias, Load) and given.buffer.name == alias.buffer.name
+        if named and isinstance(given, Ref) and isinstance(meant, Ref):
+            self.place(given, meant, site, spot)
+        elif variable is not None and variable.value is not None:
+            self.written_out(given, variable.value, variable, meant, site, spot)
+        elif isinstance(given, Load | Ref) and isinstance(meant, Load | Ref) and not written:
+            self.place(given, meant, site, spot)
+        elif let is not None:
+            self.value(given, let.value, site, let.spot)
+        else:
+            raise Unlike
+
+    def written_out(self, given: Value, value: Value, variable: Variable, meant: Value, site: Site, spot: Spot) -> None:
+        """A register that never changes: what it holds is compared, or the register itself stands for memory."""
+        kept = len(self.equations), len(self.operands), dict(self.data)
+        try:
+            if isinstance(meant, Load) and meant.buffer.role == "local" and meant.buffer.name == variable.name.name:
+                raise Unlike  # so it has not only the value of that, but is it
+            self.value(value, meant, replace(variable.site, domain=site.domain), spot)
+        except Unlike:
+            if not isinstance(given, Ref) or not isinstance(meant, Load) or meant.buffer.role != "local":
+                raise
+            del self.equations[kept[0] :], self.operands[kept[1] :]
+            self.data = kept[2]
+            self.place(given, meant, site, spot)
+
+    def idle(self, indices: Mapping[Sym, Expr]) -> tuple[Formula, ...]:
+        """Where the engine does the statement. Elsewhere it writes holes, as is to be proved.
+
+        It also writes for blocks that are none of the program's, but fill a cluster; and, if it does so in part, elsewhere.
+        """
+        site, target = self.event.site, self.event.target
+        alone = site.launch.kernel.cluster == (1, 1, 1) and not self.partial
+        inward = isinstance(target, Load) and self.reading.spaces.get(target.buffer) is Space.SHARED
+        if alone or not inward or not self.event.engine:
+            return ()
+        others, known, spot = {*site.dims} - {*site.launch.blocks}, {*flat(site.where)}, self.action.spot
+        if self.partial:
+            return tuple(f for f in flat(rename(fact, indices) for fact in spot.domain) if f not in known)
+        wanted = flat(rename(between(0, loop.sym, loop.extent), indices) for loop in spot.loops)
+        return tuple(f for f in wanted if syms(f) & {*site.launch.blocks} and not syms(f) & others)
+
+    def doubts(self, indices: Mapping[Sym, Expr]) -> tuple[Formula, ...]:
+        """What holds at an instance at which the indices are none of the statement's, or something differs by them."""
+        where, ranges = (*flat((*self.event.site.where, *self.idle(indices))),), ranged(self.event.site).known
+        off = (meant.substitute(indices) - given for meant, given in self.equations)
+        goals: list[Formula] = [Eq(difference) for difference in off if difference is not ZERO]
+        wanted = flat(rename(fact, indices) for fact in self.action.spot.domain)
+        goals += [fact for fact in wanted if fact not in where and not is_plain(fact, ranges)]
+        return (*where, negate(conj(goals))) if goals else (FALSE,)
+
+    def named(self, indices: Sequence[Expr]) -> dict[Sym, Expr]:
+        """Indices by the loops that they are of, and what data they rest on."""
+        loops = zip(self.action.spot.loops, indices, strict=False)
+        return {**{theirs: expr(mine) for theirs, mine in self.data.items()}, **{loop.sym: e for loop, e in loops}}
+
+    def matched(self, indices: Mapping[Sym, Expr], inverse: tuple[Expr, ...] = ()) -> Match:
+        """The event as these instances."""
+        event, site, idle = self.event, self.event.site, self.idle(indices)
+        if idle:
+            event = replace(event, site=replace(site, domain=(*site.domain, *idle)))
+        return Match(event, self.action, indices, tuple(self.operands), inverse, self.partial, self.tested)
+
+
+def home_of(place: Load | Ref) -> Buffer | Sym:
+    """The memory that a place is in."""
+    return place.buffer if isinstance(place, Load) else place.sym
+
+
+def subscripts(place: Value) -> tuple[Expr, ...]:
+    """The subscripts of a place: none of a register."""
+    return place.index if isinstance(place, Load) else ()

@@ -1,0 +1,228 @@
+"""Barriers that count arrivals and bytes, phase by phase: what a wait for a parity waits for.
+
+One thread arrives at a barrier, turn by turn; so its n-th arrival begins phase n, which completes when the bytes that are
+expected have come. A wait sees no more than whether the phase that runs has another parity than the one that it names. That is
+the phase of the arrival which it is said to wait for, if parities alternate from phase to phase, beginning with 0; if the phase
+before was seen to complete where it waits; and if none begins before it has passed (PTX ISA, "mbarrier").
+
+The proof is an induction over consecutive phases. Tags say which arrival is the one before another, and which one a wait or
+a copy belongs to, by its coordinates: a phase is named by its arrival. What holds of each and the one before holds of all, as
+none lies in between. A barrier that was just made is as behind a phase of parity 1: before the first arrival there is what
+made it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import prod
+from types import UnionType
+from typing import TypeAlias
+
+from texpr.affine.expr import ZERO, Expr, Sym
+from texpr.ir.operation import Arrives, Brings, Makes, Waits
+from texpr.ir.proof.tags import TURNS, End, Instance, Turn
+from texpr.isa.levels import Space
+from texpr.presburger.formula import FALSE, TRUE, Eq, Formula, Ge, between, compare, conj, differ, disj, equal, negate
+from texpr.presburger.questions import Point, witness
+from texpr.proof.plan.asked import Asked, Claim
+from texpr.proof.plan.landing import Landing, Names, anyone, known, located, not_landed, own_dims, said, same, there
+from texpr.proof.read.events import Reading, Signal
+from texpr.proof.read.order import Sides, not_behind, unordered
+from texpr.support.record import Mutable, replace
+
+
+class Named(Landing, eq=False):
+    """A signal at the coordinates `names`, if it is `there`."""
+
+    signal: Signal
+
+    @property
+    def bytes(self) -> Expr:
+        """How many bytes are expected, or brought."""
+        return self.signal.bytes.substitute(self.names)
+
+    def beside(self, other: Signal, names: Names) -> Formula:
+        """That another signal is there, and at the same barrier."""
+        slots = (each.barrier.index[0].substitute(own) for each, own in ((self.signal, self.names), (other, names)))
+        return conj((there(other.site, names), compare("==", *slots)))
+
+
+Cases: TypeAlias = Iterator[Sequence[Formula]]
+"""In each of which something is wrong, of a signal of the coordinates of its site."""
+
+
+class Phases(Mutable):
+    """The barriers of a plan, with what tags say of each signal."""
+
+    reading: Reading
+    premises: Formula
+    tagged: Mapping[Signal, Turn]
+
+    def questions(self) -> Iterator[Asked]:
+        """What is to be proved of all barriers."""
+        for user in self.reading.signals:
+            about = f"{user.barrier.buffer.name}[{user.barrier.index[0]}]"
+            for kinds, what, how, cases in (
+                (Makes, "a barrier is made", "once, for one arrival a phase", self.remade),
+                (Arrives, "phases are counted", "by one thread at a time, and none lies in between", self.uncounted),
+                (Arrives, "bytes of a phase", "as many as are expected", self.unlike),
+                (Brings, "bytes of a phase", "each copy is counted", self.strewn),
+                (Arrives, "a phase is waited for", "before its thread ends", self.forgotten),
+                (Waits, "parity", "0, and then the other one each time", self.misread),
+                (Arrives | Brings, "a wait ends", "its phase was begun before", self.endless),
+                (Arrives | Brings, "all have passed", "before the next phase begins", self.passed_by),
+                (Arrives | Brings | Waits, "phases follow", "the one before was seen to complete", self.unseen),
+            ):
+                if isinstance(user.what, kinds):
+                    yield Claim(user.site.launch.kernel.name, what, about, how, user.stmt.span), self.first, (user, cases)
+
+    def first(self, user: Signal, cases: Callable[[Named], Cases]) -> Point | None:
+        """An instance of a signal in one of some cases."""
+        points = (witness((*user.site.where, *case), self.premises) for case in cases(itself(user)))
+        return next((point for point in points if point is not None), None)
+
+    def named(self, to: Sequence[Instance], user: Named, kind: type | UnionType) -> tuple[list[Named], Formula]:
+        """Signals of one kind at the barrier of `user`, each if no earlier one is there; when none is."""
+        found, none = list[Named](), user.there
+        for each in to:
+            signal = self.reading.signals[each.of]
+            if not (_alike(signal, user.signal) and isinstance(signal.what, kind)):
+                raise ValueError("a signal of another kind, or barrier")
+            names = located(signal.site, each.at, user.names, user.site)
+            where = zip(said(each.where, user.names, user.site), user.names.values(), strict=False)
+            here = conj((user.beside(signal, names), *(Eq(x - y) for x, y in where)))
+            found.append(Named(signal.site, names, conj((none, here)), signal))
+            none = conj((none, negate(here)))
+        return found, none
+
+    def others(self, user: Named, kind: type | UnionType) -> Iterator[Named]:
+        """Any other signal of one kind at the barrier of `user`."""
+        for signal in (s for s in self.reading.signals if _alike(s, user.signal) and isinstance(s.what, kind)):
+            own = {s: Sym(f"{s.name}○") for s in own_dims(signal.site)}
+            names, other = {**same(signal.site), **own}, differ(own, own.values()) if signal is user.signal else TRUE
+            yield Named(signal.site, names, conj((user.beside(signal, names), other)), signal)
+
+    def begun(self, user: Named) -> tuple[list[Named], Formula]:
+        """The arrival that begins the phase of a wait or a copy, or what comes before an arrival; when there is none."""
+        before = Arrives | Makes if isinstance(user.signal.what, Arrives) else Arrives
+        return self.named(self.tagged[user.signal].begun, user, before)
+
+    def phases(self, user: Named) -> list[Named]:
+        """The phases to which a signal belongs."""
+        return [user] if isinstance(user.signal.what, Arrives) else self.begun(user)[0]
+
+    def before(self, user: Named) -> Iterator[Named]:
+        """The phases before those."""
+        return (before for phase in self.phases(user) for before in self.begun(phase)[0])
+
+    def waits(self, phase: Named) -> tuple[list[Named], Formula]:
+        """The waits for a phase, by `anyone`; when there is none."""
+        by = replace(phase, names={**phase.names, **anyone(phase.site)})
+        return self.named(self.tagged[phase.signal].seen, by, Waits)
+
+    def landings(self, phases: Iterable[Named]) -> Iterator[Landing]:
+        """Behind what phases have completed; that waits are for those is proved of their arrivals."""
+        for phase in phases:
+            if isinstance(phase.signal.what, Makes):
+                yield from known(phase.site, phase.names, map(End, self.tagged[phase.signal].seen), self.reading, "init")
+            else:
+                yield from self.waits(phase)[0]
+
+    def remade(self, made: Named) -> Cases:
+        """A barrier that waits for more than one arrival, or is made again."""
+        yield (FALSE if isinstance(made.signal.what, Makes) and made.signal.what.count == 1 else TRUE,)
+        yield from ((other.there,) for other in self.others(made, Makes))
+
+    def uncounted(self, arrival: Named) -> Cases:
+        """Another arrival that lies between one and what is said to be before, or at once with it."""
+        for before in self.begun(arrival)[0]:
+            for other in self.others(arrival, Arrives):
+                begins = not_behind(other.site, before.site, Sides(other.names, before.names), True)
+                ends = not_behind(arrival.site, other.site, Sides(arrival.names, other.names), False)
+                yield before.there, other.there, disj(begins), disj(ends)
+
+    def misread(self, wait: Named) -> Cases:
+        """A wait for the parity of the phase before its own."""
+        for before in self.before(wait):
+            for each in [before] if isinstance(before.signal.what, Makes) else self.waits(before)[0]:
+                yield (
+                    each.there,
+                    Eq((wait.signal.parity.substitute(wait.names) - each.signal.parity.substitute(each.names)) % 2),
+                )
+
+    def endless(self, user: Named) -> Cases:
+        """A wait for a phase before what arrives there, or brings bytes to it."""
+        for wait in self.others(user, Waits):
+            late = disj(not_behind(user.site, wait.site, Sides(user.names, wait.names), False))
+            for phase in self.phases(user):
+                yield wait.there, late, phase.there, _among(self.phases(wait), phase)
+
+    def forgotten(self, arrival: Named) -> Cases:
+        """A phase that its thread does not wait for, or a wait for another one that is said to be for it."""
+        waits, none = self.waits(arrival)
+        own = anyone(arrival.site)
+        yield none, equal(own, own.values())
+        for wait in waits:
+            yield wait.there, negate(_among(self.phases(wait), arrival))
+
+    def unseen(self, user: Named) -> Cases:
+        """A signal of no phase, or where the one before was perhaps not seen to complete."""
+        yield (self.begun(user)[1],)
+        sides = Sides(user.names, user.names)
+        for before in self.before(user):
+            yield before.there, not_landed(user.site, user.site, self.landings([before]), sides, Space.SHARED, later=False)
+
+    def passed_by(self, user: Named) -> Cases:
+        """An arrival, or a copy, of a phase that is begun before all have passed a wait for the one before."""
+        for wait in self.others(user, Waits):
+            late = disj(unordered(wait.site, user.site, Sides(wait.names, user.names), Space.SHARED, later=False))
+            for before in self.before(user):
+                yield wait.there, late, before.there, _among(self.phases(wait), before)
+
+    def unlike(self, arrival: Named) -> Cases:
+        """A turn in which not one copy comes that brings what is said, or other bytes than are expected."""
+        total = ZERO
+        for number, parcel in enumerate(self.tagged[arrival.signal].parcels):
+            turns = dict(zip(TURNS, TURNS[: len(parcel.box)], strict=False))
+            bytes, *box = said((parcel.bytes, *parcel.box), arrival.names, arrival.site)
+            inside = _inside(turns, box)
+            yield (disj(Ge(-extent - 1) for extent in box),)
+            copies, none = self.named(parcel.copies, replace(arrival, names={**arrival.names, **turns}), Brings)
+            yield inside, none
+            for copy in copies:
+                turn = said(self.tagged[copy.signal].turn, copy.names, copy.site)
+                right = equal((*turn, copy.bytes), (number, *turns, bytes)), _among(self.phases(copy), arrival)
+                yield inside, copy.there, negate(conj(right))
+            total += prod(box, start=bytes)
+        yield (differ((arrival.bytes,), (total,)),)
+
+    def strewn(self, copy: Named) -> Cases:
+        """A copy that is not the one which comes to its phase in its turn."""
+        number, *turn = said(self.tagged[copy.signal].turn, copy.names, copy.site)
+        for phase in self.begun(copy)[0]:
+            parcel = self.tagged[phase.signal].parcels[number.constant]
+            names = {**phase.names, **dict(zip(TURNS, turn, strict=False))}
+            found, _ = self.named(parcel.copies, replace(phase, names=names, there=TRUE), Brings)
+            inside = _inside(turn, said(parcel.box, phase.names, phase.site))
+            yield phase.there, negate(conj((_among(found, copy), inside)))
+
+
+def itself(signal: Signal) -> Named:
+    """A signal at the coordinates of its site."""
+    return Named(signal.site, same(signal.site), TRUE, signal)
+
+
+def _among(found: Iterable[Named], one: Named) -> Formula:
+    """That an instance is one of some."""
+    alike = (each for each in found if each.signal is one.signal)
+    return disj(conj((each.there, equal(each.names.values(), one.names.values()))) for each in alike)
+
+
+def _alike(a: Signal, b: Signal) -> bool:
+    """Whether two signals are at barriers of one array."""
+    return a.barrier.buffer is b.barrier.buffer and a.site.launch is b.site.launch
+
+
+def _inside(turns: Iterable[Sym | Expr], box: Sequence[Expr]) -> Formula:
+    """That turns are those of a box."""
+    return conj(between(ZERO, turn, extent) for turn, extent in zip(turns, box, strict=True))

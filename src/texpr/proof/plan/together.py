@@ -1,0 +1,50 @@
+"""Which threads reach a barrier together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from texpr.ir.operation import BLOCK, Operation
+from texpr.presburger.formula import Eq, Formula, conj, differ, disj, equal, negate, rename
+from texpr.presburger.questions import Point, witness
+from texpr.proof.plan.match import Match
+from texpr.proof.read.events import Site
+from texpr.proof.read.order import Sides, ranks, sides_of
+
+
+def diverging(stmt: Operation, site: Site, matches: Sequence[Match], premises: Formula) -> Point | None:
+    """Two threads of those that must reach `stmt` together, of which one does so more often.
+
+    Raises Undecided, or ValueError where a test of data is in the way that no statement of the program has.
+    """
+    launch = site.launch  # how many neighbours exchange something, or meet
+    width = BLOCK if stmt.meets is None else launch.kernel.group(stmt.meets)
+    sides = sides_of(site, site, (*launch.host, *(launch.blocks if width >= 0 else ()), *(loop.sym for loop in site.loops)))
+    here = [rename(f, names) for names in (sides.left, sides.right) for f in launch.domain]
+    ends = [(sides.a(e), sides.b(e)) for loop in site.loops for e in site.bounds[loop]]
+    wrong = [differ([x], [y]) for x, y in ends if x is not y]
+    if width < 0:
+        if not (wide := ranks(launch)):
+            raise ValueError("which blocks are a cluster is not known")
+        here += [Eq(sides.a(s) // wide.get(s, 1) - sides.b(s) // wide.get(s, 1)) for s in launch.blocks]
+        wrong += [differ([a.extent % wide.get(a.sym, 1)], [0]) for a in launch.kernel.axes]  # a block that is not there
+    if width > 0:
+        here.append(Eq(sides.a(launch.thread) // width - sides.b(launch.thread) // width))
+    for fact in site.domain:
+        one, two = rename(fact, sides.left), rename(fact, sides.right)
+        wrong += [] if one == two else [conj((one, negate(two)))]
+    wrong += [_unlike(test, matches, sides) for test in site.tests]
+    return witness((*here, disj(wrong)), premises) if wrong else None
+
+
+def _unlike(test: tuple[object, Site], matches: Sequence[Match], sides: Sides) -> Formula:
+    """That two threads ask different instances of a test of the program, or one of them something else."""
+    for match in matches:
+        found = match.event.site.tests
+        if test in found and len(match.action.spot.tests) == len(found):
+            _, spot = match.action.spot.tests[found.index(test)]
+            values = [match.indices[loop.sym] for loop in spot.loops]
+            asked = [meant.substitute(match.indices) - given for meant, given in match.tested]
+            right = (Eq(side(e)) for e in asked for side in (sides.a, sides.b))
+            return negate(conj((equal(map(sides.a, values), map(sides.b, values)), *right)))
+    raise ValueError("a test of data decides, which no statement of the program has")

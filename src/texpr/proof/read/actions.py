@@ -1,0 +1,163 @@
+"""What the program does, statement by statement: over which indices, when, and reading and writing what.
+
+A statement's time is a vector: its place among its neighbours, the index of the loop around it, its place there, and so on.
+Of two instances the one with the lesser vector comes first. Instances that differ first in the index of a `par` are free: the
+program is legal, so no data goes from one to the other, but through what they reduce into.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from texpr.affine.expr import Sym, expr, number_of
+from texpr.ir import kernel as k
+from texpr.ir import program as ir
+from texpr.ir.program.rewrite import Rewriter, replace_loads, substitute_block
+from texpr.ir.program.updates import combine
+from texpr.ir.value import Buffer, Load, Op, Ref, Value
+from texpr.ir.value.types import BOOL
+from texpr.presburger.formula import Formula, between, negate
+from texpr.proof.read.conditions import test
+from texpr.support.record import Mutable, Record, derive, field, replace
+from texpr.support.span import Span
+
+Time: TypeAlias = tuple["int | ir.Loop", ...]
+
+TESTED, *ARMS = 2, 6, 10
+"""The places in time, in a branch, of asking what its test gave, and of its arms, of which one runs."""
+
+
+class Spot(Record, eq=False):
+    """A place in the program: when a statement runs, over which indices, and under which tests of data, with their times."""
+
+    time: Time
+    loops: tuple[ir.Loop, ...]
+    domain: tuple[Formula, ...]
+    tests: tuple[tuple[Value, Spot], ...] = ()
+
+
+class Action(Record, eq=False):
+    """One element that is given one value, `value`, in which an update reads what was there.
+
+    `stored`: what it writes to, a buffer, or the symbol of a `let`.
+    """
+
+    spot: Spot
+    target: Load | Ref
+    value: Value
+    update: ir.Update | None
+    stmt: ir.Bind | ir.Let
+    arms: tuple[Value, ...] = ()
+    stored: Buffer | Sym = field(init=False)
+
+    def __post_init__(self) -> None:
+        derive(self, stored=self.target.buffer if isinstance(self.target, Load) else self.target.sym)
+
+    @property
+    def span(self) -> Span:
+        """Where it stands in the text."""
+        return self.stmt.span
+
+
+class Program(Record):
+    """A function's actions. `scopes`: how many loops stand around what makes a buffer or a `let`, whose copies they number."""
+
+    function: ir.Function
+    actions: tuple[Action, ...]
+    scopes: dict[Buffer | Sym, int]
+    lets: dict[Sym, Action]
+
+
+def actions(function: ir.Function) -> Program:
+    """What `function` does."""
+    reader = _Reader({b: 0 for b in (*function.params, *function.results)}, {})
+    found = tuple(reader.block(function.body, Spot((), (), ())))
+    return Program(function, found, reader.scopes, reader.lets)
+
+
+class _Reader(Mutable):
+    scopes: dict[Buffer | Sym, int]
+    lets: dict[Sym, Action]
+
+    def block(self, body: tuple[ir.Stmt, ...], around: Spot) -> Iterator[Action]:
+        rest = list(body)
+        for at in range(len(rest)):
+            stmt = rest[at]
+            here = Spot((*around.time, 4 * at), around.loops, around.domain, around.tests)
+            match stmt:
+                case ir.Par() | ir.Seq():
+                    inside = (*here.domain, between(0, stmt.sym, stmt.extent))
+                    spot = Spot((*here.time, stmt), (*here.loops, stmt), inside, here.tests)
+                    yield from self.block(stmt.body, spot)
+                case ir.New():
+                    self.scopes.setdefault(stmt.buffer, len(here.loops))
+                case ir.Let():
+                    if stmt.value.dtype.is_integer:  # index expressions name it as what it is a function of
+                        named = {stmt.sym: number_of(stmt.sym.name, indices(here))}
+                        rest[at + 1 :] = substitute_block(tuple(rest[at + 1 :]), named)
+                    self.scopes[stmt.sym] = len(here.loops)
+                    action = Action(here, Ref(stmt.sym, stmt.value.dtype), stmt.value, None, stmt)
+                    self.lets[stmt.sym] = action
+                    yield action
+                case ir.Bind():
+                    yield from self.bind(stmt, here)
+                case ir.If():
+                    yield from self.branch(stmt, here)
+                case ir.Anchor():
+                    pass
+                case ir.Instruction():
+                    yield from self.block(stmt.body, here)
+
+    def bind(self, stmt: ir.Bind, here: Spot) -> Iterator[Action]:
+        values = stmt.values if stmt.update is None else combine(stmt.update, stmt.targets, stmt.values)
+        for target, value, arm in zip(stmt.targets, values, stmt.values, strict=True):
+            yield Action(here, target, value, stmt.update, stmt, (arm,))
+
+    def branch(self, stmt: ir.If, here: Spot) -> Iterator[Action]:
+        """Both arms, and before them the test, if it asks for data: a value that may be kept, and has a name like a `let`."""
+        found, asked, behind = test(stmt.condition), stmt.condition, replace(here, time=(*here.time, TESTED))
+        if found is None:
+            asked = Ref(Sym(f"test {len(self.lets)}"), BOOL)
+            self.scopes[asked.sym] = len(here.loops)
+            self.lets[asked.sym] = Action(here, asked, stmt.condition, None, ir.Let(asked.sym, stmt.condition, stmt.span))
+            yield self.lets[asked.sym]
+        for arm, body, taken in zip(ARMS, (stmt.then, stmt.orelse), (True, False), strict=True):
+            spot = Spot((*here.time, arm), here.loops, here.domain, here.tests)
+            if found is None:
+                value = asked if taken else Op("not", (asked,), BOOL)
+                spot = Spot(spot.time, here.loops, here.domain, (*here.tests, (value, behind)))
+            else:
+                spot = Spot(spot.time, here.loops, (*here.domain, found if taken else negate(found)), here.tests)
+            yield from self.block(body, spot)
+
+
+def bound(function: ir.Function, plan: k.Plan) -> ir.Function:
+    """`function` over the buffers of `plan`, which are those of the same name, type and shape."""
+    there = {b.name: b for b in (*plan.workspace, *plan.results, *plan.params)}
+
+    def buffer(old: Buffer) -> Buffer:
+        new = there.get(old.name)
+        alike = new is not None and (new.dtype, new.shape, new.strides) == (old.dtype, old.shape, old.strides)
+        return new if new is not None and alike else old
+
+    def load(old: Load) -> Load:
+        return replace(old, buffer=buffer(old.buffer), data=tuple((sym, value(meaning)) for sym, meaning in old.data))
+
+    def value(old: Value) -> Value:
+        return replace_loads(old, lambda found: replace(found, buffer=buffer(found.buffer)))
+
+    if all(buffer(b) is b for b in ir.buffers(function)):
+        return function
+    body = Rewriter(value=value, target=load, buffer=buffer).block(function.body)
+    params, results = tuple(map(buffer, function.params)), tuple(map(buffer, function.results))
+    assumes = tuple(replace(each, buffer=buffer(each.buffer)) for each in function.assumes)
+    return replace(function, params=params, results=results, body=body, assumes=assumes)
+
+
+def indices(spot: Spot) -> tuple[Sym, ...]:
+    """The indices of the loops around."""
+    return tuple(loop.sym for loop in spot.loops)
+
+
+__all__ = ["Action", "Program", "Spot", "Time", "actions", "expr", "indices"]

@@ -1,0 +1,440 @@
+"""Which of two instances comes first: in the program, and on the threads of a kernel.
+
+In a kernel one instance comes before another where its launch does; in one launch where one thread runs both, in that order;
+and where all threads of both meet at a barrier in between. Blocks of a launch never meet, but for those of one cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import TypeAlias
+
+from texpr.affine.expr import Expr, Sym, expr
+from texpr.ir import kernel as k
+from texpr.ir import program as ir
+from texpr.ir.value import Buffer
+from texpr.isa.levels import Space
+from texpr.presburger.formula import FALSE, Eq, Formula, Ge, compare, conj, differ, disj, rename
+from texpr.presburger.isl.raw import Undecided
+from texpr.proof.read.actions import ARMS, Spot
+from texpr.proof.read.events import Launch, Site
+from texpr.support.record import Record, derive, field
+
+When: TypeAlias = tuple["int | tuple[ir.Loop, Expr]", ...]
+Case: TypeAlias = tuple[bool, Formula]
+Run: TypeAlias = tuple["int | k.For | k.HostLoop", "int | k.For | k.HostLoop"]
+
+
+def when(spot: Spot, indices: Mapping[Sym, Sym | Expr], last: int) -> When:
+    """The time of an instance in the program, in coordinates of the kernel; of a whole loop where its index is not given."""
+    found: list[int | tuple[ir.Loop, Expr]] = []
+    for step in spot.time:
+        if not isinstance(step, int) and step.sym not in indices:
+            break
+        found.append(step if isinstance(step, int) else (step, expr(indices[step.sym])))
+    return (*found, last)
+
+
+def is_free(loop: ir.Loop, stored: Buffer | Sym | None) -> bool:
+    """Whether iterations have no order, but for what they make of what is not `stored`."""
+    return isinstance(loop, ir.Par) and stored not in loop.reduce
+
+
+def cases(a: When, b: When, free: Buffer | Sym | None, *, whole: bool = False, either: int = 0) -> Iterator[Case]:
+    """When `a` comes before `b` in the program: whether they first differ in a `par` that does not reduce into `free`.
+
+    Of those among the first `either` loops, both orders count. Of the two arms of a branch, in one iteration of all loops
+    around it, one does not run.
+
+    Where one stands for all turns of a loop that reduces into `free`, and the other for one of them, they are updates whose
+    order is free. That is not decided, or with `whole` says that neither comes first.
+    """
+    before, depth = list[Formula](), 0
+    for mine, theirs in zip(a, b, strict=False):
+        if isinstance(mine, int) or isinstance(theirs, int):
+            if mine == theirs:
+                continue
+            if not (isinstance(mine, int) and isinstance(theirs, int)):
+                if whole:
+                    return
+                raise Undecided("one stands for a whole loop of which the other is a part")
+            if mine < theirs and [mine, theirs] != ARMS:
+                yield False, conj(before)
+            return
+        (loop, x), (_, y) = mine, theirs
+        op = "!=" if is_free(loop, free) and depth < either else "<"
+        yield is_free(loop, free), FALSE if x is y else conj((*before, compare(op, x, y)))
+        depth += 1
+        before += equals(x, y)
+
+
+def precedes(a: When, b: When, free: Buffer | Sym | None) -> Formula:
+    """When `a` comes before `b` in the program, where that is known."""
+    return disj(f for _, f in cases(a, b, free, whole=True))
+
+
+def equals(x: Expr, y: Expr) -> tuple[Formula, ...]:
+    """That two numbers are the same, where they are not the same text."""
+    return () if x is y else (Eq(x - y),)
+
+
+class Names(dict[Sym, Expr]):
+    """Other names of an instance's coordinates. What was renamed is remembered."""
+
+    __slots__ = ("_known", "_times")
+
+    def __init__(self, names: Mapping[Sym, Sym | Expr]):
+        super().__init__({sym: expr(name) for sym, name in names.items()})
+        self._known: dict[Expr | Sym, Expr] = {}
+        self._times: dict[When, When] = {}
+
+    def __call__(self, value: Expr | Sym) -> Expr:
+        """`value` by these names."""
+        found = self._known.get(value)
+        if found is None:
+            found = self._known[value] = expr(value).substitute(self)
+        return found
+
+    def times(self, when: When) -> When:
+        """A time by these names."""
+        found = self._times.get(when)
+        if found is None:
+            found = self._times[when] = tuple([t if isinstance(t, int) else (t[0], self(t[1])) for t in when])
+        return found
+
+
+class Sides(Record, eq=False):
+    """The two instances' own names of the indices of their sites."""
+
+    left: Mapping[Sym, Sym | Expr]
+    right: Mapping[Sym, Sym | Expr]
+    a: Names = field(init=False)
+    b: Names = field(init=False)
+
+    def __post_init__(self) -> None:
+        a, b = (names if isinstance(names, Names) else Names(names) for names in (self.left, self.right))
+        derive(self, a=a, b=b)
+
+
+def sides_of(a: Site, b: Site, same: Sequence[Sym] = ()) -> Sides:
+    """Names for the indices of two instances, of which those of `same` are equal."""
+    return _sides(a, b, tuple(same))
+
+
+@lru_cache(maxsize=1 << 12)
+def _sides(a: Site, b: Site, same: tuple[Sym, ...]) -> Sides:
+    return Sides(_names(a, "◁", ()), _names(b, "▷", same))
+
+
+@lru_cache(maxsize=1 << 12)
+def _names(site: Site, mark: str, same: tuple[Sym, ...]) -> Names:
+    return Names({s: _marked(s, "◁" if s in same else mark) for s in site.dims})
+
+
+@lru_cache(maxsize=1 << 12)
+def _marked(sym: Sym, mark: str) -> Expr:
+    return expr(Sym(f"{sym.name}{mark}"))
+
+
+def domains(a: Site, b: Site, sides: Sides) -> Iterator[Formula]:
+    """That there are both instances."""
+    yield from renamed(a, sides.a)
+    yield from renamed(b, sides.b)
+
+
+def renamed(site: Site, names: Mapping[Sym, Sym | Expr]) -> tuple[Formula, ...]:
+    """That there is an instance of a site, by these names."""
+    return _renamed(site, tuple(names.items()))
+
+
+@lru_cache(maxsize=1 << 12)
+def _renamed(site: Site, names: tuple[tuple[Sym, Sym | Expr], ...]) -> tuple[Formula, ...]:
+    return tuple(rename(f, dict(names)) for f in site.where)
+
+
+def in_step(
+    times: tuple[When, When],
+    a: Site,
+    b: Site,
+    sides: Sides,
+    skipped: Callable[[int, ir.Loop], bool],
+    *,
+    alone: bool,
+    later: bool,
+) -> bool:
+    """Whether it is plain that `a` comes first in the kernels wherever it does in the program: both turn the same loops alike.
+
+    `times`: in the program, but for loops that are `skipped`, by their depth, the order of whose turns is no matter. `alone`:
+    one thread runs both; else the launches must say it. `later`: as for `unordered`.
+    """
+    runs = [*zip(a.launch.time, b.launch.time, strict=False), *(zip(a.time, b.time, strict=False) if alone else ())]
+    at = depth = 0
+    for mine, theirs in zip(*times, strict=False):
+        if isinstance(mine, int) or isinstance(theirs, int):
+            if mine == theirs:
+                continue
+            if not (isinstance(mine, int) and isinstance(theirs, int)):
+                return False
+            if mine > theirs or [mine, theirs] == ARMS:
+                return True  # it never comes first
+            at = _parting(runs, at, sides)
+            return _first(runs[at]) if at < len(runs) else alone and later
+        depth += 1
+        (loop, x), (_, y) = mine, theirs
+        if x is y:
+            continue
+        at, alike, lanes = _parting(runs, at, sides), False, False
+        for one, other in runs[at : at + 1]:
+            if isinstance(one, int) or isinstance(other, int):
+                return _first((one, other))
+            alike, lanes = (sides.a(one.sym), sides.b(other.sym)) == (x, y), getattr(one, "kind", "") == "simd"
+        if not (alike and not lanes) and not skipped(depth - 1, loop):
+            return False
+        at += alike
+    return True  # neither comes first
+
+
+def _parting(runs: Sequence[Run], at: int, sides: Sides) -> int:
+    """From `at` on, the first step of kernels that is perhaps not the same of both."""
+    while at < len(runs):
+        one, other = runs[at]
+        same = one == other if isinstance(one, int) or isinstance(other, int) else sides.a(one.sym) is sides.b(other.sym)
+        if not same:
+            break
+        at += 1
+    return at
+
+
+def _first(step: Run) -> bool:
+    """Whether by a step the first comes first."""
+    one, other = step
+    return isinstance(one, int) and isinstance(other, int) and one < other
+
+
+@lru_cache(maxsize=1 << 12)
+def unordered(a: Site, b: Site, sides: Sides, space: Space, *, later: bool) -> tuple[Formula, ...]:
+    """When `a` does not surely come before `b`, both at a place of `space`, in the kernels, case by case.
+
+    `later`: in one instance `b` is behind `a`. All lanes of a warp do a shuffle at once: the order of what they keep is that of
+    who keeps it.
+    """
+    found = list(launched_later(a, b, sides))
+    if a.launch is not b.launch:
+        return tuple(found)
+    same_host = equal_all(a.launch.host, sides)
+    threads = a.launch.threads
+    mine, theirs = [sides.a(e) for e in a.block], [sides.b(e) for e in b.block]
+    private = space in (Space.LOCAL, Space.LANES)
+    if space is Space.GLOBAL and mine:
+        wide = [ranks(a.launch).get(s, 1) for s in a.launch.blocks]
+        apart = differ([x // n for x, n in zip(mine, wide, strict=True)], [y // n for y, n in zip(theirs, wide, strict=True)])
+        found.append(conj((*same_host, apart)))
+    if ranks(a.launch) and mine != theirs and not private:  # blocks of a cluster
+        far = differ(mine, theirs)
+        found.extend(conj((*same_host, far, case)) for case in _unmet(a, b, sides, CLUSTER))
+    here = [*same_host, *(f for x, y in zip(mine, theirs, strict=True) for f in equals(x, y))]
+    unmet = [] if private or all(sides.a(s) is sides.b(s) for s in threads) else [*_unmet(a, b, sides)]
+    if unmet:
+        apart = differ(map(sides.a, threads), map(sides.b, threads))
+        found.extend(conj((*here, apart, case)) for case in unmet)
+    for case in not_behind(a, b, sides, later):
+        found.append(conj((*here, *(() if space is Space.LANES else equal_all(threads, sides)), case)))
+    return tuple(found)
+
+
+@lru_cache(maxsize=1 << 6)
+def ranks(launch: Launch) -> Mapping[Sym, int]:
+    """The indices of blocks along which there are clusters, and how many blocks each has there."""
+    wide = {axis.dim: axis.extent.constant for axis in launch.kernel.axes if axis.level is k.Level.CLUSTER}
+    found = {a.sym: wide[a.dim] for a in launch.kernel.axes if a.level is k.Level.GRID and a.dim in wide}
+    return found if found.keys() <= set(launch.blocks) else {}
+
+
+def within(launch: Launch) -> tuple[Sym, ...]:
+    """The one index along which there are clusters, if there is one cluster along it."""
+    extents = {axis.sym: axis.extent for axis in launch.kernel.axes}
+    return tuple(s for s, n in ranks(launch).items() if len(ranks(launch)) == 1 and extents[s] is expr(n))
+
+
+def unjoined(site: Site) -> Formula:
+    """When blocks of a cluster perhaps do not meet behind an instance, before the kernel ends."""
+    ways = [(meets(block[at + 1 :]), FALSE) for block, at in site.path]
+    ways += [(meets(node.body), Ge(expr(node.sym) + node.step - site.bounds[node][1])) for node in _loops(site, 0)]
+    return conj(unless for width, unless in ways if width >= CLUSTER)
+
+
+def earlier(a: Site, b: Site, sides: Sides) -> Formula:
+    """That `a` comes in an earlier turn of the kernel's loops around both."""
+    ends = [(sides.a(x.sym), sides.b(x.sym)) for x, y in zip(a.loops, b.loops, strict=False) if x is y]
+    return disj(conj((*(Eq(x - y) for x, y in ends[:at]), Ge(ends[at][1] - ends[at][0] - 1))) for at in range(len(ends)))
+
+
+def textual(a: Site, b: Site, sides: Sides) -> list[Formula]:
+    """When `b` stands behind `a` in what is launched, or runs in a later turn of a loop around both."""
+    turned = Sides(sides.right, sides.left)
+    found = list(launched_later(b, a, turned))
+    if a.launch is b.launch:
+        same = equal_all(a.launch.host, sides)
+        found += [conj((*same, case)) for case in not_behind(b, a, turned, True)]
+    return found
+
+
+def equal_all(syms: Sequence[Sym], sides: Sides) -> list[Formula]:
+    """That coordinates are the same on both sides."""
+    return [f for s in syms for f in equals(sides.a(s), sides.b(s))]
+
+
+def launched_later(a: Site, b: Site, sides: Sides) -> Iterator[Formula]:
+    """When the launch of `a` is later than that of `b`."""
+    before: list[Formula] = []
+    for mine, theirs in zip(a.launch.time, b.launch.time, strict=False):
+        if isinstance(mine, int) or isinstance(theirs, int):
+            if mine == theirs:
+                continue
+            if isinstance(mine, int) and isinstance(theirs, int) and mine > theirs:
+                yield conj(before)
+            return
+        x, y = sides.a(mine.sym), sides.b(mine.sym)
+        if x is not y:
+            yield conj((*before, compare(">", x, y)))
+        before += equals(x, y)
+
+
+def not_behind(a: Site, b: Site, sides: Sides, later: bool) -> Iterator[Formula]:
+    """When one thread runs `b` first, or both at once, or in lanes of a vector."""
+    before: list[Formula] = []
+    for mine, theirs in zip(a.time, b.time, strict=False):
+        if isinstance(mine, int) or isinstance(theirs, int):
+            if mine == theirs:
+                continue
+            if isinstance(mine, int) and isinstance(theirs, int) and mine > theirs:
+                yield conj(before)
+            return
+        x, y = sides.a(mine.sym), sides.b(mine.sym)
+        if x is not y:
+            yield conj((*before, compare("!=" if mine.kind == "simd" else ">", x, y)))
+        before += equals(x, y)
+    if not later:
+        yield conj(before)
+
+
+def _unmet(a: Site, b: Site, sides: Sides, least: int = 0) -> Iterator[Formula]:
+    """When two threads do not meet behind `a` and before `b`, given that `a` is to come first. `least`: how many must meet."""
+    before: list[Formula] = []
+    for depth, (mine, theirs) in enumerate(zip(a.path, b.path, strict=False)):
+        (block, at), (other, to) = mine, theirs
+        if block is not other:
+            yield conj(before)  # in the two arms of a branch
+            return
+        if at != to or depth + 1 in (len(a.path), len(b.path)):
+            between = [(meets(block[at + 1 : to]), FALSE), *_turned(a, sides.a, depth, block[at + 1 : to])] if at < to else None
+            yield from _missed(between, before, a, b, depth, sides, least)
+            return
+        node = block[at]
+        if isinstance(node, k.For):
+            if not node.uniform:
+                break
+            x, y = sides.a(node.sym), sides.b(node.sym)
+            if x is not y:
+                yield conj((*before, compare(">", x, y)))
+                whole = [(meets(node.body), Eq(y - x - node.step))]  # where a whole turn lies in between, they meet in it
+                yield from _missed(whole, [*before, compare("<", x, y)], a, b, depth, sides, least, carried=True)
+            before += equals(x, y)
+    yield conj(before)
+
+
+BLOCK = 1 << 16
+CLUSTER = 1 << 20
+"""More lanes than a warp has: all threads of a block, and all of a cluster."""
+
+
+def _missed(
+    between: Sequence[tuple[int, Formula]] | None,
+    before: Sequence[Formula],
+    a: Site,
+    b: Site,
+    depth: int,
+    sides: Sides,
+    least: int,
+    *,
+    carried: bool = False,
+) -> Iterator[Formula]:
+    """When no barrier lies on the way, where all of `before` holds and `between` is given with what is missed else.
+
+    A way of None: `b` stands before `a`. Each barrier on the way is for a number of threads, and is missed in some case.
+    """
+    if between is None:
+        yield conj(before)
+        return
+    ways = [*between, *_behind(a, depth, carried, sides), *_ahead(b, depth, carried, sides)]
+    number = a.launch.thread
+    missed: list[Formula] = []
+    for width, unless in ways:
+        if width < least:
+            continue
+        if width >= BLOCK:
+            if unless == FALSE:
+                return
+            missed.append(unless)
+        elif width > 1:
+            missed.append(disj((unless, compare("!=", sides.a(number) // width, sides.b(number) // width))))
+    yield conj((*before, *missed))
+
+
+def _behind(a: Site, depth: int, carried: bool, sides: Sides) -> Iterator[tuple[int, Formula]]:
+    """Barriers behind `a`, below the list `depth`: in what follows there, or in a later turn of a loop around `a`."""
+    for deep, (block, at) in enumerate(a.path[depth + 1 :], depth + 1):
+        yield meets(block[at + 1 :]), FALSE
+        yield from _turned(a, sides.a, deep, block[at + 1 :])
+    for node in _loops(a, depth + carried):
+        yield meets(node.body), Ge(sides.a(node.sym) + node.step - sides.a(a.bounds[node][1]))
+
+
+def _ahead(b: Site, depth: int, carried: bool, sides: Sides) -> Iterator[tuple[int, Formula]]:
+    """The same, before `b`."""
+    for deep, (block, at) in enumerate(b.path[depth + 1 :], depth + 1):
+        yield meets(block[:at]), FALSE
+        yield from _turned(b, sides.b, deep, block[:at])
+    for node in _loops(b, depth + carried):
+        yield meets(node.body), Ge(sides.b(b.bounds[node][0]) + node.step - 1 - sides.b(node.sym))
+
+
+def _loops(site: Site, depth: int) -> Iterator[k.For]:
+    """The loops around `site` that all threads run alike, from those of the list `depth` on."""
+    for block, at in site.path[depth:-1]:
+        node = block[at]
+        if isinstance(node, k.For) and node.uniform:
+            yield node
+
+
+def _turned(site: Site, names: Names, depth: int, stmts: Sequence[k.Stmt]) -> Iterator[tuple[int, Formula]]:
+    """Barriers in loops as long as sizes and coordinates of all threads say, and when such a loop has no turn.
+
+    `stmts` stand in the list `depth` around `site`, that has `names`: a loop below it may be called alike.
+    """
+    launch, nodes = site.launch, (block[at] for block, at in site.path[:depth])
+    around = {node.sym for node in nodes if isinstance(node, k.For)}
+    known = {*launch.kernel.sizes, *launch.host, *launch.blocks, *launch.threads, *around}
+    for stmt in stmts:
+        if isinstance(stmt, k.For) and stmt.uniform and stmt.lo.syms() | stmt.hi.syms() <= known:
+            yield meets(stmt.body), Ge(names(stmt.lo - stmt.hi))
+
+
+def meets(stmts: Sequence[k.Stmt]) -> int:
+    """How many threads surely meet in `stmts`: a block, some lanes, or none."""
+    return max(map(_meets, stmts), default=0)
+
+
+def _meets(stmt: k.Stmt) -> int:
+    match stmt:
+        case k.Barrier():
+            if stmt.level is k.Level.CLUSTER:
+                return CLUSTER
+            return BLOCK if stmt.level is not k.Level.WARP and stmt.whole else stmt.part or stmt.lanes
+        case k.If():
+            return min(meets(stmt.then), meets(stmt.orelse))
+        case k.For() if stmt.lo.is_constant and stmt.hi.is_constant and stmt.lo.constant < stmt.hi.constant:
+            return meets(stmt.body)
+        case _:
+            return 0

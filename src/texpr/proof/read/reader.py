@@ -1,0 +1,438 @@
+"""Kernels read, statement by statement: constants of a thread are written out, vectors and tiles taken apart into elements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import count
+from typing import cast
+
+from texpr.affine.expr import ONE, ZERO, Expr, Number, Sym, expr, number_of
+from texpr.affine.facts import Fact, Known
+from texpr.affine.simplify import Simplifier
+from texpr.ir import kernel as k
+from texpr.ir.operation import Arrives, Awaits, Brings, Closes, Completion, Fences, Joins, Makes, Waits
+from texpr.ir.program.rewrite import map_value
+from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, walk
+from texpr.ir.value.types import BOOL, DType
+from texpr.isa.levels import Level, Space
+from texpr.presburger.formula import Eq, Formula, Ge, between, compare, conj, negate, rename
+from texpr.presburger.solve.relaxed import flat
+from texpr.proof.read.actions import Action, Program, indices
+from texpr.proof.read.boxes import Copy, Piece, Sender, aligned, filled, pieces, sender
+from texpr.proof.read.conditions import test
+from texpr.proof.read.events import Block, Event, Host, Launch, Reading, Signal, Site, Step, Variable, index_names
+from texpr.proof.read.folded import folded
+from texpr.proof.read.lanes import joins_lanes
+from texpr.support.record import Mutable, Record, field, replace
+
+
+def read(plan: k.Plan, program: Program) -> Reading:
+    """What `plan` does, in which registers may be called after what `program` stores in."""
+    stored = {a.stored for a in program.actions if not isinstance(a.stored, Buffer) or a.stored.role == "local"}
+    single = frozenset(s.name for s in stored if not isinstance(s, Buffer) or not s.rank)
+    promised = [fact for c in plan.requires for fact in _facts(compare(c.op, c.left, c.right))]
+    names, known = frozenset(s.name for s in stored), Known({size: (0, None) for size in plan.sizes}, promised)
+    reader = _Reader(names, single, program.lets, known)
+    reader.steps(plan.steps, (), ())
+    return reader.found
+
+
+def _facts(promise: Formula) -> Iterator[Fact]:
+    """What a promise says of sizes."""
+    if isinstance(promise, Ge | Eq):
+        yield Fact(0, promise.expr, 1 if isinstance(promise, Eq) else None)
+
+
+def _first(sym: Sym) -> Sym:
+    """What `sym` is a copy of, if it is called like one."""
+    first, _, number = sym.name.rpartition("_")
+    return Sym(first) if first and number.isdecimal() else sym
+
+
+def _read(value: Value, meant: Value) -> dict[Sym, Expr]:
+    """Of which indices `value` is `meant`, by the subscripts of what both read: loops that are cut are called otherwise."""
+    loads = zip(*([each for each in walk(v) if isinstance(each, Load)] for v in (value, meant)), strict=False)
+    pairs = (pair for own, other in loads if own.buffer == other.buffer for pair in zip(other.index, own.index, strict=True))
+    return {sym: own for other, own in pairs if (sym := other.as_sym) is not None}
+
+
+class _Reader(Mutable):
+    names: frozenset[str]
+    single: frozenset[str]
+    lets: Mapping[Sym, Action]
+    known: Known
+    found: Reading = field(default_factory=Reading)
+    numbers: Iterator[int] = field(default_factory=count)
+    lanes: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
+
+    def steps(self, steps: tuple[k.HostStep, ...], time: Host, domain: tuple[Formula, ...]) -> None:
+        for at, step in enumerate(steps):
+            match step:
+                case k.Launch(kernel):
+                    self.kernel(kernel, (*time, at), domain)
+                case k.HostLoop(sym, extent, inner):
+                    self.steps(inner, (*time, at, step), (*domain, between(0, sym, extent)))
+                case k.HostIf(conditions, inner):
+                    facts = tuple(compare(c.op, c.left, c.right) for c in conditions)
+                    self.steps(inner, (*time, at), (*domain, *facts))
+
+    def kernel(self, kernel: k.Kernel, time: Host, domain: tuple[Formula, ...]) -> None:
+        for array in kernel.arrays:
+            rows = replace(array.buffer, shape=(expr(kernel.threads), *array.buffer.shape))  # each thread's, of what lanes keep
+            made = self.lanes.setdefault(array.buffer, rows) if array.space is Space.LANES else array.buffer
+            self.found.spaces[made] = array.space
+        blocks: list[Sym] = []
+        threads: list[Sym] = []
+        skip = 0
+        env: dict[Sym, Expr] = {}
+        ranks = {a.sym: a for a in kernel.axes if a.level is Level.CLUSTER}
+        for axis in (a for a in kernel.axes if a.sym not in ranks):
+            own = threads if axis.level is Level.BLOCK else blocks
+            if axis.level in (Level.GRID, Level.CORE) and (found := folded(axis, kernel.body)):
+                digits, skip, env = found
+                own.extend(digits)
+                domain = (*domain, *(between(0, sym, extent) for sym, extent in digits.items()))
+            else:
+                own.append(axis.sym)
+                domain = (*domain, between(0, axis.sym, axis.extent))
+        launch = Launch(kernel, time, domain, tuple(blocks), tuple(threads))
+        self.found.launches.append(launch)
+        if ranks:  # a cluster is whole, whoever meets there
+            self.found.together.append((k.Barrier(Level.CLUSTER, span=kernel.span), Site(launch)))
+        assigned = {s.sym for s in k.walk(kernel.body) if isinstance(s, k.Assign)}
+        plain = Simplifier(
+            Known({a.sym: (0, a.extent.constant - 1) for a in kernel.axes if a.extent.is_constant and not a.base})
+        )
+        along = {a.dim: expr(a.sym) for a in kernel.axes if a.level is Level.GRID}
+        meaning = {**env, **{sym: plain(along[a.dim] % a.extent) for sym, a in ranks.items()}}
+        body = _Body(self, launch, assigned, maps={map.name: map for map in kernel.maps})
+        body.block(kernel.body, Site(launch), _Scope(meaning, {}), skip)
+
+
+class _Scope(Record):
+    exprs: dict[Sym, Expr]
+    refs: dict[Sym, Sym]
+
+    def copy(self) -> _Scope:
+        return _Scope(dict(self.exprs), dict(self.refs))
+
+
+class _Body(Mutable):
+    """`data`: what data of the statement at `site` mean, in all that it reads and writes."""
+
+    reader: _Reader
+    launch: Launch
+    assigned: set[Sym]
+    site: Site = field(init=False)
+    data: dict[tuple[Sym, Value], Number] = field(default_factory=dict["tuple[Sym, Value]", Number])
+    maps: dict[str, k.TensorMap] = field(default_factory=dict[str, k.TensorMap])
+
+    def block(self, body: Block, around: Site, scope: _Scope, skip: int = 0) -> None:
+        scope = scope.copy()
+        for at, stmt in enumerate(body):
+            if at >= skip:
+                site = around.at(at, body, scope.exprs)
+                for sym in index_names(k.values(stmt)).union(*[e.syms() for e in k.exprs(stmt)]) & scope.refs.keys():
+                    if sym in self.assigned:
+                        self.reader.found.strange.append((stmt, site, "what a register holds now is a subscript"))
+                    else:
+                        scope.exprs[sym] = self.number(scope.refs[sym])
+                self.site, self.data = site, {}
+                self.stmt(stmt, site, scope)
+
+    def stmt(self, stmt: k.Stmt, site: Site, scope: _Scope) -> None:
+        match stmt:
+            case k.For() if joins_lanes(stmt):
+                self.block(stmt.body, site, scope)
+            case k.For():
+                self.loop(stmt, site, scope)
+            case k.If():
+                self.branch(stmt, site, scope)
+            case _:
+                stmt.does(_Here(self, stmt, site, scope))
+                self.goes_on(stmt, site, scope)
+
+    def goes_on(self, stmt: k.Operation, site: Site, scope: _Scope) -> None:
+        """What an operation has to do with copies that go on by themselves; those that are such tell of it as they start."""
+        what = stmt.completion(self.maps)
+        if isinstance(what, Closes | Awaits | Fences):
+            self.reader.found.steps.append(Step(stmt, site, what))
+        elif isinstance(what, Makes | Arrives | Waits):
+            stmt = stmt.over(lambda value: value, lambda e: e.substitute(scope.exprs))
+            self.signal(stmt, stmt.completion(self.maps), site, scope)
+
+    def signal(self, stmt: k.Operation, what: Completion | None, site: Site, scope: _Scope) -> None:
+        """What is done with a barrier in shared memory."""
+        match what:
+            case Makes():
+                what = Makes(self.load(what.at, scope), what.count)
+            case Arrives():
+                what = Arrives(self.load(what.at, scope), what.bytes)
+            case Waits():
+                what = Waits(self.load(what.at, scope), what.parity)
+                if site.tests:  # all threads of a block wait, or none
+                    meeting = k.Barrier(Level.BLOCK), replace(site.tests[-1][1], tests=site.tests)
+                    self.reader.found.together.append(meeting)
+            case _:
+                return
+        self.reader.found.signals.append(Signal(stmt, site, what))
+
+    def loop(self, stmt: k.For, site: Site, scope: _Scope) -> None:
+        inner = scope.copy()
+        if stmt.step.syms() & scope.exprs.keys():
+            self.reader.found.strange.append((stmt, site, "a register says how far apart the turns of a loop are"))
+        lo, hi = (e.substitute(scope.exprs) for e in (stmt.lo, stmt.hi))
+        domain: list[Formula] = [Ge(expr(stmt.sym) - lo), Ge(hi - stmt.sym - 1)]
+        if stmt.step is not ONE:
+            domain.append(Eq((expr(stmt.sym) - lo) % stmt.step))
+        inner.exprs.pop(stmt.sym, None)
+        time, loops = (*site.time, stmt), (*site.loops, stmt)
+        bounds = {**site.bounds, stmt: (lo, hi)}
+        self.block(stmt.body, replace(site, time=time, loops=loops, domain=(*site.domain, *domain), bounds=bounds), inner)
+
+    def branch(self, stmt: k.If, site: Site, scope: _Scope) -> None:
+        value = self.resolved(self.value(stmt.condition, scope))
+        found = test(value)
+        if found is None:
+            self.name(Sym("test"), site, value, scope.copy())
+        for number, (body, taken) in enumerate(((stmt.then, True), (stmt.orelse, False))):
+            domain, tests = site.domain, site.tests
+            if found is None:
+                tests = (*tests, (value if taken else Op("not", (value,), BOOL), site))
+            else:
+                domain = (*domain, found if taken else negate(found))
+            if body:
+                self.block(body, replace(site, time=(*site.time, number), domain=domain, tests=tests), scope)
+
+    def resolved(self, value: Value) -> Value:
+        """`value` with a variable that says nothing but a test of indices written out."""
+
+        def leaf(node: Value) -> Value | None:
+            variable = self.reader.found.variables.get(node.sym) if isinstance(node, Ref) else None
+            return variable.value if variable is not None and variable.value is not None and test(variable.value) else None
+
+        return map_value(value, leaf)
+
+    def name(self, sym: Sym, site: Site, value: Value | None, scope: _Scope) -> Sym:
+        made = Sym(f"{sym.name}#{next(self.reader.numbers)}")
+        lets = self.reader.lets
+        called = sym if sym in lets or _first(sym) not in lets else _first(sym)  # a copy of a `let` is called after it
+        self.reader.found.variables[made] = Variable(made, site, value, called)
+        scope.refs[sym] = made
+        scope.exprs.pop(sym, None)
+        return made
+
+    def number(self, made: Sym) -> Expr:
+        """What a register that never changes holds, as index expressions name it: a `let` of the program that is called so, of
+        the indices by which it reads the same elements, or that are called so there; which is to be proved. Else any function
+        of where it is declared."""
+        variable = self.reader.found.variables[made]
+        site, let = variable.site, self.reader.lets.get(variable.name)
+        called = {**{sym: expr(sym) for sym in site.dims}, **site.names}
+        known, (block, at) = {**{_first(sym): value for sym, value in called.items()}, **called}, site.path[-1]
+        known |= {} if let is None or variable.value is None else _read(variable.value, let.value)
+        if let is None or not known.keys() >= {*indices(let.spot)} or not isinstance(block[at], k.Declare):
+            return expr(number_of(made.name, site.dims))
+        named = expr(number_of(variable.name.name, [known[s] for s in indices(let.spot)]))
+        return self.reader.found.named.setdefault(made, named)
+
+    def engine(self, stmt: Copy, site: Site, scope: _Scope) -> None:
+        """A copy of a tile as its elements; of one that several blocks get, those that one of them gets, from each sender."""
+        found, name = self.reader.found, f"box{next(self.reader.numbers)}"
+        moved, signal, by = self.moved(stmt, scope), None, Sender()
+        if moved.moved(self.maps).peers:
+            if site.tests:
+                raise ValueError("a test of data decides whether a box is sent")
+            by = sender(moved, self.launch.kernel, name)
+            site, known = self.sent(site, by), Simplifier(Known({loop.sym: (0, loop.hi.constant - 1) for loop in by.loops}))
+            seen = _Scope({sym: known(e.substitute(by.values)) for sym, e in {**by.values, **scope.exprs}.items()}, scope.refs)
+            self.site, self.data = site, {}
+            moved = self.moved(stmt, seen)
+        what = moved.completion(self.maps)
+        if isinstance(what, Brings):
+            signal = Signal(moved, site, what)
+            found.signals.append(signal)
+        group = what.group if isinstance(what, Joins) else None
+        sizes = {*self.launch.kernel.sizes}
+        facts = [Fact(0, f.expr, None) for f in flat(site.where) if isinstance(f, Ge) and f.expr.syms() <= sizes]
+        for piece in pieces(moved, self.launch.kernel, name, self.reader.known.also(facts), site.dims):
+            near, far, joins = piece.near, piece.far, False
+            inward = signal is not None
+            if far is None:
+                target, value = near, filled(moved, self.launch.kernel, near)
+            elif inward:
+                target, value = near, far
+            else:
+                target, value = far, near
+                if (op := moved.moved(self.maps).reduce) is not None:
+                    value, joins = Op(op, (far, near), far.dtype), True
+            inside = self.within(site, piece, scope)
+            found.needed += ((stmt, inside, needs) for needs in (piece.needs, by.needs) if needs is not None)
+            found.events.append(Event(inside, target, value, stmt, "async", signal=signal, group=group, joins=joins))
+
+    def moved(self, stmt: Copy, scope: _Scope) -> Copy:
+        """A copy over coordinates and registers by their unique names."""
+
+        def operand(value: Value) -> Value:
+            return self.load(value, scope) if isinstance(value, Load) else self.value(value, scope)
+
+        return cast("Copy", stmt.over(operand, lambda e: e.substitute(scope.exprs)))
+
+    def sent(self, site: Site, by: Sender) -> Site:
+        """A site as who gets a box sees that of its sender."""
+        domain = tuple(rename(fact, by.values) for fact in site.domain)
+        bounds = {loop: (lo.substitute(by.values), hi.substitute(by.values)) for loop, (lo, hi) in site.bounds.items()}
+        own = tuple(expr(sym).substitute(by.values) for sym in site.launch.blocks)
+        return self.over(replace(site, domain=(*domain, *by.domain), bounds=bounds, sender=own), by.loops)
+
+    def over(self, site: Site, loops: tuple[k.For, ...]) -> Site:
+        """A site in further loops, all of whose turns are at once."""
+        domain = tuple(between(loop.lo, loop.sym, loop.hi) for loop in loops)
+        bounds = {**site.bounds, **{loop: (loop.lo, loop.hi) for loop in loops}}
+        time = (*site.time, *(step for loop in loops for step in (loop, 0)))
+        return replace(site, time=time, loops=(*site.loops, *loops), domain=(*site.domain, *domain), bounds=bounds)
+
+    def within(self, site: Site, piece: Piece, scope: _Scope) -> Site:
+        """Where and when the elements of a copy are moved."""
+        inside = self.over(site, piece.loops)
+        domain, tests = (*inside.domain, *piece.domain), inside.tests
+        for asked, taken in piece.tests:
+            found = test(asked)
+            if found is None:
+                tests = (*tests, (asked if taken else Op("not", (asked,), BOOL), site))
+            else:
+                domain = (*domain, found if taken else negate(found))
+        return replace(inside, domain=domain, tests=tests)
+
+    def value(self, value: Value, scope: _Scope) -> Value:
+        """`value` over coordinates and registers by their unique names."""
+
+        def leaf(node: Value) -> Value | None:
+            match node:
+                case Load():
+                    return self.load(node, scope)
+                case Index(e):
+                    return Index(e.substitute(scope.exprs), node.dtype, node.span)
+                case Ref(sym) if sym in scope.refs:  # before its number, if it has one
+                    return Ref(scope.refs[sym], node.dtype)
+                case Ref(sym) if sym in scope.exprs:
+                    return Index(scope.exprs[sym], node.dtype)
+                case _:
+                    return None
+
+        return map_value(value, leaf)
+
+    def kept(self, load: Load, thread: Expr | None = None) -> Load:
+        """An element that a thread keeps for the lanes of its warp; the running one, where none is named."""
+        lanes = self.reader.lanes.get(load.buffer)
+        if lanes is None:
+            return load
+        return replace(load, buffer=lanes, index=(self.launch.thread if thread is None else thread, *load.index))
+
+    def load(self, load: Load, scope: _Scope, thread: Expr | None = None) -> Load:
+        """An element over coordinates and registers by their unique names, and numbers that data say here."""
+        inner, data = scope.copy() if load.data else scope, list[tuple[Sym, Value]]()
+        for sym, meaning in load.data:
+            said = sym, self.value(meaning, inner)
+            if said not in self.data:
+                self.data[said] = number_of(f"{sym}#{next(self.reader.numbers)}", self.site.dims)
+            inner.exprs[sym] = expr(self.data[said])
+            data.append((self.data[said], said[1]))
+        index = tuple([e.substitute(inner.exprs) for e in load.index])
+        return self.kept(Load(load.buffer, index, tuple(data), load.span), thread)
+
+
+class _Here(Record):
+    """An operation at its place, which tells what it does there (`texpr.ir.operation.effects`)."""
+
+    body: _Body
+    stmt: k.Operation
+    site: Site
+    scope: _Scope
+
+    @property
+    def found(self) -> Reading:
+        return self.body.reader.found
+
+    @property
+    def thread(self) -> Expr:
+        return self.body.launch.thread
+
+    @property
+    def warp(self) -> int:
+        return self.body.launch.kernel.warp
+
+    def declares(self, sym: Sym, dtype: DType, value: Value) -> None:
+        reader, body, scope = self.body.reader, self.body, self.scope
+        told = sym.name in reader.names or sym.name.rsplit("_", 1)[0] in reader.single
+        if isinstance(value, Index) and sym not in body.assigned and not told:
+            scope.exprs[sym] = value.expr.substitute(scope.exprs)
+            scope.refs.pop(sym, None)
+            return
+        first = body.value(value, scope)
+        constant = sym not in body.assigned
+        made = body.name(sym, self.site, first if constant else None, scope)
+        if not constant or told or not isinstance(first, Load | Ref):
+            self.found.events.append(Event(self.site, Ref(made, dtype), first, self.stmt, let=constant))
+
+    def assigns(self, sym: Sym, value: Value) -> None:
+        ref = Ref(self.scope.refs[sym], value.dtype)
+        self.found.events.append(Event(self.site, ref, self.body.value(value, self.scope), self.stmt))
+
+    def writes(self, target: Load, value: Value) -> None:
+        place = self.body.load(target, self.scope)
+        self.found.events.append(Event(self.site, place, self.body.value(value, self.scope), self.stmt))
+
+    def combines(self, target: Load, op: str, value: Value, *, whole: bool) -> None:
+        place, other = self.body.load(target, self.scope), self.body.value(value, self.scope)
+        joined = Op(op, (place, other), place.dtype)
+        if op == "add" and isinstance(other, Op) and other.name == "neg":
+            joined = Op("sub", (place, *other.args), place.dtype)
+        whole = whole or self.found.spaces.get(place.buffer) is Space.SHARED
+        self.found.events.append(Event(self.site, place, joined, self.stmt, "atomic" if whole else "plain"))
+
+    def takes(self, sym: Sym, source: Load, thread: Expr | None = None) -> None:
+        lane = None if thread is None else thread.substitute(self.scope.exprs)
+        self.body.name(sym, self.site, self.body.load(source, self.scope, lane), self.scope)
+
+    def exchanges(self, sym: Sym, source: Ref, shift: Expr) -> None:
+        around = self.site.path[-2:-1]
+        if shift is not ZERO and not any(joins_lanes(block[number]) for block, number in around):
+            self.found.strange.append((self.stmt, self.site, "lanes that a loop says"))
+        ref = Ref(self.body.name(sym, self.site, None, self.scope), source.dtype)
+        self.found.events.append(Event(self.site, ref, self.body.value(source, self.scope), self.stmt, "exchange"))
+
+    def at_once(self, count: int, *firsts: Load) -> None:
+        loads = [self.body.load(first, self.scope) for first in firsts]
+        needs = [fact for load in loads for fact in aligned(load, count * load.dtype.bytes, self.body.reader.known)]
+        self.found.needed += [(self.stmt, self.site, conj(needs))] if needs else []
+
+    def copies(self, target: Load, source: Load, count: int, when: Value | None) -> None:
+        body, site, scope = self.body, self.site, self.scope
+        what = self.stmt.completion(body.maps)
+        group = what.group if isinstance(what, Joins) else None
+        taken = None if when is None else body.resolved(body.value(when, scope))
+        fact = None if taken is None else test(taken)
+        for to, out_of in zip(k.consecutive(target, count), k.consecutive(source, count), strict=True):
+            place, value = body.load(to, scope), body.value(out_of, scope)
+            if taken is None:
+                self.found.events.append(Event(site, place, value, self.stmt, "async", group=group))
+                continue
+            zero = Literal(0.0 if to.dtype.is_float else 0, to.dtype)
+            arms = ((value, fact, taken), (zero, fact and negate(fact), Op("not", (taken,), BOOL)))
+            for number, (moved, holds, asked) in enumerate(arms):
+                inside = replace(site, time=(*site.time, number))
+                if holds is not None:
+                    inside = replace(inside, domain=(*site.domain, holds))
+                else:
+                    inside = replace(inside, tests=(*site.tests, (asked, site)))
+                self.found.events.append(Event(inside, place, moved, self.stmt, "async", group=group))
+
+    def sends(self, copy: k.Operation) -> None:
+        try:
+            self.body.engine(cast("Copy", copy), self.site, self.scope)
+        except ValueError as why:
+            self.found.strange.append((self.stmt, self.site, str(why)))
+
+    def meets(self) -> None:
+        self.found.together.append((self.stmt, self.site))

@@ -1,0 +1,147 @@
+"""What statements of a program as it is laid out touch: where, when, and which element of the program as it was written."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import TypeVar
+
+from texpr.affine.expr import Expr, FloorDiv, Mod, Number, Sym, Xor, expr
+from texpr.ir.value import Load, Ref
+from texpr.presburger.existential import ExistsWitness
+from texpr.presburger.formula import Eq, Formula, Ge, disj, rename
+from texpr.presburger.solve.relaxed import flat
+from texpr.presburger.solve.turned import solved
+from texpr.proof.read.actions import Action, Program, Spot, indices
+from texpr.proof.read.order import Names, When, when
+from texpr.proof.schedule.places import Home, home_of, place_of
+from texpr.support.record import Record
+
+Quotient = TypeVar("Quotient", FloorDiv, Mod)
+
+
+class Access(Record, eq=False):
+    """A place in memory that a statement touches. `place`: which of the copies of the memory, by the loops around what makes
+    it, and the subscripts there. `dims`: the indices of loops, and what data say, that all is over; `where`: facts about them.
+
+    `stored`: the memory of the written program whose `element`, again with its copy, that is; None for what fills a hole.
+    `meant`: when it is touched in the written program; nothing for a copy. `does`: the written statement that it is done by.
+    `is_update`: whether it is a step of a sum, whose order a `reduce` may free; `is_own`: whether it reads there what it
+    writes. `legal`: when the written program writes the element, in some instance, if that is one: where `is_one` holds.
+    """
+
+    action: Action
+    dims: tuple[Sym, ...]
+    where: tuple[Formula, ...]
+    home: Home
+    place: tuple[Expr, ...]
+    write: bool
+    time: When
+    stored: Home | None = None
+    element: tuple[Expr, ...] = ()
+    meant: When = ()
+    does: Action | None = None
+    is_update: bool = False
+    is_own: bool = False
+    legal: When = ()
+    is_one: tuple[Formula, ...] = ()
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether data decide neither that it happens nor where."""
+        return not self.action.spot.tests and {*self.dims} <= {*indices(self.action.spot)}
+
+    def __str__(self) -> str:
+        at = ", ".join(map(str, self.place))
+        return f"{self.home.name}[{at}] of line {self.action.span.line}"
+
+
+class Named(Record, eq=False):
+    """An access by other names of its coordinates, or at some."""
+
+    access: Access
+    names: Names
+    place: tuple[Expr, ...]
+    element: tuple[Expr, ...]
+    where: tuple[Formula, ...]
+    time: When
+    meant: When
+    legal: When
+    is_one: tuple[Formula, ...]
+
+    def only(self, sym: Sym) -> Sym:
+        """The symbol that a coordinate is called by."""
+        found = self.names(sym).as_sym
+        assert found is not None
+        return found
+
+
+@lru_cache(maxsize=1 << 10)
+def named(access: Access, mark: str) -> Named:
+    """`access`, its coordinates marked."""
+    return placed(access, {s: expr(Sym(f"{s.name}{mark}")) for s in access.dims})
+
+
+def placed(access: Access, at: Mapping[Sym, Expr]) -> Named:
+    """`access` at coordinates."""
+    names = Names(at)
+    place, element = (tuple(map(names, each)) for each in (access.place, access.element))
+    where = tuple(rename(f, names) for f in access.where)
+    time, meant, legal = (names.times(each) for each in (access.time, access.meant, access.legal))
+    return Named(access, names, place, element, where, time, meant, legal, tuple(rename(f, names) for f in access.is_one))
+
+
+def touched(place: Load | Ref, spot: Spot, action: Action, program: Program, write: bool) -> Access:
+    """A place that a statement touches, of which nothing else is known."""
+    at = place_of(place, spot, program)
+    dims = coordinates(indices(action.spot), at, program.function.sizes)
+    where = dict.fromkeys(flat((*action.spot.domain, *spot.domain)))
+    time = when(spot, {sym: sym for sym in indices(spot)}, int(write))
+    return Access(action, dims, (*where,), home_of(place), at, write, time)
+
+
+def coordinates(loops: Iterable[Sym], exprs: Iterable[Expr], sizes: Collection[Sym]) -> tuple[Sym, ...]:
+    """The indices of loops, and whatever else expressions name but sizes, and numbers that are functions of these."""
+    own = dict.fromkeys(loops)
+    said = {s for e in exprs for s in e.syms() if not isinstance(s, Number)}
+    return (*own, *sorted(said - own.keys() - {*sizes}, key=lambda s: s.name))
+
+
+def same(one: Sequence[Expr], other: Sequence[Expr]) -> Iterator[Formula]:
+    """That two places are the same."""
+    pairs = [(a, b) for a, b in zip(one, other, strict=True) if a is not b]
+    yield from (Eq(a - b) for a, b in (_unturned(*pair, pairs) for pair in pairs))
+    for x, y, by in [(a.num, b.num, a.den) for a, b in _atoms(pairs, Mod) if a.den is b.den]:
+        if any(x is a.num and y is b.num and by is a.den is b.den for a, b in _atoms(pairs, FloorDiv)):
+            yield Eq(x - y)
+        else:
+            yield disj((Eq(x - y), Ge(x - y - by), Ge(y - x - by)))
+
+
+def _atoms(pairs: Sequence[tuple[Expr, Expr]], kind: type[Quotient]) -> list[tuple[Quotient, Quotient]]:
+    """The pairs of such atoms."""
+    atoms = ((a.as_atom, b.as_atom) for a, b in pairs)
+    return [(a, b) for a, b in atoms if isinstance(a, kind) and isinstance(b, kind)]
+
+
+def _unturned(a: Expr, b: Expr, known: Sequence[tuple[Expr, Expr]]) -> tuple[Expr, Expr]:
+    """Two numbers that are the same, without what both are turned by, where that is the same."""
+    match a.as_atom, b.as_atom:
+        case Xor(x, y, width), Xor(u, v, wide) if width == wide and (y is v or (y, v) in known):
+            return x, u
+        case _:
+            return a, b
+
+
+def there(each: Named, near: Named | None, pairs: Sequence[tuple[Expr, Expr]], more: Sequence[Formula] = ()) -> ExistsWitness:
+    """That somewhere the first of each pair is the second; `near`: what is in the same loops, where nothing else is known."""
+    around = {} if near is None else {s: near.names(s) for s in near.access.dims}
+    known, own = found(each, pairs), {s: each.only(s) for s in each.access.dims}
+    facts = (*each.where, *(Eq(a - b) for a, b in pairs if a is not b), *more)
+    return ExistsWitness(own, facts, (tuple(known.get(mine, around.get(s, expr(0))) for s, mine in own.items()),))
+
+
+def found(each: Named, pairs: Sequence[tuple[Expr, Expr]]) -> dict[Sym, Expr]:
+    """Coordinates at which the first of each pair is the second, by their names, as far as that says them."""
+    extents = {each.only(x.sym): each.names(x.extent) for x in each.access.action.spot.loops}
+    return solved(pairs, {mine: extents.get(mine) for mine in map(each.only, each.access.dims)})

@@ -1,0 +1,140 @@
+"""Whether a statement of the program as it is laid out is one of the program that was written, of indices that are said.
+
+Values are compared part by part: they are built alike, index expressions in them are the same numbers, and what is read on the
+one side stands for what is read on the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from texpr.affine.expr import Expr, Sym, expr
+from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
+from texpr.ir.value.structure import same_constant
+from texpr.presburger.formula import Eq, Formula, negate, rename
+from texpr.presburger.solve.turned import solved
+from texpr.proof.read.actions import Action, Program, Spot, indices
+from texpr.proof.read.conditions import test
+from texpr.proof.schedule.places import place_of
+from texpr.support.record import Mutable, Record, field, replace
+
+
+class Unlike(Exception):
+    """Two statements that are not built alike."""
+
+
+class Operand(Record, eq=False):
+    """What a statement reads as it is laid out, and what it reads as it was written, each at its place in its program.
+
+    `inner`: where it is read by a statement that is written out, the indices of that.
+    """
+
+    given: Load | Ref
+    site: Spot
+    meant: Load | Ref
+    spot: Spot
+    inner: Mapping[Sym, Expr]
+
+
+class Comparison(Mutable):
+    """`given`, of the program as it is `laid` out, as `meant`, of the one that was `written`.
+
+    What only one statement writes may be written out, where it is read, as what that writes. `inner` are the indices of that,
+    over those of what reads it. `made`: these statements; `sure`: what must hold for them to be what is read, over the indices
+    of what reads, and where that is.
+    """
+
+    laid: Program
+    written: Program
+    given: Action
+    meant: Action
+    equations: list[tuple[Expr, Expr]] = field(default_factory=list[tuple[Expr, Expr]])
+    operands: list[Operand] = field(default_factory=list[Operand])
+    data: dict[Sym, Expr] = field(default_factory=dict[Sym, Expr])
+    inner: Mapping[Sym, Expr] = field(default_factory=dict[Sym, Expr])
+    made: list[Action] = field(default_factory=list[Action])
+    sure: list[tuple[Formula, Spot]] = field(default_factory=list[tuple[Formula, Spot]])
+
+    def run(self) -> None:
+        """Compares tests and values. Raises Unlike."""
+        given, meant = self.given, self.meant
+        tests, wanted = given.spot.tests, meant.spot.tests
+        if len(tests) != len(wanted) or given.update != meant.update or given.target.dtype != meant.target.dtype:
+            raise Unlike
+        for (mine, site), (theirs, spot) in zip(tests, wanted, strict=True):
+            self.value(mine, theirs, site, spot)
+        self.subscripts(given.target, meant.target, given.spot, meant.spot)
+        self.value(given.value, meant.value, given.spot, meant.spot)
+
+    def value(self, given: Value, meant: Value, site: Spot, spot: Spot) -> None:
+        """A value on both sides."""
+        match given, meant:
+            case Literal(), Literal() if same_constant(given, meant):
+                return
+            case Index(), Index() if given.dtype == meant.dtype:
+                self.equations.append((given.expr, meant.expr.substitute(self.inner)))
+            case Op("select", (mine, *arms)), Op("select", (theirs, *others)):
+                self.value(mine, theirs, site, spot)
+                fact = test(mine)
+                for arm, other, taken in zip(arms, others, (fact, fact and negate(fact)), strict=True):
+                    inside = site if taken is None else replace(site, domain=(*site.domain, taken))
+                    self.value(arm, other, inside, spot)
+            case Op(), Op() if given.name == meant.name and given.dtype == meant.dtype and len(given.args) == len(meant.args):
+                for mine, theirs in zip(given.args, meant.args, strict=True):
+                    self.value(mine, theirs, site, spot)
+            case Cast(), Cast() if given.dtype == meant.dtype:
+                self.value(given.arg, meant.arg, site, spot)
+            case Ref(), Ref() if _is_test(given) and _is_test(meant):
+                mine, theirs = self.laid.lets[given.sym], self.written.lets[meant.sym]
+                self.value(mine.value, theirs.value, mine.spot, theirs.spot)
+            case Load() | Ref(), Load() | Ref() if given.dtype == meant.dtype and not _is_other(given, meant):
+                self.operands.append(Operand(given, site, meant, spot, self.inner))
+                self.subscripts(given, meant, site, spot)
+            case _, Load():
+                self.written_out(given, meant, site, spot)
+            case _:
+                raise Unlike
+
+    def written_out(self, given: Value, meant: Load, site: Spot, spot: Spot) -> None:
+        """A value that stands for an element: as the one statement says that writes it."""
+        element = [e.substitute(self.inner) for e in place_of(meant, spot, self.written)]
+        action, at = writer(self.written, meant.buffer, element)
+        place = (e.substitute(at) for e in place_of(action.target, action.spot, self.written))
+        facts = [*(Eq(a - b) for a, b in zip(place, element, strict=True)), *(rename(f, at) for f in action.spot.domain)]
+        self.sure += ((fact, site) for fact in facts)
+        self.made.append(action)
+        outer, self.inner = self.inner, at
+        self.value(given, action.value, site, action.spot)
+        self.inner = outer
+
+    def subscripts(self, given: Load | Ref, meant: Load | Ref, site: Spot, spot: Spot) -> None:
+        """What data say in the subscripts of a place: the same on both sides."""
+        mine, theirs = (each.data if isinstance(each, Load) else () for each in (given, meant))
+        if len(mine) != len(theirs):
+            raise Unlike
+        for (own, value), (other, wanted) in zip(mine, theirs, strict=True):
+            self.value(value, wanted, site, spot)
+            self.data[other] = expr(own)
+
+
+def writer(program: Program, stored: Buffer, element: Sequence[Expr]) -> tuple[Action, Mapping[Sym, Expr]]:
+    """The one statement that gives an element of a local its value, and for which indices, to be proved. Raises Unlike."""
+    writes = [action for action in program.actions if action.stored is stored]
+    if len(writes) != 1 or stored.role != "local" or writes[0].update is not None or writes[0].spot.tests:
+        raise Unlike
+    (action,) = writes
+    own = {sym: Sym(f"{sym.name}○") for sym in indices(action.spot)}
+    place = [e.substitute(own) for e in place_of(action.target, action.spot, program)]
+    found = solved([*zip(place, element, strict=True)], dict.fromkeys(own.values()))
+    if found.keys() != {*own.values()}:  # which instance gives it is not known
+        raise Unlike
+    return action, {sym: found[name] for sym, name in own.items()}
+
+
+def _is_other(given: Load | Ref, meant: Load | Ref) -> bool:
+    """Whether what is read cannot stand for a local: memory that callers know."""
+    return isinstance(given, Load) and isinstance(meant, Load) and given.buffer.role != "local" == meant.buffer.role
+
+
+def _is_test(value: Ref) -> bool:
+    return value.sym.name.startswith("test ")

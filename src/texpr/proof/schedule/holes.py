@@ -1,0 +1,90 @@
+"""Holes that compute: iterations beyond those that were written, whose updates change nothing, as all they read are fills.
+
+But for the sign of a zero: x + 0 is x, unless x is −0. Who lets holes compute sees to that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isinf, isnan
+from typing import TypeAlias
+
+from texpr.affine.expr import Sym
+from texpr.ir import program as ir
+from texpr.ir.program.updates import neutral
+from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value
+from texpr.ir.value.types import F8E4M3, DType
+from texpr.proof.read.actions import Action, Program
+from texpr.proof.schedule.places import Home
+
+Number: TypeAlias = int | float
+
+WHOLE = 8
+"""Whole numbers up to this one are exact in every floating type."""
+
+
+def fill(value: Literal) -> Sym:
+    """What a hole holds: the one element of memory that nobody writes."""
+    return Sym(f"fill {value.value}")
+
+
+def is_fill(stored: Home | None) -> bool:
+    """Whether that is what a hole holds."""
+    return isinstance(stored, Sym) and stored.name.startswith("fill ")
+
+
+def fills(laid: Program) -> Mapping[Buffer, Literal]:
+    """The number that holes of memory are filled with, where it is one."""
+    found: dict[Buffer, Literal] = {}
+    for action in laid.actions:
+        if not action.stmt.instance and isinstance(action.value, Literal) and isinstance(action.target, Load):
+            known = found.setdefault(action.target.buffer, action.value)
+            if known.value != action.value.value:
+                return {}
+    return found
+
+
+def changes_nothing(action: Action, known: Mapping[Buffer, Literal]) -> bool:
+    """Whether an update of holes alone leaves what it updates."""
+    if not isinstance(action.update, str) or not isinstance(action.stmt, ir.Bind) or len(action.stmt.targets) != 1:
+        return False
+    found = _folded(action.arms[0], known)
+    return found is not None and found == neutral(action.update, action.target.dtype)
+
+
+def _folded(value: Value, known: Mapping[Buffer, Literal]) -> Number | None:
+    """What is made of fills, where that is known."""
+    match value:
+        case Literal():
+            return value.value
+        case Load(buffer):
+            return known[buffer].value if buffer in known else None
+        case Cast(inner):
+            return _exact(_exact(_folded(inner, known), inner.dtype), value.dtype)
+        case Op(name, args):
+            found = [_exact(_folded(arg, known), arg.dtype) for arg in args]
+            numbers = [each for each in found if each is not None]
+            return _exact(_made(name, numbers), value.dtype) if len(numbers) == len(found) else None
+        case _:
+            return None
+
+
+def _exact(value: Number | None, dtype: DType) -> Number | None:
+    """A number, if a type has it as it is, so that nothing is rounded, and nothing wraps."""
+    if value is None or isnan(value):
+        return None
+    low, high = (-WHOLE, WHOLE) if dtype.is_float else dtype.limits
+    endless = isinf(value) and dtype.is_float and dtype != F8E4M3
+    return value if endless or (low <= value <= high and value == int(value)) else None
+
+
+def _made(name: str, args: list[Number]) -> Number | None:
+    match name, args:
+        case "mul", [a, b]:
+            return a * b
+        case "add", [a, b]:
+            return a + b
+        case "neg", [a]:
+            return -a
+        case _:
+            return None

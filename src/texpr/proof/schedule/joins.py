@@ -1,0 +1,129 @@
+"""Parts of sums: what is added up in memory of its own first, and then joined at once with the element.
+
+Such memory holds no element of the written program but a part of its updates. If it begins with what changes nothing, if all
+that is added there is for one element, and if it is joined with that once, behind all of it, then each update comes about in
+the end; and as their order is free, it may be said to come about where the part is joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from texpr.affine.expr import Expr, Sym, expr
+from texpr.ir.program.updates import neutral
+from texpr.ir.value import Literal
+from texpr.presburger.existential import nowhere
+from texpr.presburger.formula import Formula, differ, negate
+from texpr.presburger.questions import Point, witness
+from texpr.proof.read.order import When, precedes
+from texpr.proof.schedule.accesses import Access, Named, found, named, placed, same, there
+from texpr.proof.schedule.asked import Asked, Claim
+from texpr.proof.schedule.order import strict
+from texpr.support.record import Mutable, replace
+
+
+class Part(Mutable):
+    """Memory, `touched` by nobody else, whose content `join` adds to an element; `read` is how that reads it, and `own` how it
+    reads the element."""
+
+    touched: Sequence[Access]
+    join: Access
+    own: Access
+    read: Access
+    premises: Formula
+
+    @property
+    def updates(self) -> list[Access]:
+        """The writes of updates."""
+        return [a for a in self.touched if a.write and a.does is not None]
+
+    @property
+    def fills(self) -> list[Access]:
+        """The writes of what changes nothing."""
+        return [a for a in self.touched if a.write and a.does is None]
+
+    def is_one(self) -> bool:
+        """Whether all that is done there are updates whose order is free, of what the join updates, and fills that change
+        nothing."""
+        update, updates, target = self.join.action.update, self.updates, self.join.action.target
+        if not isinstance(update, str) or update == "sub" or not updates or not self.fills:  # a part of differences is added
+            return False
+        nothing = neutral(update, target.dtype)
+        free = all(a.is_update and a.does and a.does.update == update and self._free(a) for a in updates)
+        plain = all(isinstance(a.action.value, Literal) and a.action.value.value == nothing for a in self.fills)
+        others = any(not a.write and not a.is_own for a in self.touched)
+        of_one = len({(a.does, a.stored) for a in updates}) == 1
+        return free and plain and not others and of_one and self._is_timed(updates[0])
+
+    def _free(self, update: Access) -> bool:
+        return len(strict(update.meant, update.stored)) < len(update.meant)
+
+    def accesses(self) -> Iterator[Access]:
+        """What is touched, as parts of a sum, and the element where that is joined."""
+        part = Sym(f"part in {self.read.home.name}")
+        for access in (*self.touched, self.read):
+            yield replace(access, stored=part, element=access.place, meant=(), does=None, legal=())
+        update = self.updates[0]
+        here = placed(update, {s: expr(0) for s in update.dims} | self._known(update))
+        of = {"stored": update.stored, "element": here.element, "meant": strict(here.meant, update.stored)}
+        yield replace(self.own, **of, does=update.does, is_update=True, is_own=True)
+        yield replace(self.join, **of, does=update.does, is_update=True)
+
+    def _known(self, update: Access) -> dict[Sym, Expr]:
+        """The coordinates of an update that the place says where that is joined, over those of the join."""
+        each, own = named(update, "○"), placed(self.read, {s: expr(s) for s in self.read.dims})
+        known = found(each, [*zip(each.place, own.place, strict=True)])
+        return {s: known[each.only(s)] for s in update.dims if each.only(s) in known}
+
+    def _is_timed(self, update: Access) -> bool:
+        """Whether the place says for which element an update is, and when, but for the order that is free."""
+        said = {s for e in (*update.element, *_turns(strict(update.meant, update.stored))) for s in e.syms()}
+        return said & {*update.dims} <= self._known(update).keys()
+
+    def questions(self) -> Iterator[Asked]:
+        """What must hold of a part."""
+        span, about = self.join.action.span, str(self.join)
+        for update in self.updates:
+            args = named(update, "◁"), named(self.read, "▷")
+            yield Claim("a part is of one element", about, "what is added is for that", span), self.mixed, args
+            yield Claim("a part is joined", about, "behind what is added", span), self.lost, (named(update, "◁"),)
+        twice = named(self.read, "◁"), named(self.read, "▷")
+        yield Claim("a part is joined once", about, "places differ", span), self.joined_twice, twice
+        steps = [*product(self.fills, self.updates), *product((*self.fills, *self.updates), [self.read])]
+        for one, other in steps:
+            told = Claim("a part is whole", f"{one} and {other}", "it begins, and grows, before it is joined", span)
+            yield told, self.late, (named(one, "◁"), named(other, "▷"))
+
+    def mixed(self, update: Named, read: Named) -> Point | None:
+        """What is added at a place for another element than that of the join, or at another time. Raises Undecided."""
+        first = self.updates[0]
+        joined = placed(first, {s: expr(0) for s in first.dims} | {s: read.names(e) for s, e in self._known(first).items()})
+        times = (_turns(strict(each.meant, first.stored)) for each in (update, joined))
+        apart = differ((*update.element, *next(times)), (*joined.element, *next(times)))
+        return self.both(update, read, apart)
+
+    def lost(self, update: Named) -> Point | None:
+        """What is added, and joined with nothing after. Raises Undecided."""
+        read = named(self.read, "○")
+        pairs = [*zip(read.place, update.place, strict=True)]
+        behind = there(read, update, pairs, (precedes(update.time, read.time, None),))
+        return nowhere(update.where, [behind], self.premises, solving=True)
+
+    def joined_twice(self, a: Named, b: Named) -> Point | None:
+        """A place that is joined twice. Raises Undecided."""
+        loops = a.access.dims
+        return self.both(a, b, differ(map(a.names, loops), map(b.names, loops)))
+
+    def late(self, a: Named, b: Named) -> Point | None:
+        """What comes to a place too late. Raises Undecided."""
+        return self.both(a, b, negate(precedes(a.time, b.time, None)))
+
+    def both(self, a: Named, b: Named, wrong: Formula) -> Point | None:
+        """Two at one place, of which something holds. Raises Undecided."""
+        return witness((*a.where, *b.where, *same(a.place, b.place), wrong), self.premises)
+
+
+def _turns(time: When) -> tuple[Expr, ...]:
+    """The indices of loops in a time."""
+    return tuple(step[1] for step in time if not isinstance(step, int))

@@ -1,0 +1,294 @@
+"""What each statement of a program as it is laid out does: one that was written, of some indices, or a copy of an element."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, combinations_with_replacement, islice
+
+from texpr.affine.expr import Expr, Sym, expr, number_of
+from texpr.affine.facts import Known
+from texpr.affine.simplify import Simplifier
+from texpr.ir import program as ir
+from texpr.ir.value import Buffer, Literal, Load, Ref
+from texpr.presburger.existential import nowhere
+from texpr.presburger.formula import TRUE, Eq, Formula, conj, differ, disj, negate, rename
+from texpr.presburger.isl.raw import Undecided
+from texpr.presburger.questions import Point, is_false, witness
+from texpr.presburger.solve.relaxed import flat
+from texpr.proof.read.actions import Action, Program, Spot, indices
+from texpr.proof.read.order import When, when
+from texpr.proof.schedule.accesses import Access, Home, found, home_of, named, place_of, placed, same, there, touched
+from texpr.proof.schedule.asked import IS_STATEMENT, Asked, Claim
+from texpr.proof.schedule.compare import Comparison, Operand, Unlike, writer
+from texpr.proof.schedule.holes import changes_nothing, fill, fills, is_fill
+from texpr.proof.schedule.joins import Part
+from texpr.support.record import Mutable, field, replace
+
+SIDES = 4
+"""How many say when an element is written, of those that are asked."""
+
+_PLAIN = Simplifier(Known({}))
+
+Done = tuple[Access, Mapping[Sym, Expr]]
+"""The write of a statement that does a written one, and of which indices."""
+
+
+class Matches(Mutable):
+    """The accesses of the program as it is `laid` out. `given`: what callers know, of the one and of the other program.
+
+    `strange`: statements of which it is not known what they do; `asked`: what must hold of the others.
+    """
+
+    written: Program
+    laid: Program
+    given: Mapping[Buffer, Buffer]
+    premises: Formula
+    accesses: list[Access] = field(default_factory=list[Access])
+    done: dict[Action, list[Done]] = field(default_factory=lambda: defaultdict(list[Done]))
+    numbers: dict[Sym, Expr] = field(default_factory=dict[Sym, Expr])
+    strange: list[tuple[Action, str]] = field(default_factory=list[tuple[Action, str]])
+    asked: list[Asked] = field(default_factory=list[Asked])
+    fills: Mapping[Buffer, Literal] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.fills = fills(self.laid)
+        for let in self.laid.lets.values():  # what is not known to be a number of the written program is none of these
+            args = indices(let.spot)
+            self.numbers[number_of(_name(let), args)] = expr(number_of(f"{_name(let)}◇", args))
+
+    def run(self) -> None:
+        """Takes statement by statement; copies of what is copied come when that is known."""
+        wanted, slots = defaultdict[Expr, list[Action]](list), defaultdict[object, int](int)
+        for action in self.written.actions:
+            if action.stmt.instance:
+                wanted[action.stmt.instance[0]].append(action)
+        copies = list[Action]()
+        for action in self.laid.actions:
+            if action.stmt.instance:
+                number, *at = action.stmt.instance
+                of, slot = wanted[number], slots[action.stmt]
+                slots[action.stmt] += 1
+                if slot < len(of) and len(at) == len(indices(of[slot].spot)):
+                    self.statement(action, of[slot], dict(zip(indices(of[slot].spot), at, strict=True)))
+                else:
+                    self.strange.append((action, "noted as what there is not"))
+            elif not isinstance(action.target, Ref):  # that a test is kept is no statement
+                copies.append(action)
+        before = -1
+        while len(copies) != before:
+            before, copies = len(copies), [action for action in copies if not self.copy(action)]
+        self.strange += ((action, "no statement, and no copy") for action in copies if not self.join(action))
+
+    def statement(self, action: Action, meant: Action, at: Mapping[Sym, Expr], anew: bool = False) -> None:
+        """That a statement does a written one, of the indices `at`. `anew`: it makes the same again, like a copy."""
+        comparison = Comparison(self.laid, self.written, action, meant)
+        try:
+            comparison.run()
+        except Unlike:
+            self.strange.append((action, f"not built as line {meant.span.line}"))
+            return
+        at = {sym: e.substitute(self.numbers) for sym, e in at.items()}
+        names = {**comparison.data, **at}
+        if isinstance(action.target, Ref) and isinstance(meant.target, Ref):  # a number has the same name where it is the same
+            theirs = number_of(_name(meant), indices(meant.spot))
+            self.numbers[number_of(_name(action), indices(action.spot))] = expr(theirs).substitute(names)
+        goals = [Eq(given.substitute(self.numbers) - other.substitute(names)) for given, other in comparison.equations]
+        goals += [self.where_read(rename(fact, names), site) for fact, site in comparison.sure]
+        for made in (*comparison.made, *([meant] if anew else ())):
+            once = Claim("an element is made once", f"{made.stored.name}, line {made.span.line}", "indices differ", made.span)
+            self.asked.append((once, self.made_twice, (made,)))
+        inside = [rename(fact, names) for fact in meant.spot.domain]
+        holes = changes_nothing(action, self.fills) and self.leaves(action, inside)
+        told = Claim(IS_STATEMENT, f"{meant.stored.name}, line {meant.span.line}", "the same of the same", action.span)
+        self.asked.append((told, self.doubted, (action, inside, goals) if holes else (action, (), [*goals, *inside])))
+        *reads, write = self.touches(comparison, at)
+        self.accesses += (
+            *(self.of_holes(reads, inside) if holes else reads),
+            replace(write, meant=(), does=None) if anew else write,
+        )
+        if not anew:
+            self.done[meant].append((write, at))
+
+    def doubted(self, action: Action, inside: Sequence[Formula], goals: Sequence[Formula]) -> Point | None:
+        """An instance of a statement that is none of that which it is said to do."""
+        facts = (rename(f, self.numbers) for f in action.spot.domain)
+        return witness((*facts, *inside, negate(conj(goals))), self.premises)
+
+    def where_read(self, fact: Formula, site: Spot) -> Formula:
+        """A fact, which need hold only where something is read."""
+        return disj((*(negate(rename(f, self.numbers)) for f in site.domain), fact))
+
+    def made_twice(self, made: Action) -> Point | None:
+        """Two instances of a statement that give one element a value. Raises Undecided."""
+        one, other = ({s: expr(Sym(f"{s.name}{mark}")) for s in indices(made.spot)} for mark in "◁▷")
+        place = place_of(made.target, made.spot, self.written)
+        both = ([e.substitute(names) for e in place] for names in (one, other))
+        facts = [rename(f, names) for f in made.spot.domain for names in (one, other)]
+        return witness((*facts, *same(*both), differ(one.values(), other.values())), self.premises)
+
+    def leaves(self, action: Action, inside: Sequence[Formula]) -> bool:
+        """Whether a statement perhaps runs for indices that the written one has not."""
+        try:
+            return self.doubted(action, (), inside) is not None
+        except Undecided:
+            return True
+
+    def of_holes(self, reads: Sequence[Access], inside: Sequence[Formula]) -> Iterator[Access]:
+        """What an update reads that runs beyond what was written: elements `inside`, and fills elsewhere."""
+        for read in reads:
+            filled = self.fills.get(read.home) if isinstance(read.home, Buffer) else None
+            if read.is_own or filled is None:
+                yield read  # which is left as it is, or says where, or whether, this happens
+                continue
+            yield replace(read, where=(*read.where, *flat(inside)))
+            outside = (*read.where, negate(conj(inside)))
+            of = {"stored": fill(filled), "element": (), "meant": (), "does": None, "legal": ()}
+            yield replace(read, where=outside, **of, is_update=False)
+
+    def at_home(self) -> Iterator[Asked]:
+        """Memory that callers know is that of the written program."""
+        for access in self.accesses:
+            home = self.given.get(access.home) if isinstance(access.home, Buffer) else None
+            if home is not None and (home is not access.stored or access.place != access.element):
+                told = Claim("is the same element", str(access), "in memory that callers know", access.action.span)
+                yield told, self.elsewhere, (access,)
+
+    def elsewhere(self, access: Access) -> Point | None:
+        """An instance that touches another element than it should of memory that callers know."""
+        home = self.given[access.home] if isinstance(access.home, Buffer) else None
+        wrong = differ(access.place, access.element) if home is access.stored else TRUE
+        return witness((*access.where, wrong), self.premises)
+
+    def touches(self, comparison: Comparison, at: Mapping[Sym, Expr]) -> Iterator[Access]:
+        """What a statement touches that does one of the written program, of the indices `at`: reads, then the write."""
+        given, meant = comparison.given, comparison.meant
+        for read in comparison.operands:
+            yield self.means(comparison, read, at, False)
+        yield self.means(comparison, Operand(given.target, given.spot, meant.target, meant.spot, {}), at, True)
+
+    def means(self, comparison: Comparison, touch: Operand, at: Mapping[Sym, Expr], write: bool) -> Access:
+        """What is touched, and what that is in the written program."""
+        meant, names = comparison.meant, {**comparison.data, **at}
+        names = {**names, **{sym: e.substitute(names) for sym, e in touch.inner.items()}}
+        targets = meant.stmt.targets if isinstance(meant.stmt, ir.Bind) and meant.update is not None else ()
+        times = when(touch.spot, names, int(write))
+        return replace(
+            self.touched(touch.given, touch.site, comparison.given, write),
+            stored=home_of(touch.meant),
+            element=tuple(e.substitute(names) for e in place_of(touch.meant, touch.spot, self.written)),
+            meant=times,
+            does=meant,
+            is_update=any(touch.meant is target for target in targets),
+            is_own=bool(targets) and not write and touch.meant is meant.target,
+            legal=times if write and not touch.spot.tests else (),
+            is_one=tuple(rename(fact, names) for fact in flat(touch.spot.domain)),
+        )
+
+    def touched(self, place: Load | Ref, site: Spot, action: Action, write: bool) -> Access:
+        """What is touched, numbers by their names in the written program."""
+        own = touched(place, site, action, self.laid, write)
+        at, where = tuple(e.substitute(self.numbers) for e in own.place), tuple(rename(f, self.numbers) for f in own.where)
+        return replace(own, place=at, where=where)
+
+    def copy(self, action: Action) -> bool:
+        """What a copy moves, if that is known by now."""
+        write = self.touched(action.target, action.spot, action, True)
+        if action.update is not None or not write.is_certain:
+            return False
+        if isinstance(action.value, Literal):
+            self.accesses.append(replace(write, stored=fill(action.value)))
+            return True
+        if not isinstance(action.value, Load | Ref):
+            return self.instead(action, write)
+        read = self.touched(action.value, action.spot, action, False)
+        sides = (known for wholly in (True, False) for each in (read, write) for known in self.element_at(each, wholly))
+        first = next(sides, None)
+        if first is None:
+            return False
+        stored, element, *_ = first
+        some = chain((first,), islice(sides, SIDES))
+        legal, is_one = next(((when, facts) for other, _, when, facts in some if other is stored and when), ((), ()))
+        of = {"stored": stored, "element": element, "legal": legal, "is_one": is_one}
+        self.accesses += (replace(each, **of) for each in (read, write))
+        return True
+
+    def join(self, action: Action) -> bool:
+        """What a part of a sum is joined with, if memory holds such a part."""
+        if action.update is None or not isinstance(action.stmt, ir.Bind) or not isinstance(action.stmt.values[0], Load):
+            return False
+        source, write = action.stmt.values[0], self.touched(action.target, action.spot, action, True)
+        own, read = (self.touched(place, action.spot, action, False) for place in (action.target, source))
+        part = Part([a for a in self.accesses if a.home is source.buffer], write, own, read, self.premises)
+        if source.buffer.role != "local" or len(action.stmt.targets) != 1 or not write.is_certain or not part.is_one():
+            return False
+        self.accesses = [*(a for a in self.accesses if a.home is not source.buffer), *part.accesses()]
+        self.asked += part.questions()
+        return True
+
+    def instead(self, action: Action, write: Access) -> bool:
+        """What is stored in place of a copy, if it is what the one statement says that gives the element its value."""
+        known = next((known for wholly in (True, False) for known in self.element_at(write, wholly)), None)
+        if known is None or not isinstance(known[0], Buffer):
+            return False
+        try:
+            meant, at = writer(self.written, known[0], known[1])
+        except Unlike:
+            return False
+        self.statement(action, meant, at, anew=True)
+        return True
+
+    def element_at(self, access: Access, wholly: bool) -> Iterator[tuple[Home, tuple[Expr, ...], When, tuple[Formula, ...]]]:
+        """Which element is at a place, by what callers know it as, or by who touches that; and when it is written, if
+        that is an instance.
+
+        `wholly`: only where the place says all that is to be known of that.
+        """
+        if isinstance(access.home, Buffer) and access.home in self.given:
+            yield self.given[access.home], access.place, (), ()
+            return
+        own = placed(access, {s: expr(s) for s in access.dims})
+        for other in sorted(self.accesses, key=lambda a: not a.write):
+            if other.home == access.home and other.stored is not None and not is_fill(other.stored):
+                each = named(other, "○")
+                known = found(each, [*zip(each.place, own.place, strict=True)])
+                names = {each.only(s): s for s in other.dims}
+                here = placed(other, {s: known.get(mine, expr(s if s in access.dims else 0)) for mine, s in names.items()})
+                if any(map(is_false, same(here.place, own.place))):
+                    continue  # that is another place
+                if not wholly or {s for e in each.element for s in e.syms()} & names.keys() <= known.keys():
+                    said = {s for step in each.legal if not isinstance(step, int) for s in step[1].syms()}
+                    legal = here.legal if said & names.keys() <= known.keys() else ()
+                    yield other.stored, tuple(map(_PLAIN, here.element)), legal, here.is_one
+
+    def covered(self) -> Iterator[Asked]:
+        """Every instance is done, an update once; but for those that are written out wherever they are read."""
+        done = {*self.given.values(), *(a.stored for a in self.accesses if a.write and a.does is not None)}
+        for meant in self.written.actions:
+            if not isinstance(meant.stmt, ir.Let) and meant.stored in done:
+                about = f"{meant.stored.name}, line {meant.span.line}"
+                yield Claim("each instance is done", about, "no index is left out", meant.span), self.left_out, (meant,)
+                for one, other in combinations_with_replacement(self.done[meant], 2) if meant.update is not None else ():
+                    yield Claim("no update is done twice", about, "indices differ", meant.span), self.twice, (one, other)
+
+    def left_out(self, meant: Action) -> Point | None:
+        """An instance that nothing does."""
+        own = {sym: expr(Sym(f"{sym.name}●")) for sym in indices(meant.spot)}
+        every = [(named(access, "○"), at) for access, at in self.done[meant]]
+        done = [there(each, None, [(each.names(e), own[sym]) for sym, e in at.items()]) for each, at in every]
+        return nowhere([rename(f, own) for f in meant.spot.domain], done, self.premises, solving=True)
+
+    def twice(self, one: Done, other: Done) -> Point | None:
+        """Two instances that do the same."""
+        (a, at), (b, to) = ((named(access, mark), at) for (access, at), mark in ((one, "◁"), (other, "▷")))
+        both = zip(*((a.names(e), b.names(to[sym])) for sym, e in at.items()), strict=True)
+        facts = [*a.where, *b.where, *(same(*both) if at else ())]
+        loops = indices(a.access.action.spot)
+        apart = [differ(map(a.names, loops), map(b.names, loops))] if one is other else []
+        return witness((*facts, *apart), self.premises)
+
+
+def _name(let: Action) -> str:
+    """What a `let` calls its number."""
+    assert isinstance(let.target, Ref)
+    return let.target.sym.name

@@ -1,0 +1,77 @@
+"""That statements which touch one element come in the order that was written, and that iterations of a `par` meet nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+
+from texpr.ir.program.marks import Tensor
+from texpr.presburger.formula import FALSE, And, Formula, compare, conj, differ, disj, negate
+from texpr.presburger.questions import Point, witness
+from texpr.presburger.solve.digits import in_rows
+from texpr.presburger.solve.omega import refuted
+from texpr.proof.read.order import When, cases
+from texpr.proof.schedule.accesses import Home, Named, same
+
+EVERY = 1 << 10
+"""More loops than there are around anything."""
+
+
+def misordered(a: Named, b: Named, premises: Formula) -> Point | None:
+    """Two that touch one element, in this order as it was written, and perhaps not as it is laid out. Raises Undecided."""
+    one, other = a.access, b.access
+    meant, times = (a.meant, b.meant), (a.time, b.time)
+    if one.is_update and other.is_update and one.does and other.does and one.does.update == other.does.update:
+        meant = strict(a.meant, one.stored), strict(b.meant, one.stored)
+        times = (strict(a.time, one.home), strict(b.time, one.home)) if one.home == other.home else times
+    wanted = [f for free, f in cases(*meant, one.stored, whole=True) if not free and f != FALSE]
+    late = negate(disj(f for free, f in cases(*times, None, whole=True) if not free))
+    return any_of((*a.where, *b.where, *same(a.element, b.element), late), wanted, premises)
+
+
+def meeting(a: Named, b: Named, home: Home, premises: Formula) -> Point | None:
+    """Two iterations of a `par` that meet at a place. Raises Undecided."""
+    if _is_joined(a) and _is_joined(b):
+        return None  # which the engine does in one step each
+    free = home if a.access.is_update and b.access.is_update else None  # what meets in a `reduce` are updates
+    never = {compare("!=", x, y) for x, y in zip(a.place, b.place, strict=True)}  # iterations whose memory is their own
+    wanted = [
+        f for f in _in_other_iterations(a.time, b.time, free) if never.isdisjoint(f.parts if isinstance(f, And) else (f,))
+    ]
+    if not wanted:
+        return None
+    return any_of((*a.where, *b.where, *same(a.place, b.place), *legal(a, b, premises)), wanted, premises)
+
+
+def _is_joined(each: Named) -> bool:
+    """Whether an update joins a part, and is one that the engine makes."""
+    engine = any(isinstance(mark, Tensor) for loop in each.access.action.spot.loops for mark in loop.directives)
+    return each.access.is_update and engine and not each.access.action.stmt.instance
+
+
+def any_of(facts: Sequence[Formula], wanted: Sequence[Formula], premises: Formula) -> Point | None:
+    """A point with `facts` and one of those that are `wanted`. Raises Undecided."""
+    apart = in_rows(facts, premises) if len(wanted) > 1 else facts
+    if len(wanted) > 1 and refuted((*apart, disj(wanted), premises)):
+        return None
+    return next((point for case in wanted if (point := witness((*apart, case), premises)) is not None), None)
+
+
+def legal(a: Named, b: Named, premises: Formula) -> Iterator[Formula]:
+    """What holds of two that touch one element which the written program writes: not in two iterations of a `par`."""
+    stored = a.access.stored
+    if stored is not None and stored == b.access.stored and a.legal and b.legal:
+        doubts = (negate(conj(each.is_one)) for each in (a, b) if each.is_one)
+        there = ((*a.where, *b.where, premises, doubt) for doubt in doubts)
+        unless = [differ(a.element, b.element), *(facts[-1] for facts in there if not refuted(facts))]
+        yield from (disj((*unless, negate(f))) for f in _in_other_iterations(a.legal, b.legal, stored))
+
+
+def _in_other_iterations(a: When, b: When, home: Home | None) -> list[Formula]:
+    """When two are in different iterations of a `par` that does not reduce into `home`."""
+    return [f for free, f in cases(a, b, home, whole=True, either=EVERY) if free and f != FALSE]
+
+
+def strict(time: When, home: Home | None) -> When:
+    """A time but for the order that a `reduce` frees."""
+    return tuple(takewhile(lambda step: isinstance(step, int) or home not in step[0].reduce, time))

@@ -1,0 +1,123 @@
+"""The proof that a program as it was laid out does what was written.
+
+Each statement of the one is an instance of a statement of the other, or a copy. So a place in memory stands for an element of
+the written program. Suppose that
+
+1. every instance of a written statement is done, an update once;
+2. any two that touch one element, one writing, are done in the order that was written, but for the order that a `reduce` frees;
+3. what two iterations of a `par` do meets at no place, but for updates where the `par` reduces into it; and
+4. where an element is read it was written before, or copied from where it is, and since then nothing else was written to that
+   place, nor the element in another one.
+
+Then both programs make the same of every element. *Proof*, by induction over the order in which the laid out program runs: let
+all copies be left out, and every element be in one place. By 1 and 2 each read sees what it sees in the program as it was
+written. By 4, put back, a copy holds what that one place does whenever it is read. By 3 iterations of a `par` may run in any
+order. ∎
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+from texpr.ir import program as ir
+from texpr.ir.program.instances import numbered
+from texpr.ir.proof import UNPROVED, Obligation, Proof, Verdict
+from texpr.ir.value import Buffer
+from texpr.ir.value.structure import same
+from texpr.presburger.formula import Formula, compare, conj
+from texpr.presburger.isl.raw import Undecided
+from texpr.presburger.linear import NotAffine
+from texpr.proof.read.actions import actions
+from texpr.proof.schedule.accesses import named
+from texpr.proof.schedule.asked import IS_STATEMENT, IS_THERE, Asked, Claim
+from texpr.proof.schedule.families import pairs
+from texpr.proof.schedule.match import Matches
+from texpr.proof.schedule.numbers import by_number
+from texpr.proof.schedule.order import misordered
+from texpr.proof.schedule.value_flow import ValueFlow
+from texpr.support.diagnostic import CompilerBug, limitation
+from texpr.support.limits import LARGEST_INT
+
+
+def faithful(written: ir.Function, laid: ir.Function) -> Proof:
+    """What can be shown of `laid`, that it does what `written` does, which is legal."""
+    premises = _premises(written)
+    known = [*zip(laid.params, written.params, strict=False), *zip(laid.results, written.results, strict=False)]
+    read = actions(by_number(numbered(written))), actions(by_number(laid))
+    matches = Matches(*read, dict(known), premises)
+    matches.run()
+    results = (*laid.results, *(b for b in laid.params if b.role == "inout"))
+    held = ValueFlow(matches.accesses, matches.given, results, premises)
+    said = [_interface(written, laid)]
+    for action, why in matches.strange:
+        told = Claim(IS_STATEMENT, f"{action.stored.name}", "", action.span)
+        said.append(_said(told, Verdict.UNDECIDED, why))
+    questions = matches.asked, matches.at_home(), matches.covered(), _ordered(held, premises), held.questions()
+    said += map(_decided, chain(*questions))
+    unknown = any(each.what == IS_STATEMENT and each.verdict is not Verdict.PROVED for each in said)
+    return Proof(written.name, (), tuple(_doubted(each, unknown) for each in said))
+
+
+def _doubted(each: Obligation, unknown: bool) -> Obligation:
+    """A refusal becomes undecided where a value is opaque, or an element may be put where it is read in another way."""
+    if each.verdict is Verdict.REFUSED and (unknown or each.what in (IS_STATEMENT, IS_THERE)):
+        return each._replace(verdict=Verdict.UNDECIDED)
+    return each
+
+
+def require_kept(proof: Proof, unproved: bool = False) -> None:
+    """Raises CompilerBug where a schedule made another program of one, and Limitation E0509 where that is undecided, but if
+    `unproved`."""
+    for each in proof.of(Verdict.REFUSED):
+        raise CompilerBug(f"a schedule made another program of `{proof.plan}`: {each.what}, {each.about}: {each.how}")
+    for each in () if unproved else proof.of(Verdict.UNDECIDED):
+        reason = f"cannot prove that the schedule keeps to `{proof.plan}`: {each.what}, {each.about}: {each.how}"
+        help = f"split and merge by numbers, where that will do, or write `#{UNPROVED}` behind the results: then it is believed"
+        raise limitation("E0509", each.span, reason, help=help)
+
+
+def _premises(function: ir.Function) -> Formula:
+    bounds = [f for size in function.sizes for f in (compare(">=", size, 0), compare("<=", size, LARGEST_INT))]
+    return conj((*bounds, *(compare(c.op, c.left, c.right) for c in function.where)))
+
+
+def _interface(written: ir.Function, laid: ir.Function) -> Obligation:
+    """Both take and give the same."""
+    alike = len(written.params) == len(laid.params) and len(written.results) == len(laid.results)
+    alike = alike and all(map(_alike, (*written.params, *written.results), (*laid.params, *laid.results)))
+    alike = alike and written.sizes == laid.sizes and same(written.where, laid.where) and same(written.assumes, laid.assumes)
+    told = Claim("same interface", written.name, "parameters, results, sizes, what is promised", written.span)
+    return _said(told, Verdict.PROVED if alike else Verdict.REFUSED, told.how if alike else "they differ")
+
+
+def _alike(one: Buffer, other: Buffer) -> bool:
+    """Whether two arrays are the same for who calls; what a schedule asks of how they are aligned is checked there."""
+    own, its = ((b.name, b.dtype, b.shape, b.role, b.strides) for b in (one, other))
+    return own == its
+
+
+def _ordered(held: ValueFlow, premises: Formula) -> Iterator[Asked]:
+    """What touches one element is done in the order that was written."""
+    for accesses in held.by_stored.values():
+        own = [a for a in accesses if a.does is not None and not a.is_own]  # which comes when what it writes does
+        for a, b in pairs(own, both=True):
+            if a.write or b.write:
+                told = Claim("in order", f"{a} and {b}", "one comes first, or they never meet", a.action.span)
+                yield told, misordered, (named(a, "◁"), named(b, "▷"), premises)
+
+
+def _decided(asked: Asked) -> Obligation:
+    told, question, args = asked
+    try:
+        point = question(*args)
+    except (Undecided, NotAffine) as why:
+        return _said(told, Verdict.UNDECIDED, str(why))
+    if point is None:
+        return _said(told, Verdict.PROVED, told.how)
+    values = ", ".join(f"{sym.name} = {value}" for sym, value in point.items() if not sym.name.startswith("⟪"))
+    return _said(told, Verdict.REFUSED, f"not at {values}")
+
+
+def _said(told: Claim, verdict: Verdict, how: str) -> Obligation:
+    return Obligation("", told.what, told.about, verdict, how, told.span)

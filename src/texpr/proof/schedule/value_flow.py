@@ -1,0 +1,226 @@
+"""That where an element is read it is: written there before, or copied from where it is, and not changed since.
+
+Most memory is the only one in which its elements are, each at a place of its own: there is nothing to ask. An element may be in
+several. One of them is where it belongs, if it has a place of its own there and comes back behind each change elsewhere. In any
+other it has to be put before it is read.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, combinations_with_replacement, repeat
+
+from texpr.affine.expr import Sym, expr
+from texpr.ir.value import Buffer
+from texpr.presburger.existential import ExistsWitness, everywhere, nowhere
+from texpr.presburger.formula import TRUE, Formula, conj, differ
+from texpr.presburger.isl.raw import Undecided
+from texpr.presburger.questions import Point, is_false, is_quickly_refuted, witness
+from texpr.presburger.solve.digits import in_rows
+from texpr.presburger.solve.relaxed import flat
+from texpr.proof.read.order import precedes
+from texpr.proof.schedule.accesses import Access, Home, Named, named, placed, same, there
+from texpr.proof.schedule.asked import Asked, Claim
+from texpr.proof.schedule.families import families, pairs
+from texpr.proof.schedule.order import any_of, legal, meeting
+from texpr.support.record import Mutable, field
+
+END = (1 << 30,)
+"""When all is done."""
+
+
+class ValueFlow(Mutable):
+    """Where elements are. `given`: memory that callers know; `results`: what they read in the end."""
+
+    accesses: Sequence[Access]
+    given: Mapping[Buffer, Buffer]
+    results: Sequence[Buffer]
+    premises: Formula
+    by_home: dict[Home, list[Access]] = field(default_factory=lambda: defaultdict(list[Access]))
+    by_stored: dict[Home, list[Access]] = field(default_factory=lambda: defaultdict(list[Access]))
+    own: dict[Home, bool] = field(default_factory=dict[Home, bool])
+    known: dict[tuple[str, Access, Access], bool] = field(default_factory=dict[tuple[str, Access, Access], bool])
+
+    def __post_init__(self) -> None:
+        for access in self.accesses:
+            self.by_home[access.home].append(access)
+            if access.stored is not None:
+                self.by_stored[access.stored].append(access)
+
+    def questions(self) -> Iterator[Asked]:
+        """What is read is there; and iterations of a `par` meet at no place where that does not follow from the order."""
+        for home, accesses in self.by_home.items():
+            alone = self.alone(home)
+            for a, b in pairs([a for a in accesses if not a.is_own]):
+                in_order = (alone or home in self.given) and a.does is not None and b.does is not None
+                if (a.write or b.write) and (not in_order or (a.is_update and b.is_update)):
+                    told = Claim("apart", f"{a} and {b}", "iterations of a par meet nowhere", a.action.span)
+                    yield told, meeting, (named(a, "◁"), named(b, "▷"), home, self.premises)
+        for stored, accesses in self.by_stored.items():
+            for read in chain((a for a in accesses if not a.write and not self.alone(a.home)), self.ends(stored)):
+                told = Claim(
+                    "what is read is there", f"{read}, of {stored.name}", "written, or copied, before", read.action.span
+                )
+                yield told, self.stale, (named(read, "▷"),)
+
+    def ends(self, stored: Home) -> Iterator[Access]:
+        """Who reads a result in the end."""
+        for home in (b for b in self.results if self.given[b] == stored and not (self.by_home[b] and self.alone(b))):
+            dims = tuple(Sym(f"element {n}") for n in range(home.rank))
+            place = tuple(map(expr, dims))
+            yield Access(self.accesses[-1].action, dims, (), home, place, False, END, stored, place)
+
+    def alone(self, home: Home) -> bool:
+        """Whether elements of one memory are in this one only, each at a place of its own, and nothing else is there."""
+        accesses = self.by_home[home]
+        stored = accesses[0].stored if accesses else None
+        here = stored is not None and len(self.by_stored[stored]) == len(accesses)
+        return not accesses or (
+            here and any(a.does is not None for a in accesses if a.write or home in self.given) and self.belongs(home)
+        )
+
+    def belongs(self, home: Home) -> bool:
+        """Whether all in a memory are elements of one other, each at a place of its own."""
+        if home not in self.own:
+            accesses = self.by_home[home]
+            plain = len({a.stored for a in accesses}) == 1 and accesses[0].stored is not None
+            plain = plain and all(is_named(a) for a in accesses)
+            some = combinations_with_replacement([each for each, *_ in families(accesses)], 2)
+            try:
+                self.own[home] = plain and (
+                    all(a.place == a.element for a in accesses)
+                    or all(self.parted(named(a, "◁"), named(b, "▷")) is None for a, b in some)
+                )
+            except Undecided:
+                self.own[home] = False
+        return self.own[home]
+
+    def parted(self, a: Named, b: Named) -> Point | None:
+        """One place of two elements, or one element at two places. Raises Undecided."""
+        one = conj((*same(a.place, b.place), differ(a.element, b.element)))
+        two = conj((*same(a.element, b.element), differ(a.place, b.place)))
+        return any_of((*a.where, *b.where), (one, two), self.premises)
+
+    def stale(self, read: Named) -> Point | None:
+        """An instance of a read where an element is not what it is in the written program. Raises Undecided."""
+        home, stored = read.access.home, read.access.stored
+        own = self.by_stored[stored] if stored is not None else []
+        moved = [w for w in own if w.write and w.does is not None and w.home != home]
+        if home in self.given:
+            return self.not_back(read, moved)
+        put = [w for w in own if w.write and w.home == home]
+        ways = [lambda: self.not_put(read, moved, [w for w in put if w.is_certain])]
+        if any(w.does is not None for w in put):
+            back = moved and any(w.does is None for w in put)  # it comes back there, so likely it belongs there
+            ways.insert(0 if back else 1, lambda: self.not_back(read, moved))
+        *others, last = ways
+        return None if any(self.is_shown(way) for way in others) else last()
+
+    def is_shown(self, way: Callable[[], Point | None]) -> bool:
+        """Whether nothing is wrong, in one way to look at it."""
+        try:
+            return way() is None
+        except Undecided:
+            return False
+
+    def is_same(self, write: Named, read: Named) -> bool:
+        """Whether it is quickly shown that what is written where something is read is that element."""
+        apart = differ(write.element, read.element) if write.access.stored == read.access.stored else TRUE
+        return self.is_never("same", write, read, [*same(write.place, read.place), *flat((apart,))])
+
+    def is_there(self, write: Named, read: Named) -> bool:
+        """Whether it is quickly shown that an element that is written and read in one memory is at one place."""
+        apart = [*same(write.element, read.element), *flat((differ(write.place, read.place),))]
+        return is_named(write.access) and self.is_never("there", write, read, apart)
+
+    def is_never(self, what: str, write: Named, read: Named, wrong: Sequence[Formula]) -> bool:
+        """Whether that is quickly shown of a write and a read; mostly `wrong` says it, whatever the loops are."""
+        key = what, write.access, read.access
+        if key not in self.known:
+            shown = is_quickly_refuted(wrong, self.premises)
+            every = () if shown else in_rows((*write.where, *read.where, *wrong), self.premises)
+            self.known[key] = shown or is_quickly_refuted(every, self.premises)
+        return self.known[key]
+
+    def not_back(self, read: Named, moved: Sequence[Access]) -> Point | None:
+        """An element that was changed elsewhere, and not copied back before it is read. Raises Undecided."""
+        home, stored = read.access.home, read.access.stored
+        copies = [w for w in self.by_home[home] if w.write and w.does is None]
+        if not self.belongs(home) or self.by_home[home][0].stored != stored:
+            raise Undecided("something else may be there")
+        if home not in self.given and isinstance(stored, Buffer) and stored.role in ("input", "inout"):
+            point = self.not_begun(read)
+            if point is not None:
+                return point
+        for change in (named(other, "◁") for other in moved):
+            facts = [*read.where, *change.where, *same(change.element, read.element), precedes(change.time, read.time, None)]
+            back = [self.comes_back(named(copy, "○"), change, read) for copy in copies]
+            point = nowhere(facts, back, self.premises, solving=True)
+            if point is not None:
+                return point
+        return None
+
+    def not_begun(self, read: Named) -> Point | None:
+        """What callers gave, and nobody put where it is read: there nothing is from the start. Raises Undecided."""
+        puts = [named(w, "○") for w in self.by_home[read.access.home] if w.write and w.is_certain]
+        pairs = ([*zip(put.place, read.place, strict=True)] for put in puts)
+        before = ((precedes(put.time, read.time, None),) for put in puts)
+        return nowhere(read.where, [*map(there, puts, repeat(read), pairs, before)], self.premises, solving=True)
+
+    def comes_back(self, copy: Named, change: Named, read: Named) -> ExistsWitness:
+        """That a copy brings back what was changed, before it is read."""
+        source = next((a for a in self.accesses if a.action is copy.access.action and not a.write), None)
+        pairs = [*zip(copy.element, read.element, strict=True)]
+        if source is not None and source.home == change.access.home:
+            pairs = [*zip(map(copy.names, source.place), change.place, strict=True), *pairs]
+        return there(copy, change, pairs, (precedes(change.time, copy.time, None), precedes(copy.time, read.time, None)))
+
+    def not_put(self, read: Named, moved: Sequence[Access], writes: Sequence[Access]) -> Point | None:
+        """An element that was not put where it is read, or of which something came since. Raises Undecided."""
+        good, why = list[ExistsWitness](), None
+        for write in writes:
+            each = named(write, "○")
+            pairs = [*zip(each.place, read.place, strict=True), *zip(each.element, read.element, strict=True)]
+            before = there(each, read, pairs, (precedes(each.time, read.time, None),))
+            if any(map(is_false, before.at(0))):
+                continue
+            broken = self.spoiled(write, before, read, moved)
+            if broken is not None:
+                why = broken
+                continue
+            good.append(before)
+            if everywhere(read.where, good, self.premises):
+                return None
+        left = nowhere(read.where, good, self.premises)  # at coordinates that were looked at
+        return left and (why or left)
+
+    def spoiled(self, write: Access, before: ExistsWitness, read: Named, moved: Sequence[Access]) -> Point | None:
+        """What comes between a write and a read: something else at that place, or a change of the element elsewhere."""
+        begun = placed(write, dict(zip(write.dims, before.said[0], strict=True))).time
+        known = [*read.where, *before.at(0)]
+        for its, wrong in self.spoils(read, moved):
+            between = precedes(begun, its.time, None), precedes(its.time, read.time, None)
+            point = witness(in_rows((*known, *its.where, *wrong, *between), self.premises), self.premises)
+            if point is not None:
+                return point
+        return None
+
+    def spoils(self, read: Named, moved: Sequence[Access]) -> Iterator[tuple[Named, list[Formula]]]:
+        """Writes that spoil what is read where they come late, and when: of something else there, of the element elsewhere."""
+        home, stored = read.access.home, read.access.stored
+        for its in (named(other, "◁") for other in self.by_home[home] if other.write):
+            of_it = its.access.stored == stored
+            if not self.is_same(its, read):
+                apart = [differ(its.element, read.element)] if of_it else []
+                yield its, [*same(its.place, read.place), *apart]
+            if of_it and its.access.does is not None and not self.is_there(its, read):
+                yield its, [*same(its.element, read.element), differ(its.place, read.place), *legal(its, read, self.premises)]
+        for its in (named(other, "◁") for other in moved):
+            yield its, [*same(its.element, read.element)]
+
+
+def is_named(access: Access) -> bool:
+    """Whether an element perhaps says the place where it is: each loop that the place is by is in it."""
+    said = {s for e in access.element for s in e.syms()}
+    return all(e.as_sym not in access.dims or e.as_sym in said for e in access.place)

@@ -1,0 +1,44 @@
+"""Which instance of an event does a given instance of its statement: the indices turned round.
+
+Indices are sums of digits of the kernel's coordinates, so a coordinate is put together from digits of the indices. What says
+nothing of a coordinate leaves it at its first value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from texpr.affine.expr import ONE, Expr, Sym, expr
+from texpr.presburger.solve.turned import joined, take, turned
+from texpr.proof.read.events import Site, plainly
+
+
+def inverse(site: Site, indices: Mapping[Sym, Expr], own: Collection[Sym] = ()) -> tuple[Expr, ...]:
+    """The coordinates of `site`, in order, over the indices of the program's loops. To be proved by who uses it.
+
+    `own`: coordinates that are those of who asks, where the indices do not say them.
+    """
+    known: dict[Sym, Expr] = {}
+    digits: dict[Sym, dict[int, tuple[int | None, Expr]]] = {}
+    ends = {
+        loop.sym: hi.constant
+        for loop, (lo, hi) in site.bounds.items()
+        if hi.is_constant and lo.is_constant and lo.constant == 0 < hi.constant
+    }
+    dims = {*site.dims}
+    alone = {a.sym: 0 for a in site.launch.kernel.axes if a.extent is ONE} | {sym: 0 for sym, end in ends.items() if end == 1}
+    indices = {sym: value.substitute(alone) for sym, value in indices.items()}
+    for loop, value in sorted(indices.items(), key=lambda item: any(len(m) > 1 for m, _ in item[1].terms)):  # plain ones first
+        take(*turned(value, expr(loop), dims), known, digits, ends, dims)
+    for loop in site.loops:
+        lo = plainly(site.bounds[loop][0], site)
+        if loop.sym in known and loop.step.is_constant and loop.step.constant > 1:  # 0 ≤ lo < step where turns are dealt out
+            take(lo, known[loop.sym] % loop.step, known, digits, ends, dims)
+        elif loop.sym in known and not lo.is_constant:  # a stretch of as many turns as the starts are apart
+            take(lo, known[loop.sym], known, digits, ends, dims)
+    for sym, found in digits.items():
+        known.setdefault(sym, joined(found, expr(sym) if sym in own else None))
+    for loop in site.loops:
+        if loop.sym not in known:
+            known[loop.sym] = site.bounds[loop][0].substitute({s: known.get(s, s if s in own else 0) for s in site.dims})
+    return tuple(known.get(sym, expr(sym if sym in own else 0)) for sym in site.dims)

@@ -1,0 +1,72 @@
+"""Which memory of a plan holds parts of a sum, and by what they are joined."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from texpr.affine.expr import Sym
+from texpr.ir import program as ir
+from texpr.ir.value import Buffer, Load, Ref
+from texpr.proof.plan.match import Match, home_of
+from texpr.proof.plan.sums import Sums, Wrong
+from texpr.proof.read.actions import Program
+from texpr.proof.read.events import Event, Reading
+from texpr.support.record import Mutable, field
+
+
+class Parts(Mutable):
+    """Memory that the program does not have. `joins`: what joins it with other such, or with the program's, and what."""
+
+    reading: Reading
+    program: Program
+    sums: Sums
+    joins: dict[Event, tuple[ir.Update, Load | Ref]] = field(default_factory=dict[Event, "tuple[ir.Update, Load | Ref]"])
+    homes: set[Buffer | Sym] = field(default_factory=set["Buffer | Sym"])
+
+    def find(self, matches: dict[Event, Match]) -> dict[Event, Match]:
+        """Finds parts among events without a match; what was taken for the start of something else loses its match.
+
+        Gives the updates into parts, which lose theirs, too.
+        """
+        own = {a.stored for a in self.program.actions} | {*self.program.function.params}
+        updates = dict.fromkeys(a.update for a in self.program.actions if a.update is not None)
+        loose = [e for e in self.reading.events if e not in matches]
+        for event in loose:
+            if event.kind == "exchange":
+                self.homes |= {home_of(place) for place in (event.target, event.value) if isinstance(place, Load | Ref)}
+            elif (join := self.join(event, updates)) is not None:
+                self.joins[event] = join
+                self.homes.add(home_of(join[1]))
+        before = -1
+        while before != len(self.homes):
+            before = len(self.homes)
+            for event in self.reading.events:  # what was taken for something else, too
+                update = matches[event].action.update if event in matches else None
+                source = self.source(event) if update is None else None
+                if source is not None and home_of(event.target) in self.homes and home_of(event.target) not in own:
+                    self.homes.add(home_of(source))
+        self.homes -= {home for home in self.homes if home in own}
+        leaves: dict[Event, Match] = {}
+        for event in list(matches):
+            if home_of(event.target) in self.homes:
+                match = matches.pop(event)
+                if match.action.update is not None:
+                    leaves[event] = match
+        return leaves
+
+    def join(self, event: Event, updates: Iterable[ir.Update]) -> tuple[ir.Update, Load | Ref] | None:
+        """`event` as a join of two places, by one of the program's updates."""
+        for update in updates:
+            joined: ir.Update = "add" if update == "sub" else update
+            try:
+                source, _ = self.sums.join(event, joined)[event].origin
+            except Wrong:
+                continue
+            if isinstance(source, Load | Ref):
+                return joined, source
+        return None
+
+    def source(self, event: Event) -> Load | Ref | None:
+        """What an event copies or joins, None where it computes something else."""
+        source = self.joins[event][1] if event in self.joins else self.sums.origin(event)[0]
+        return source if isinstance(source, Load | Ref) else None

@@ -1,0 +1,70 @@
+"""What the holes of a staged buffer must hold, derived from the updates that read it there.
+
+    seq 32 |ki| { acc += As[ti, ki] * Bs[ki, tj] }        computed in holes, too: zero in As and in Bs
+    seq 32 |ki| { best max= xs[ki] }                      −∞, or the least integer
+
+A `stage` that says nothing of `fill=` is open: its copy then fills with that. It never is nan, which is neutral for no update:
+`max` and `min` hand it on. So the tensor memory accelerator, which fills with zero or nan, serves sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from texpr.ir import program as ir
+from texpr.ir.program.rewrite import with_blocks
+from texpr.ir.program.updates import neutral
+from texpr.ir.program.uses import loads
+from texpr.ir.value import Cast, Literal, Load
+from texpr.schedule.state import Staged, State
+from texpr.schedule.tree import Body
+from texpr.support.record import replace
+from texpr.tma.correctness import fill_of
+from texpr.tma.elements import Fill
+
+BY_ENGINE = ("tma", "im2col", "gather4")
+"""Words of `via=` of copies that fill with zero or nan alone."""
+
+
+def required(stmt: ir.Stmt, load: Load) -> int | float | None:
+    """What an element that an update reads must be, so that it changes nothing; None where that is not one number."""
+    if not isinstance(stmt, ir.Bind) or not isinstance(stmt.update, str) or len(stmt.targets) != 1:
+        return None
+    (target,), (value,) = stmt.targets, stmt.values
+    wanted = neutral(stmt.update, target.dtype)
+    alone = value is load or (isinstance(value, Cast) and value.arg is load)
+    return wanted if alone or wanted == 0 else None
+
+
+def derived(state: State, loop: ir.Loop) -> State:
+    """`state`, with open copies that fill what the iterations of `loop` need in holes."""
+    for staged in state.staged:
+        if not staged.is_open:
+            continue
+        wanted = {
+            required(stmt, load) for stmt in ir.walk(loop.body) for load in loads(stmt) if load.buffer.name == staged.name
+        }
+        (value,) = wanted if len(wanted) == 1 else (None,)
+        if value is not None and can_fill(staged.via, value):
+            state = _filled(state, staged, value)
+    return state
+
+
+def can_fill(via: str, value: int | float) -> bool:
+    """Whether copies made so fill with a number."""
+    return via not in BY_ENGINE or fill_of(value) is Fill.ZERO
+
+
+def _filled(state: State, staged: Staged, value: int | float) -> State:
+    every = tuple(replace(each, fill=value, is_open=False) if each is staged else each for each in state.staged)
+    body = tuple(_with_fill(state.function.body, staged.name, value))
+    return replace(state.with_body(body), staged=every)
+
+
+def _with_fill(body: Body, name: str, value: int | float) -> Iterator[ir.Stmt]:
+    for stmt in body:
+        match stmt:
+            case ir.If(_, (ir.Bind((Load() as target,)) as bind,), ()) if target.buffer.name == name and bind.update is None:
+                yield replace(stmt, orelse=(replace(bind, values=(Literal(value, target.dtype),)),))
+            case _:
+                yield with_blocks(stmt, tuple(tuple(_with_fill(block, name, value)) for block in ir.blocks(stmt)))

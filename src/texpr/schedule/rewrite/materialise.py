@@ -1,0 +1,343 @@
+"""A scheduled program as a plain one: indices written out in the loops that are there, and the holes kept out.
+
+Before:  split(i, 128) -> (bi, ti)              After:  par (M + 127) / 128 |bi| {
+         par … |bi| { par 128 |ti| {                      par 128 |ti| {
+             y[i] = x[i]                                      if bi * 128 + ti < M {
+         } }                                                      y[bi * 128 + ti] = x[bi * 128 + ti] } } }
+
+Predicates are those that the graph above a statement needs (`texpr.domain.predicates.needed`), each at the outermost loop where
+it is decided. A predicate stays inside the loops that become threads, so that bands stay perfectly nested. The result is a
+function like any other: the interpreter runs it, the checks check it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache
+
+from texpr.affine.expr import ZERO, Expr, Sym, expr
+from texpr.affine.simplify import Simplifier
+from texpr.domain.graph import DomainGraph
+from texpr.domain.iterdomain import Side
+from texpr.domain.predicates.needed import Predicates, predicates
+from texpr.ir import program as ir
+from texpr.ir.program.marked import level_of, mark, unmarked
+from texpr.ir.program.marks import Unguard, Unroll, Vector
+from texpr.ir.program.rewrite import Rewriter, replace_loads, substitute_value
+from texpr.ir.value import Buffer, Index, Literal, Load, Op, Value, conjunction
+from texpr.ir.value.types import BOOL, I64
+from texpr.presburger.formula import Formula, Ge, compare, conj, disj, negate
+from texpr.relation.facts import facts_of, in_loop, known
+from texpr.schedule.rewrite.overrun import Filling, Holes, Matters, fillings
+from texpr.schedule.state import State
+from texpr.schedule.tree import Body
+from texpr.support.diagnostic import error
+from texpr.support.record import Mutable, Record, field, replace
+
+Path = tuple[ir.Loop, ...]
+
+
+class Guarded(Record):
+    """What was found about predicates below `loops`, for `explain` and pictures."""
+
+    loops: Path
+    graph: DomainGraph
+    predicates: Predicates
+
+
+class Materialised(Record):
+    """`function` runs as it is. `origin`: for each of its computing statements, the one of the scheduled program `state`.
+    `paths`: the loops around each list of statements of `state`."""
+
+    function: ir.Function
+    origin: Mapping[ir.Stmt, ir.Stmt]
+    paths: tuple[Path, ...]
+    state: State
+
+    @property
+    def guards(self) -> tuple[Guarded, ...]:
+        """The predicates below each of `paths` with transforms. The compiler itself asks for those only that it tests."""
+        facts = tuple(given(self.state.function))
+        graphs = ((path, self.state.graph(path)) for path in self.paths)
+        return tuple(Guarded(path, graph, _predicates(graph, facts)) for path, graph in graphs if graph.transforms)
+
+
+def materialise(state: State) -> Materialised:
+    """The plain program that `state` stands for."""
+    maker = _Maker(state, tuple(given(state.function)))
+    body = _wrapped(maker.block(state.function.body, (), {}), {})
+    return Materialised(replace(state.function, body=body), maker.origin, tuple(maker.arounds), state)
+
+
+def given(function: ir.Function) -> Iterable[Expr]:
+    """What is promised of sizes, as expressions that are not negative: sizes themselves, and `where`."""
+    return facts_of((*(Ge(expr(s)) for s in function.sizes), *(compare(c.op, c.left, c.right) for c in function.where)))
+
+
+class _Need(Record):
+    """`left op right` must hold where some statements run."""
+
+    op: str
+    left: Expr
+    right: Expr
+
+    @property
+    def syms(self) -> frozenset[Sym]:
+        return self.left.syms() | self.right.syms()
+
+    @property
+    def formula(self) -> Formula:
+        return compare(self.op, self.left, self.right)
+
+    @property
+    def value(self) -> Value:
+        return Op(self.op, (Index(self.left, I64), Index(self.right, I64)), BOOL)
+
+
+_Needs = dict[_Need, None]
+"""Predicates in a fixed order."""
+
+
+class _Entry(Record):
+    """A statement and what must hold for it; None for a `new`, which may run anywhere. `filled`: it asks the rest itself."""
+
+    stmt: ir.Stmt
+    needs: _Needs | None
+    filled: bool = False
+
+
+class _Around(Record, eq=False, dict=True):
+    """What the loops of `path` decide for the statements inside, each part of it when it is asked for."""
+
+    path: Path
+    graph: DomainGraph
+    given: tuple[Expr, ...]
+
+    @cached_property
+    def _names(self) -> Mapping[Sym, Expr]:
+        return {d.sym: expr(loop.sym) for d, loop in zip(self.graph.leaves, self.path, strict=True)}
+
+    @cached_property
+    def indices(self) -> Mapping[Sym, Expr]:
+        """The index of every IterDomain above the loops, in theirs."""
+        return {s: e for s, e in self.graph.indices(self._names).items() if e.as_sym != s}
+
+    @cached_property
+    def simple(self) -> Simplifier:
+        """How to simplify inside the loops."""
+        facts = list(self.given)
+        for loop in self.path:
+            facts += in_loop(loop.sym, loop.extent.substitute(self.indices))
+        return Simplifier(known(facts))
+
+    @cached_property
+    def needs(self) -> _Needs:
+        """The comparisons that keep holes out."""
+        needs: _Needs = {}
+        for predicate in _predicates(self.graph, self.given).kept:
+            # Not simplified by what holds inside the loops: the comparison may go outside of them.
+            index = predicate.index.substitute({**self._names, **self.indices})
+            extent = predicate.bound.domain.extent.substitute(self.indices)
+            low = predicate.bound.side is Side.LOW
+            needs[_Need("ge", index, ZERO) if low else _Need("lt", index, extent)] = None
+        return needs
+
+    def index(self, old: Expr) -> Expr:
+        """An expression of IterDomains in the loops that are there."""
+        return old if old.is_constant else self.simple(old.substitute(self.indices))
+
+
+class _Maker(Mutable):
+    state: State
+    given: tuple[Expr, ...]
+    origin: dict[ir.Stmt, ir.Stmt] = field(default_factory=dict[ir.Stmt, ir.Stmt])
+    arounds: dict[Path, _Around] = field(default_factory=dict[Path, _Around])
+    buffers: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
+    counted: frozenset[Sym] = frozenset()
+
+    def block(self, body: Body, path: Path, held: _Needs) -> list[_Entry]:
+        """The statements of `body` below the loops `path`, where the predicates `held` hold."""
+        computes = any(not isinstance(s, ir.Par | ir.Seq | ir.New) for s in body)
+        unknown = self._counted() - {loop.sym for loop in path}  # of a copy, what lies inside of it reaches less at times
+        needs = [n for n in self._around(path).needs if n.syms.isdisjoint(unknown)] if computes else []
+        base: _Needs = {n: None for n in needs if n not in held}
+        free = self._free(body, path, {**held, **base})
+        base = {n: None for n in base if n not in free}
+        entries = [self._filled(stmt, path, base) or self._entry(stmt, path, {**held, **base}) for stmt in body]
+        return [e if e.needs is None or e.filled else replace(e, needs={**base, **e.needs}) for e in entries]
+
+    def _counted(self) -> frozenset[Sym]:
+        """Everything that counts iterations, loops that a schedule made others of too."""
+        if not self.counted:
+            loops = (s for s in ir.walk(self.state.function.body) if isinstance(s, ir.Par | ir.Seq))
+            every = (d.sym for each in self.state.transforms for d in (*each.inputs, *each.outputs))
+            self.counted = frozenset((*every, *(s for loop in loops for s in (loop.sym, self.state.domain(loop).sym))))
+        return self.counted
+
+    def _filled(self, stmt: ir.Stmt, path: Path, needs: _Needs) -> _Entry | None:
+        """A copy that fills, with what it tests and what keeps its iteration from being a hole in one condition.
+
+        So the fill is written where loops around reach what is none of their items, too: what is provided is strong.
+        """
+        bind = stmt.then[0] if isinstance(stmt, ir.If) and len(stmt.then) == 1 else stmt
+        if not isinstance(bind, ir.Bind) or (fill := self._fills().get(bind.targets[0].buffer.name)) is None:
+            return None
+        (target,) = bind.targets
+        own = {p.sym for p in path if not any(isinstance(s, ir.New) and s.buffer is target.buffer for s in ir.walk(p.body))}
+        around = {n: None for n in needs if not n.syms.isdisjoint(own)}
+        rewriter = self._rewriter(path)
+        tests = [n.value for n in needs if n not in around]
+        tests += [rewriter.value(stmt.condition)] if isinstance(stmt, ir.If) else []
+        condition, made = conjunction(tests), rewriter.stmt(bind)
+        assert isinstance(made, ir.Bind)
+        self.origin[made] = bind
+        if condition is None:
+            return _Entry(made, around, filled=True)
+        other = replace(made, values=(Literal(fill, target.dtype),))
+        both = ir.If(condition, (made,), (other,), span=stmt.span)
+        self.origin |= {other: bind, both: stmt}
+        return _Entry(both, around, filled=True)
+
+    def _fills(self) -> dict[str, float]:
+        """What fills the holes of staged buffers, by name."""
+        return {staged.name: staged.fill for staged in self.state.staged if staged.fill is not None}
+
+    def _free(self, body: Body, path: Path, needs: _Needs) -> frozenset[_Need]:
+        """Comparisons of a loop that runs over holes, which are not made: what holes compute is proved to change nothing."""
+        asked = {loop.sym: found for loop in path if (found := mark(loop, Unguard))}
+        free = frozenset(n for n in needs if not n.syms.isdisjoint(asked))
+        statements = [s for s in body if not isinstance(s, ir.Par | ir.Seq | ir.New)]
+        if not free or not statements:
+            return frozenset()
+        around = self._around(path)
+        facts = [Ge(e) for e in self.given]
+        for loop in path:
+            facts += [Ge(e) for e in in_loop(loop.sym, loop.extent.substitute(around.indices))]
+        kept = [n.formula for n in needs if n not in free]
+        failing = disj([negate(n.formula) for n in free])
+        numbers_last = sorted(free, key=lambda need: need.right.is_constant)
+        ends = {sym: need.right for need in numbers_last for sym in need.syms if sym in asked}
+        holes = Holes(self.state, conj((*facts, *kept, failing)), around.indices, ends)
+        copies = fillings(self.state)
+        try:
+            for stmt in statements:
+                holes.require_neutral(stmt, copies, {name: self._reached(copy) for name, copy in copies.items()})
+        except Matters as reason:
+            (span, *_) = (found.span for found in asked.values())
+            raise error("E0906", span, f"holes cannot be computed: {reason}", help=reason.help) from None
+        return free
+
+    def _reached(self, copy: Filling) -> Formula:
+        """Where a copy's iteration is no hole."""
+        own = copy.target.index
+        needs = (n for n in self._around(copy.around).needs if all(n.syms.isdisjoint(e.syms()) for e in own))
+        return conj([n.formula for n in needs])
+
+    def _entry(self, stmt: ir.Stmt, path: Path, held: _Needs) -> _Entry:
+        match stmt:
+            case ir.Par() | ir.Seq():
+                return self._loop(stmt, path, held)
+            case ir.If():
+                then, orelse = (_wrapped(self.block(b, path, held), {}) for b in (stmt.then, stmt.orelse))
+                condition = self._rewriter(path).value(stmt.condition)
+                return self._noted(replace(stmt, condition=condition, then=then, orelse=orelse), stmt)
+            case ir.New(buffer):
+                graph = self.state.allocations.get(buffer)
+                declared = buffer.shape if graph is None else tuple(d.extent for d in graph.leaves)
+                shape = tuple(map(self._around(path).index, declared))
+                if shape != buffer.shape:
+                    self.buffers[buffer] = replace(buffer, shape=shape)
+                return _Entry(self._rewriter(path).stmt(stmt), None)
+            case _:
+                return self._noted(self._rewriter(path).stmt(stmt), stmt)
+
+    def _noted(self, made: ir.Stmt, old: ir.Stmt) -> _Entry:
+        self.origin[made] = old
+        return _Entry(made, {})
+
+    def _loop(self, loop: ir.Loop, path: Path, held: _Needs) -> _Entry:
+        inner = self.block(loop.body, (*path, loop), held)
+        outside: _Needs = {}
+        if _may_be_inside(loop, path):
+            every = [e.needs for e in inner if e.needs is not None]
+            outside = {n: None for n in (every or [{}])[0] if loop.sym not in n.syms and all(n in m for m in every)}
+        reduce = tuple(dict.fromkeys(map(self._buffer, loop.reduce)))
+        extent = self._around(path).index(loop.extent)
+        bare = unmarked(loop, Unguard)
+        return _Entry(replace(bare, extent=extent, body=_wrapped(inner, outside), reduce=reduce), outside)
+
+    def _around(self, path: Path) -> _Around:
+        found = self.arounds.get(path)
+        if found is None:
+            found = self.arounds[path] = _Around(path, self.state.graph(path), self.given)
+        return found
+
+    def _rewriter(self, path: Path) -> Rewriter:
+        around = self._around(path)
+
+        def placed(load: Load) -> Load:
+            index = tuple(map(around.simple, load.index))
+            graph = self.state.allocations.get(load.buffer)
+            if graph is not None:
+                below = graph.below({d.sym: e for d, e in zip(graph.logical, index, strict=True)})
+                index = tuple(around.index(below[d.sym]) for d in graph.leaves)  # extents of its dimensions are of loops, too
+            return replace(load, buffer=self._buffer(load.buffer), index=index)
+
+        def target(old: Load) -> Load:
+            moved = value(old)
+            assert isinstance(moved, Load)
+            return moved
+
+        def value(old: Value) -> Value:
+            return replace_loads(substitute_value(old, around.indices), placed)
+
+        return Rewriter(around.index, value, target, self._buffer)
+
+    def _buffer(self, buffer: Buffer) -> Buffer:
+        """The memory of `buffer`: as its allocation domain has it, in the loops around its `new`."""
+        return self.buffers.get(buffer, buffer)
+
+
+@lru_cache(maxsize=1024)
+def _predicates(graph: DomainGraph, given: tuple[Expr, ...]) -> Predicates:
+    """Those of a nest, which one schedule after the other has alike."""
+    return predicates(graph, known(given))
+
+
+def _wrapped(entries: Sequence[_Entry], done: _Needs) -> Body:
+    """Statements inside the tests that they need, neighbours of equal needs together; `done` is tested outside.
+
+    Each `new` comes first, so that it parts no neighbours; a `let` stays around all that follow it.
+    """
+    entries = sorted(entries, key=lambda e: e.needs is not None)
+    if any(isinstance(e.stmt, ir.Let) for e in entries):
+        every = [e.needs for e in entries if e.needs is not None]
+        shared = {n: None for n in every[0] if n not in done and all(n in m for m in every)}
+        if shared:
+            test = conjunction([need.value for need in shared])
+            assert test is not None
+            return (ir.If(test, _wrapped(entries, {**done, **shared}), span=entries[0].stmt.span),)
+    found: list[ir.Stmt] = []
+    group: list[ir.Stmt] = []
+    around: list[_Need] = []
+
+    def close() -> None:
+        test = conjunction([need.value for need in around])
+        found.extend(group if test is None or not group else (ir.If(test, tuple(group), span=group[0].span),))
+        group.clear()
+
+    for entry in entries:
+        needs = [n for n in entry.needs or {} if n not in done]
+        if needs != around:
+            close()
+            around = needs
+        group.append(entry.stmt)
+    close()
+    return tuple(found)
+
+
+def _may_be_inside(loop: ir.Loop, path: Path) -> bool:
+    """Whether a predicate may stand outside `loop`: not where that would part a band of loops that become threads."""
+    if isinstance(loop, ir.Seq) or mark(loop, Unroll) or mark(loop, Vector):
+        return True
+    return level_of(loop) is None and any((level_of(p) or "").startswith(("block", "warp", "lane")) for p in path)

@@ -1,0 +1,288 @@
+"""Loops parted into the iterations whose predicates all hold and the rest.
+
+A predicate `left < right` of a loop's body holds in every iteration inside where it holds for the greatest `left`. Where that
+does not depend on the loop, it is asked once, before it; where it grows with a `seq`, the loop ends where it stops to hold:
+
+    seq 16 |ki| { if 16 * ko + ki < K { par 4 |r| { if 4 * t + r < M { … } } } }
+
+    if 4 * t + 3 < M { seq min(16, K - 16 * ko) |ki| { par 4 |r| { … } } }
+    else             { seq min(16, K - 16 * ko) |ki| { par 4 |r| { if 4 * t + r < M { … } } } }
+
+Where something runs after that end, it runs in a second loop, and the other copy is as it was. A `par` that no level of the
+machine was given ends where no iteration after it does anything.
+
+Loops that a schedule names are parted, and others where it pays: an innermost `seq` of one thread that asks again and again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count
+
+from texpr.affine.expr import ONE, ZERO, Expr, Min, Sym, combination, expr, maximum, minimum, term
+from texpr.affine.ranges import bounds
+from texpr.ir import program as ir
+from texpr.ir.program.marked import level_of, mark, unmarked
+from texpr.ir.program.marks import Partition, Unroll, Vector
+from texpr.ir.program.rewrite import substitute_block, with_blocks
+from texpr.ir.value import Index, Op, Value, conjunction, conjuncts
+from texpr.ir.value.types import BOOL, I64
+from texpr.relation.facts import in_loop, known
+from texpr.schedule.rewrite.copies import copied
+from texpr.schedule.rewrite.materialise import given
+from texpr.schedule.tree import Body
+from texpr.support.record import Mutable, Record, replace
+
+LEAST_TRIPS, MOST_COPIED = 4, 256
+"""A loop is parted unasked where it has so many iterations, and a second copy of it so few statements, unrolled."""
+
+
+def partitioned(function: ir.Function) -> ir.Function:
+    """`function` with the loops parted that are marked so, or where it pays; marks are gone."""
+    taken = {b.name for b in ir.buffers(function)} | {s.name for s in function.sizes}
+    taken |= {s.sym.name for s in ir.walk(function.body) if isinstance(s, ir.Par | ir.Seq | ir.Let)}
+    return replace(function, body=_Parter(taken, tuple(given(function))).block(function.body, ()))
+
+
+class _Test(Record):
+    """margin ≥ 0, as it stands in a condition."""
+
+    value: Value
+    margin: Expr
+
+
+class _Parter(Mutable):
+    taken: set[str]
+    given: tuple[Expr, ...]
+
+    def block(self, body: Body, around: tuple[ir.Loop, ...]) -> Body:
+        """Every loop of `body` that is to be parted, innermost first."""
+        found: list[ir.Stmt] = []
+        for stmt in body:
+            path = (*around, stmt) if isinstance(stmt, ir.Par | ir.Seq) else around
+            made = with_blocks(stmt, tuple(self.block(block, path) for block in ir.blocks(stmt)))
+            if isinstance(made, ir.Par | ir.Seq):
+                asked = mark(made, Partition)
+                made = unmarked(made, Partition) if asked else made
+                wanted = _pays(made, around) if asked is None else asked.on
+                found.extend(self._part(made, around) if wanted else (made,))
+            else:
+                found.append(made)
+        return tuple(found)
+
+    def _part(self, loop: ir.Loop, around: tuple[ir.Loop, ...]) -> Body:
+        said = {s.sym for s in ir.walk(loop.body) if isinstance(s, ir.Let)}  # data, read anew in each iteration
+        tests = tuple(test for test in dict.fromkeys(_tests(loop.body)) if said.isdisjoint(test.margin.syms()))
+        inner = {s.sym: s.extent for s in ir.walk(loop.body) if isinstance(s, ir.Par | ir.Seq)}
+        least = [(test, low) for test in tests if (low := _least(test.margin, inner)) is not None]
+        if isinstance(loop, ir.Par):
+            whole = tuple(low for _, low in least)
+            body = self._either(whole, _without(loop.body, [t for t, _ in least]), loop.body)
+            return (replace(loop, extent=self._reach(loop, tests, inner, around), body=body),)
+        fixed = [(t, low) for t, low in least if loop.sym not in low.syms()]
+        moving = [(t, end) for t, low in least if (end := _end(low, loop.sym)) is not None and not _is_unrolled(loop)]
+        main = self._ended(loop, moving, _without(loop.body, [t for t, _ in (*fixed, *moving)]), around)
+        rest = self._ended(loop, moving, _without(loop.body, [t for t, _ in moving]), around) if len(main) == 1 else (loop,)
+        return self._either(tuple(low for _, low in fixed), main, rest)
+
+    def _reach(self, loop: ir.Par, tests: Sequence[_Test], inner: Mapping[Sym, Expr], around: tuple[ir.Loop, ...]) -> Expr:
+        """The extent of `loop` without iterations at its end that do nothing, where that is no level's to share out, and where
+        its iterations need not have a fixed number, as lanes of a vector and what is written out have."""
+        written = mark(loop, Vector) is not None or mark(loop, Unroll) is not None
+        if written or level_of(loop) is not None or not loop.extent.is_constant or loop.fully:
+            return loop.extent
+        for test in tests:
+            most = _greatest(test.margin, inner)
+            end = None if most is None else _end(most, loop.sym)
+            if most is not None and end is not None and _asks(loop.body, lambda part, most=most: _implies(part, most, inner)):
+                end = minimum(loop.extent, end)
+                return end if self._is_positive(end, around) else maximum(ZERO, end)
+        return loop.extent
+
+    def _is_positive(self, end: Expr, around: tuple[ir.Loop, ...]) -> bool:
+        """Whether a minimum is never negative in the loops around."""
+        facts = list(self.given)
+        for loop in around:
+            facts += in_loop(loop.sym, loop.extent)
+        promised = known(facts)
+        atom = end.as_atom
+        return all(map(promised.nonnegative, atom.args if isinstance(atom, Min) else (end,)))
+
+    def _ended(self, loop: ir.Seq, moving: Sequence[tuple[_Test, Expr]], body: Body, around: tuple[ir.Loop, ...]) -> Body:
+        """The iterations before the first `end`, and those after it as they were, unless they would do nothing."""
+        if not moving:
+            return (replace(loop, body=body),)
+        end = minimum(loop.extent, *(e for _, e in moving))
+        end = end if self._is_positive(end, around) else maximum(ZERO, end)
+        main = replace(loop, extent=end, body=body)
+        if any(_covers(loop.body, t) for t, _ in moving) and len({e for _, e in moving}) == 1:
+            return (main,)
+        rest = replace(loop, extent=loop.extent - end, body=substitute_block(loop.body, {loop.sym: end + loop.sym}))
+        return (main, *copied((rest,), self._fresh))
+
+    def _either(self, margins: Sequence[Expr], then: Body, orelse: Body) -> Body:
+        """Either copy, by the margins. What both have of locals at their start they share: one of them runs only."""
+        least: dict[Expr, Expr] = {}  # of margins that differ by a constant, the smallest is enough
+        for margin in margins:
+            rest = margin - margin.constant
+            least[rest] = min(margin, least.get(rest, margin), key=lambda m: m.constant)
+        test = conjunction([_holds(m) for m in least.values()])
+        if test is None:
+            return then
+        both = tuple(s for s in orelse if isinstance(s, ir.New) and s in then)
+        then, orelse = (tuple(s for s in body if s not in both) for body in (then, orelse))
+        then, orelse = _settled(then, tuple(least.values()), True), _settled(orelse, tuple(least.values()), False)
+        return (*both, ir.If(test, then, copied(orelse, self._fresh), span=orelse[0].span))
+
+    def _fresh(self, base: str) -> str:
+        name = next(n for k in count(1) if (n := f"{base}_{k}") not in self.taken)
+        self.taken.add(name)
+        return name
+
+
+def _pays(loop: ir.Loop, around: tuple[ir.Loop, ...]) -> bool:
+    """Whether one thread runs `loop` often enough, and it is small enough, to be worth a second copy."""
+    if not isinstance(loop, ir.Seq) or (loop.extent.is_constant and loop.extent.constant < LEAST_TRIPS):
+        return False
+    alone = any((level_of(p) or "").startswith(("block", "warp", "lane")) for p in around)
+    copied = 1
+    for stmt in ir.walk(loop.body):
+        match stmt:
+            case ir.Par() if alone and stmt.extent.is_constant and not stmt.fully:
+                copied *= max(1, stmt.extent.constant)
+            case ir.Bind() | ir.If() | ir.New():
+                pass
+            case _:
+                return False
+    return copied <= MOST_COPIED and any(isinstance(p, ir.Par) for p in around)
+
+
+def _is_unrolled(loop: ir.Loop) -> bool:
+    """Whether all iterations of `loop` are written out, so that their number must stay."""
+    found = mark(loop, Unroll)
+    return found is not None and found.factor is None
+
+
+def _tests(body: Body) -> Iterator[_Test]:
+    """The affine comparisons that every `if` without `else` below asks for."""
+    for stmt in ir.walk(body):
+        if isinstance(stmt, ir.If) and not stmt.orelse:
+            for part in conjuncts(stmt.condition):
+                margin = _margin(part)
+                if margin is not None:
+                    yield _Test(part, margin)
+
+
+def _margin(value: Value) -> Expr | None:
+    """What is ≥ 0 where the comparison holds."""
+    match value:
+        case Op("lt", (Index(left), Index(right))):
+            return right - left - 1
+        case Op("le", (Index(left), Index(right))):
+            return right - left
+        case Op("gt", (Index(left), Index(right))):
+            return left - right - 1
+        case Op("ge", (Index(left), Index(right))):
+            return left - right
+        case _:
+            return None
+
+
+def _holds(margin: Expr) -> Value:
+    """margin ≥ 0, with what is taken away on the left."""
+    left = combination(0, ((m, -c) for m, c in margin.terms if c < 0)) + max(0, -margin.constant)
+    return Op("le", (Index(left, I64), Index(margin + left, I64)), BOOL)
+
+
+def _least(margin: Expr, inner: Mapping[Sym, Expr]) -> Expr | None:
+    """A lower bound of a margin over the loops inside, whose extents are constants; None where they mix with others."""
+    moving = ZERO
+    for monomial, coefficient in margin.terms:
+        part = term(monomial, coefficient)
+        if part.syms() & inner.keys():
+            moving = moving + part
+    if not all(s in inner and inner[s].is_constant for s in moving.syms()):
+        return None
+    low, _ = bounds(moving, {s: (0, max(0, inner[s].constant - 1)) for s in moving.syms()})
+    return None if low is None else margin - moving + low
+
+
+def _end(margin: Expr, sym: Sym) -> Expr | None:
+    """The first value of `sym` at which a margin that falls with it is negative; None where it does not fall linearly."""
+    slope = next((c for m, c in margin.terms if m == (sym,)), 0)
+    rest = margin - expr(sym) * slope
+    if slope >= 0 or sym in rest.syms():
+        return None
+    return rest // -slope + ONE
+
+
+def _greatest(margin: Expr, inner: Mapping[Sym, Expr]) -> Expr | None:
+    """An upper bound of a margin, as `_least` gives a lower one."""
+    found = _least(-margin, inner)
+    return None if found is None else -found
+
+
+def _covers(body: Body, test: _Test) -> bool:
+    """Whether nothing in `body` runs where `test` fails, and it does not vary inside."""
+    inner = {s.sym for s in ir.walk(body) if isinstance(s, ir.Par | ir.Seq)}
+    return not test.margin.syms() & inner and _asks(body, lambda part: part == test.value)
+
+
+def _asks(body: Body, is_meant: Callable[[Value], bool]) -> bool:
+    """Whether every statement that does something stands below an `if` that asks for what is meant."""
+    for stmt in body:
+        match stmt:
+            case ir.New():
+                continue
+            case ir.If():
+                below = (stmt.orelse,) if any(map(is_meant, conjuncts(stmt.condition))) else (stmt.then, stmt.orelse)
+            case ir.Par() | ir.Seq():
+                below = (stmt.body,)
+            case _:
+                return False
+        if not all(_asks(block, is_meant) for block in below):
+            return False
+    return True
+
+
+def _implies(test: Value, most: Expr, inner: Mapping[Sym, Expr]) -> bool:
+    """Whether a test can hold only where `most` is ≥ 0."""
+    margin = _margin(test)
+    own = None if margin is None else _greatest(margin, inner)
+    return own is not None and (more := most - own).is_constant and more.constant >= 0
+
+
+def _settled(body: Body, margins: Sequence[Expr], whole: bool) -> Body:
+    """`body` where all of `margins` are ≥ 0, or one is not: of an `if` and its `else` that ask for just that, one alone."""
+    found: list[ir.Stmt] = []
+    for stmt in body:
+        made = with_blocks(stmt, tuple(_settled(block, margins, whole) for block in ir.blocks(stmt)))
+        if not isinstance(made, ir.If) or not made.orelse:
+            found.append(made)
+        elif whole and all(_follows(part, margins) for part in conjuncts(made.condition)):
+            found.extend(made.then)
+        elif not whole and {_margin(part) for part in conjuncts(made.condition)} == set(margins):
+            found.extend(made.orelse)
+        else:
+            found.append(made)
+    return tuple(found)
+
+
+def _follows(test: Value, margins: Sequence[Expr]) -> bool:
+    margin = _margin(test)
+    return margin is not None and any((more := margin - known).is_constant and more.constant >= 0 for known in margins)
+
+
+def _without(body: Body, tests: Sequence[_Test]) -> Body:
+    """`body` with comparisons that hold taken out of its conditions."""
+    gone = {test.value for test in tests}
+    found: list[ir.Stmt] = []
+    for stmt in body:
+        made = with_blocks(stmt, tuple(_without(block, tests) for block in ir.blocks(stmt)))
+        if isinstance(made, ir.If) and not made.orelse:
+            left = [part for part in conjuncts(made.condition) if part not in gone]
+            test = conjunction(left)
+            found.extend(made.then if test is None else (replace(made, condition=test),))
+        else:
+            found.append(made)
+    return tuple(found)

@@ -1,0 +1,33 @@
+"""What a schedule asks of results: that they begin at multiples of so many bytes, which a launch checks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from texpr.ir.program.rewrite import Rewriter, replace_loads
+from texpr.ir.value import Buffer, Load, Value
+from texpr.schedule.state import State
+from texpr.support.record import replace
+
+
+def with_results(state: State, needed: Mapping[str, int]) -> State:
+    """The same with results that begin at such multiples of bytes, by name."""
+    if not needed:
+        return state
+    old = state.function
+    changed = {b: replace(b, align=needed[b.name]) for b in old.results if b.name in needed}
+
+    def buffer(found: Buffer) -> Buffer:
+        return changed.get(found, found)
+
+    def load(found: Load) -> Load:
+        return replace(found, buffer=buffer(found.buffer))
+
+    def value(found: Value) -> Value:
+        return replace_loads(found, load)
+
+    def target(found: Load) -> Load:
+        return replace(load(found), data=tuple((sym, value(meaning)) for sym, meaning in found.data))
+
+    body = Rewriter(value=value, target=target, buffer=buffer).block(old.body)
+    return replace(state, function=replace(old, body=body, results=tuple(map(buffer, old.results))))

@@ -1,0 +1,66 @@
+"""What cannot be proved of a schedule: refused, believed where the text says so, done without where the compiler chose it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import texpr
+from texpr import artifact, delivery
+from texpr.ir.proof import Obligation, Proof, Verdict
+from texpr.proof.schedule import prove
+from texpr.support.diagnostic import CompilerBug, Limitation
+
+TEXT = """
+fn twice(x: f32[n]): f32[n] {mark} {{
+    new y: f32[n]
+    par n |i| {{ y[i] = 2.0 * x[i] }}
+    return y
+}}
+schedule twice {{ split(i, parts=n + 1) -> (io, ii)  split(ii, parts=n + 2) -> (iii, iij) }}
+"""
+
+MATMUL = Path(__file__).parents[2] / "examples" / "matmul.te"
+
+
+def kernel(mark: str) -> texpr.Kernel:
+    function = texpr.parse(TEXT.format(mark=mark))["twice"]
+    return texpr.compile(function, target="sm_90a", emulate=True, schedule=function.schedules[0])
+
+
+def test_it_is_refused() -> None:
+    with pytest.raises(Limitation) as found:
+        kernel("")
+    (said,) = found.value.diagnostics
+    assert said.code == "E0509"
+    assert said.help is not None and "#unproved" in said.help
+    assert said.span is not None and said.span.line == 4
+
+
+def test_where_the_text_says_so_it_is_believed(tmp_path: Path) -> None:
+    x = np.arange(5, dtype=np.float32)
+    np.testing.assert_array_equal(kernel("#unproved")(x), 2 * x)
+    function = texpr.parse(TEXT.format(mark="#unproved"))["twice"]
+    made = texpr.build(function, "cpu", tmp_path / "out", schedule=function.schedules[0])
+    assert artifact.verify(made.directory).name == "twice"
+    ((name, left),) = artifact.believed_schedules(made.proofs)
+    assert name == "cpu/twice" and left
+
+
+def doubted(verdict: Verdict) -> Proof:
+    return Proof("matmul", (), (Obligation("", "in order", "C and C", verdict, "not at i = 0"),))
+
+
+def test_what_the_compiler_chose_is_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery, "faithful", lambda *_: doubted(Verdict.UNDECIDED))
+    found = texpr.compile(texpr.load(MATMUL)["matmul"], target="sm_90a", emulate=True)
+    ones = np.ones((5, 5), ml_dtypes.bfloat16)
+    np.testing.assert_array_equal(found(ones, ones), np.full((5, 5), 5, np.float32))
+
+
+def test_what_is_wrong_is_the_compilers_fault() -> None:
+    with pytest.raises(CompilerBug, match="made another program of `matmul`: in order, C and C: not at i = 0"):
+        prove.require_kept(doubted(Verdict.REFUSED), unproved=True)
