@@ -27,6 +27,7 @@ from texpr.lowering.lower import lower
 from texpr.lowering.names import Names
 from texpr.lowering.nests import lower_nest
 from texpr.lowering.place.places import Place
+from texpr.mapping.dealt import deal
 from texpr.mapping.default import map_nest
 from texpr.mapping.nest import Nest, Role
 from texpr.relation.collect import model
@@ -100,7 +101,7 @@ def _body(function: Function) -> tuple[ir.Stmt, ...]:
 def _nests(seeds: range) -> Iterator[tuple[Function, Nest]]:
     for seed in seeds:
         function = parse(_program(seed), "place.te").functions[0]
-        yield function, map_nest(function.body, resolve("sm_90a"), frozenset())
+        yield function, deal(map_nest(function.body, resolve("sm_90a"), frozenset()), {}, frozenset(), 1 << 15)
 
 
 def _places(function: Function, nest: Nest) -> Mapping[Buffer, Place]:

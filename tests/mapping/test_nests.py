@@ -15,6 +15,7 @@ from texpr.frontend import parse
 from texpr.ir import program as ir
 from texpr.isa.registry import resolve
 from texpr.mapping.cost.digits import Digit
+from texpr.mapping.dealt import deal
 from texpr.mapping.default import map_nest
 from texpr.mapping.nest import LoopMap, Nest, Role
 from texpr.support.record import replace
@@ -75,7 +76,8 @@ def _nests(seeds: range) -> Iterator[tuple[int, str, Nest]]:
         function = parse(_program(sizes, inner, chooser.random() < 0.5), "band.te").functions[0]
         (par,) = [s for s in function.body if isinstance(s, ir.Par)]
         target = chooser.choice(TARGETS)
-        yield seed, target, map_nest((par,), resolve(target), frozenset(function.sizes))
+        nest = map_nest((par,), resolve(target), frozenset(function.sizes))
+        yield seed, target, deal(nest, {}, frozenset(), 1 << 15)
 
 
 def _bands(nest: Nest) -> Iterator[tuple[tuple[LoopMap, ...], int]]:

@@ -2,7 +2,8 @@
 
 Before: a checked function. After: `ir.kernel.Plan`. Each pass is one file: `mapping.fully` (what runs at once),
 `mapping.reductions.arrange` (parallel reductions made explicit), `fuse` (fewer kernels), `promote` (running totals), `host`
-(what is a kernel), `mapping.default` (what is a thread), and `nests`: steps, their places, their order, statements.
+(what is a kernel), `mapping.default` (what is a thread, by shape), `place.undecided` (which arrays threads meet in whatever the
+mapping), `mapping.dealt` (bands solved that this leaves free), and `nests`: steps, their places, their order, statements.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from texpr.lowering.place.placement import require_sizes
 from texpr.lowering.place.undecided import met
 from texpr.mapping.cost.streams import representatives
 from texpr.mapping.cut import cut
+from texpr.mapping.dealt import deal
 from texpr.mapping.default import THREADS, for_grid, map_nest
 from texpr.mapping.fully import at_once
 from texpr.mapping.nest import Nest
@@ -106,9 +108,7 @@ class _Lowering(Mutable):
     def _kernel(self, body: tuple[ir.Stmt, ...]) -> k.Kernel:
         known = frozenset((*self.function.sizes, *self.loops))
         nest = map_nest(body, self.target, known, self.values)
-        meeting = met(nest, self.names.fork(), self.needs)
-        if meeting:
-            nest = map_nest(body, self.target, known, self.values, meeting)
+        nest = deal(nest, self.values, met(nest, self.names.fork(), self.needs), self.target.shared_static)
         own = self.names.fork()
         lowered = lower_nest(nest, self.target, own, self.needs, frozenset(self.function.sizes), self.lets)
         self.workspace.extend(lowered.placement.workspace)

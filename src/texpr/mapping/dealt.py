@@ -16,12 +16,11 @@ from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.ir.program.marked import is_atomic, mark
 from texpr.ir.program.marks import Tensor
-from texpr.ir.program.uses import loads
 from texpr.ir.value import Buffer
 from texpr.isa.memories import Coalescing
-from texpr.mapping.nest import LoopMap, Role, Solved
+from texpr.mapping.nest import LoopMap, Nest, Role, Solved, TeamBand
 from texpr.mapping.sigma import by_solving
-from texpr.support.record import Mutable, Record, field
+from texpr.support.record import Mutable, field, replace
 
 LONGER = 0, 1, 2, 4
 """Words by which rows are tried to be longer: of other lengths, rows of these lie in the same banks, or others do."""
@@ -30,33 +29,39 @@ NO_BANKS = 1 << 30
 """So many banks that none conflict."""
 
 
-class Band(Record, eq=False, dict=True):
-    """A band, and its maps by shape alone."""
-
-    loops: tuple[ir.Par, ...]
-    shape: tuple[LoopMap, ...]
-
-    @property
-    def body(self) -> tuple[ir.Stmt, ...]:
-        """What its iterations run."""
-        return self.loops[-1].body
-
-    @property
-    def threads(self) -> int:
-        """Of its team."""
-        return prod(d.radix for m in self.shape for d in m.digits)
-
-    @cached_property
-    def touched(self) -> frozenset[Buffer]:
-        """Every buffer that its iterations touch."""
-        return frozenset(load.buffer for s in ir.walk(self.body) for load in loads(s))
+def undecided(nest: Nest) -> frozenset[Buffer]:
+    """Arrays that keep a band of `nest` to shape, and would not if threads met in them; one loop is dealt out in one way."""
+    dealer, found = _dealer(nest), set[Buffer]()
+    for each in nest.bands:
+        places = {b: dealer.made[b] for b in dealer.of_team(each)}
+        if len(each.loops) > 1 and dealer.is_solvable(each) and "registers" not in places.values():
+            found.update(b for b, space in places.items() if space is None)
+    return frozenset(found)
 
 
-class Dealer(Mutable, dict=True):
+def deal(nest: Nest, values: Mapping[Sym, int], met: frozenset[Buffer], room: int) -> Nest:
+    """`nest` with the bands that its team shares out solved, where that leaves no array apart which lies in registers by shape.
+
+    `values`: numbers that stand for open sizes where costs are counted; `met`: arrays of the team that more than one thread
+    touches an element of, whatever mapping; `room`: bytes for all that a block shares.
+    """
+    if not nest.bands:
+        return nest
+    dealer = _dealer(nest, values, met, room)
+    maps = {m.loop: m for m in dealer.run(nest.bands)}
+    return replace(nest, loops={**nest.loops, **maps}, solved=tuple(dealer.solved), row_padding=dealer.row_padding)
+
+
+def _dealer(
+    nest: Nest, values: Mapping[Sym, int] | None = None, met: frozenset[Buffer] = frozenset(), room: int = 0
+) -> _Dealer:
+    return _Dealer(tuple(m.loop for m in nest.grid), nest.body, values or {}, met, room, nest.request, nest.alone)
+
+
+class _Dealer(Mutable, dict=True):
     """Deals out the bands of a team that runs `body` for each iteration of `grid`.
 
-    `met`: arrays of the team that more than one thread touches an element of, whatever mapping; `room`: bytes for all of them;
-    `request`: how the machine answers lanes;    `lengthens`: whether their rows may be made longer.
+    `met`, `room`: see `deal`; `request`: how the machine answers lanes; `lengthens`: whether rows of arrays may be made longer.
     """
 
     grid: tuple[ir.Par, ...]
@@ -74,7 +79,7 @@ class Dealer(Mutable, dict=True):
         """Arrays of the team, with where a schedule places them."""
         return {s.buffer: s.space for s in ir.walk(self.body) if isinstance(s, ir.New) and s.buffer.rank}
 
-    def run(self, bands: Sequence[Band]) -> Iterator[LoopMap]:
+    def run(self, bands: Sequence[TeamBand]) -> Iterator[LoopMap]:
         """The maps of all bands."""
         free = {each: None for each in bands if self._is_free(each)}
         for buffer in sorted(self.met & self.made.keys(), key=lambda b: b.name):
@@ -87,42 +92,33 @@ class Dealer(Mutable, dict=True):
             else:
                 yield from each.shape
 
-    def undecided(self, bands: Iterable[Band]) -> frozenset[Buffer]:
-        """Arrays that keep a band to shape, and would not if threads met in them; one loop is dealt out in one way anyhow."""
-        found: set[Buffer] = set()
-        for each in bands:
-            places = {b: self.made[b] for b in self._of_team(each)}
-            if len(each.loops) > 1 and self._is_solvable(each) and "registers" not in places.values():
-                found.update(b for b, space in places.items() if space is None and b not in self.met)
-        return frozenset(found)
-
     def _is_shared(self, buffer: Buffer) -> bool:
         """Whether it lies in shared memory, not in the workspace."""
         known = all(e.is_constant for e in buffer.shape)
         size = prod(e.constant for e in buffer.shape) * buffer.dtype.bytes if known else self.room + 1
         return self.made[buffer] == "shared" or (buffer in self.met and size <= self.room)
 
-    def _is_free(self, band: Band) -> bool:
+    def _is_free(self, band: TeamBand) -> bool:
         """Whether it does not matter which thread has an element of what it touches."""
-        local = self._of_team(band)
-        return self._is_solvable(band) and all(b in self.met or self.made[b] == "shared" for b in local)
+        local = self.of_team(band)
+        return self.is_solvable(band) and all(b in self.met or self.made[b] == "shared" for b in local)
 
-    def _is_solvable(self, band: Band) -> bool:
+    def is_solvable(self, band: TeamBand) -> bool:
         """Not of a team that is no power of two of whole warps, as a schedule may bind, nor what is one copy of an engine."""
         threads = band.threads
         return threads % self.request.lanes == 0 and threads & (threads - 1) == 0 and not mark(band.loops[0], Tensor)
 
-    def _of_team(self, band: Band) -> frozenset[Buffer]:
+    def of_team(self, band: TeamBand) -> frozenset[Buffer]:
         """The arrays of the team among what a band touches."""
         own = {s.buffer for s in ir.walk(band.body) if isinstance(s, ir.New)}
         return frozenset(b for b in band.touched if b in self.made and b not in own)
 
-    def _solve(self, band: Band, row_padding: Mapping[Buffer, int], banks: int = 0) -> tuple[tuple[LoopMap, ...], Solved]:
-        local = {b: row_padding.get(b, 0) for b in self._of_team(band) if self._is_shared(b)}
+    def _solve(self, band: TeamBand, row_padding: Mapping[Buffer, int], banks: int = 0) -> tuple[tuple[LoopMap, ...], Solved]:
+        local = {b: row_padding.get(b, 0) for b in self.of_team(band) if self._is_shared(b)}
         around = (*self.grid, *_around(self.body, band.loops[0]))
         return by_solving(band.loops, band.body, band.shape, self.values, self.request, around, local, banks)
 
-    def _lengthen(self, buffer: Buffer, bands: Sequence[Band]) -> None:
+    def _lengthen(self, buffer: Buffer, bands: Sequence[TeamBand]) -> None:
         """Makes rows of `buffer` longer where that is cheaper."""
         if buffer.rank < 2 or not bands or not self.lengthens or not self._is_shared(buffer):
             return
@@ -141,7 +137,7 @@ class Dealer(Mutable, dict=True):
         if best is not None and best[1]:
             self.row_padding[buffer] = best[1]
 
-    def _cost(self, bands: Iterable[Band], row_padding: Mapping[Buffer, int], banks: int = 0) -> Fraction:
+    def _cost(self, bands: Iterable[TeamBand], row_padding: Mapping[Buffer, int], banks: int = 0) -> Fraction:
         found = (self._solve(each, row_padding, banks)[1].solution.cost.weighted for each in bands)
         return sum(found, start=Fraction(0))
 

@@ -16,7 +16,6 @@ from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.ir.program.marked import is_atomic, level_of
 from texpr.ir.program.uses import loads
-from texpr.ir.value import Buffer
 from texpr.isa.memories import Coalescing
 from texpr.isa.target import Target
 from texpr.mapping.bands import band, contiguous
@@ -33,13 +32,13 @@ from texpr.mapping.bound import (
     require_outside,
     widths,
 )
-from texpr.mapping.dealt import Band, Dealer, role_of
+from texpr.mapping.dealt import role_of
 from texpr.mapping.distribute import distributes
-from texpr.mapping.nest import LoopMap, Nest, Role, Solved, one_digit
+from texpr.mapping.nest import LoopMap, Nest, Role, TeamBand, one_digit
 from texpr.mapping.sigma import by_solving
 from texpr.schedule.levels import CLUSTERS
 from texpr.support.diagnostic import error
-from texpr.support.record import Record, replace
+from texpr.support.record import replace
 
 THREADS = 256
 """Threads of a block where nothing is known to be better."""
@@ -66,20 +65,18 @@ def map_nest(
     target: Target,
     known: frozenset[Sym],
     values: Mapping[Sym, int] | None = None,
-    met: frozenset[Buffer] = frozenset(),
 ) -> Nest:
-    """The nest that `body`, standing outside every `par`, becomes.
+    """The nest that `body`, standing outside every `par`, becomes; bands that a team shares out are mapped by shape.
 
-    `known`: symbols whose values the host has. `values`: numbers that stand for open sizes where costs are counted. `met`:
-    arrays in which threads of a team meet, of those that the nest without this says are undecided.
+    `known`: symbols whose values the host has. `values`: numbers that stand for open sizes where costs are counted.
     """
-    found = _nest(body, target, known, _Dealing(values or {}, met, target.shared_static, target.coalescing))
+    found = _nest(body, target, known, values or {})
     return replace(found, request=target.coalescing) if target.has_warps else found
 
 
-def _nest(body: tuple[ir.Stmt, ...], target: Target, known: frozenset[Sym], dealing: _Dealing) -> Nest:
+def _nest(body: tuple[ir.Stmt, ...], target: Target, known: frozenset[Sym], values: Mapping[Sym, int]) -> Nest:
     if is_bound(body):
-        return _bound(body, target, known, dealing)
+        return _bound(body, target, known)
     loops: tuple[ir.Par, ...] = ()
     if len(body) == 1 and isinstance(body[0], ir.Par) and for_grid(body[0], known):
         loops, body = band(body[0])
@@ -90,10 +87,11 @@ def _nest(body: tuple[ir.Stmt, ...], target: Target, known: frozenset[Sym], deal
     if target.has_cores:
         return _cpu(loops, body, inner, target)
     if not inner:
-        return _own(loops, body, dealing)
+        return _own(loops, body, values, target.coalescing)
     body, origin = ordered(body)
     left = tuple(_team_bands(body))
-    return replace(_shared(loops, body, left, dealing) if left else _own(loops, body, dealing), origin=origin)
+    request = target.coalescing
+    return replace(_shared(loops, body, left, request.lanes) if left else _own(loops, body, values, request), origin=origin)
 
 
 def for_grid(par: ir.Par, known: frozenset[Sym]) -> bool:
@@ -101,7 +99,7 @@ def for_grid(par: ir.Par, known: frozenset[Sym]) -> bool:
     return (not par.reduce or is_atomic(par)) and not par.fully and par.extent.syms() <= known
 
 
-def _bound(body: tuple[ir.Stmt, ...], target: Target, known: frozenset[Sym], dealing: _Dealing) -> Nest:
+def _bound(body: tuple[ir.Stmt, ...], target: Target, known: frozenset[Sym]) -> Nest:
     """What a schedule bound, and bands beside that dealt out over the same threads."""
     loops, body = grid_band(body, lambda par: for_grid(par, known))
     require_outside(body)
@@ -119,11 +117,11 @@ def _bound(body: tuple[ir.Stmt, ...], target: Target, known: frozenset[Sym], dea
     if any(level in CLUSTERS for level in asked.of):
         return _of_cluster(grid, body, asked, bands, inner, origin, target.warp)
     team = asked.threads if bands else max((target.warp, *(_wanted(found) for found in inner))) if inner else 1
-    dealt = dealing.of(loops, body, inner, team, True)
-    maps.update((m.loop, m) for m in dealt.maps)
+    shared = _by_shape(inner, team, target.coalescing.lanes)
+    maps.update((m.loop, m) for each in shared for m in each.shape)
     for found in inner:
         _require_whole_warps(found[0], team, target.warp)
-    return Nest(grid, body, team, team, maps, asked.digits, origin, dealt.solved, dealt.undecided, dealt.row_padding)
+    return Nest(grid, body, team, team, maps, asked.digits, origin, bands=shared, alone=True)
 
 
 def _of_cluster(
@@ -183,69 +181,39 @@ def _team_bands(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Par, ...]]:
                 yield from _team_bands(block)
 
 
-def _own(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], dealing: _Dealing) -> Nest:
+def _own(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], values: Mapping[Sym, int], request: Coalescing) -> Nest:
     """Each thread runs its own iterations of the grid band."""
     if not loops:
         return Nest((), body, 1, 1, {})
-    shape = tuple(_digits(_by_contiguity(loops, body), THREADS, dealing.request.lanes, Role.GRID))
-    found, solved = by_solving(loops, body, shape, dealing.values, dealing.request)
+    shape = tuple(_digits(_by_contiguity(loops, body), THREADS, request.lanes, Role.GRID))
+    found, solved = by_solving(loops, body, shape, values, request)
     maps = {m.loop: m for m in found}
     threads = prod(m.radix for m in found)
     return Nest(tuple(maps[p] for p in loops), body, 1, threads, maps, solved=(solved,))
 
 
-class _Dealt(Record):
-    """What became of the bands of a team; see `Nest`."""
-
-    maps: tuple[LoopMap, ...]
-    solved: tuple[Solved, ...]
-    undecided: frozenset[Buffer]
-    row_padding: Mapping[Buffer, int]
-
-
-class _Dealing(Record):
-    values: Mapping[Sym, int]
-    met: frozenset[Buffer]
-    room: int
-    request: Coalescing
-
-    def of(
-        self, grid: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], inner: tuple[tuple[ir.Par, ...], ...], team: int, alone: bool
-    ) -> _Dealt:
-        """The bands `inner` of `body`, shared out over `team` threads; `alone`: they are all that a block has."""
-        dealer = Dealer(grid, body, self.values, self.met, self.room, self.request, alone)
-        shapes = (tuple(_digits(_by_contiguity(p, p[-1].body), team, self.request.lanes, role_of(p[0]))) for p in inner)
-        bands = [Band(loops, shape) for loops, shape in zip(inner, shapes, strict=True)]
-        maps = tuple(dealer.run(bands))
-        return _Dealt(maps, tuple(dealer.solved), dealer.undecided(bands), dealer.row_padding)
+def _by_shape(inner: tuple[tuple[ir.Par, ...], ...], team: int, lanes: int) -> tuple[TeamBand, ...]:
+    """The bands `inner`, shared out over `team` threads by their shape."""
+    shapes = (tuple(_digits(_by_contiguity(p, p[-1].body), team, lanes, role_of(p[0]))) for p in inner)
+    return tuple(TeamBand(loops, shape) for loops, shape in zip(inner, shapes, strict=True))
 
 
 def _shared(
     loops: tuple[ir.Par, ...],
     body: tuple[ir.Stmt, ...],
     inner: tuple[tuple[ir.Par, ...], ...],
-    dealing: _Dealing,
+    warp: int,
 ) -> Nest:
     """A team of threads shares each iteration of the grid band."""
-    warp = dealing.request.lanes
     team = max(warp, *(_wanted(loops) for loops in inner))
     slots = max(1, PACKED // team) if team <= warp and loops and not makes_shared(body) else 1
     grid = [LoopMap(p, Role.GRID) for p in loops]
     if slots > 1:
         grid[-1] = LoopMap(loops[-1], Role.GRID, tile=slots, digits=one_digit(slots, team))
     maps = {m.loop: m for m in grid}
-    dealt = dealing.of(loops, body, inner, team, slots == 1)
-    maps.update((m.loop, m) for m in dealt.maps)
-    return Nest(
-        tuple(grid),
-        body,
-        team,
-        team * slots,
-        maps,
-        solved=dealt.solved,
-        undecided=dealt.undecided,
-        row_padding=dealt.row_padding,
-    )
+    shared = _by_shape(inner, team, warp)
+    maps.update((m.loop, m) for each in shared for m in each.shape)
+    return Nest(tuple(grid), body, team, team * slots, maps, bands=shared, alone=slots == 1)
 
 
 def _cpu(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], inner: tuple[tuple[ir.Par, ...], ...], target: Target) -> Nest:

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
+from functools import cached_property
 from math import prod
 
 from texpr.affine.expr import ZERO, Expr, expr
 from texpr.ir import program as ir
+from texpr.ir.program.uses import loads
 from texpr.ir.value import Buffer
 from texpr.isa.memories import Coalescing
 from texpr.mapping.cost.digits import Digit, share
@@ -83,6 +85,28 @@ class Solved(Record):
     solution: Solution
 
 
+class TeamBand(Record, eq=False, dict=True):
+    """A band that a team shares out, and its maps by shape alone."""
+
+    loops: tuple[ir.Par, ...]
+    shape: tuple[LoopMap, ...]
+
+    @property
+    def body(self) -> tuple[ir.Stmt, ...]:
+        """What its iterations run."""
+        return self.loops[-1].body
+
+    @property
+    def threads(self) -> int:
+        """Of its team."""
+        return prod(d.radix for m in self.shape for d in m.digits)
+
+    @cached_property
+    def touched(self) -> frozenset[Buffer]:
+        """Every buffer that its iterations touch."""
+        return frozenset(load.buffer for s in ir.walk(self.body) for load in loads(s))
+
+
 class Nest(Record, eq=False):
     """One kernel's worth of program: a grid band and what each of its iterations does.
 
@@ -90,9 +114,10 @@ class Nest(Record, eq=False):
     more, it is that of all blocks of a cluster, and numbers theirs one after the other. `loops` maps every GRID, TEAM and
     REDUCE loop. `digits`: radix and stride of each digit of the thread number where a schedule named them; a band that leaves
     one out is run by the threads in which that digit is 0. `origin`: of statements that mapping made, those of the program.
-    `solved`: what the solver said of bands that it was asked for. `undecided`: arrays of the team that keep bands to
-    shape, lest threads meet in them; `row_padding`: elements by which rows of arrays are longer. `request`: how the machine
-    answers what the lanes of a warp ask at once.
+    `solved`: what the solver said of bands that it was asked for; `row_padding`: elements by which rows of arrays are longer.
+    `request`: how the machine answers what the lanes of a warp ask at once.
+
+    `bands`: what a team shares out, by shape until `mapping.dealt.deal` has been there; `alone`: they are all that a block has.
     """
 
     grid: tuple[LoopMap, ...]
@@ -103,9 +128,10 @@ class Nest(Record, eq=False):
     digits: tuple[tuple[int, int], ...] = ()
     origin: Mapping[ir.Stmt, ir.Stmt] = field(default_factory=dict[ir.Stmt, ir.Stmt])
     solved: tuple[Solved, ...] = ()
-    undecided: frozenset[Buffer] = frozenset()
     row_padding: Mapping[Buffer, int] = field(default_factory=dict[Buffer, int])
     request: Coalescing = Coalescing()
+    bands: tuple[TeamBand, ...] = ()
+    alone: bool = False
 
     @property
     def warp(self) -> int:

@@ -57,7 +57,7 @@ class Needs(Mutable):
     """Answers for the nests of one function."""
 
     model: Model
-    _atomic: dict[int, frozenset[ir.Bind]] = field(default_factory=dict[int, frozenset[ir.Bind]])
+    _atomic: dict[Nest, frozenset[ir.Bind]] = field(default_factory=dict[Nest, frozenset[ir.Bind]])
     _known: dict[ir.Stmt, Known] = field(default_factory=dict[ir.Stmt, Known])
 
     def known(self, stmt: ir.Stmt) -> Known:
@@ -229,9 +229,9 @@ class Needs(Mutable):
                     yield need
 
     def _atomics(self, nest: Nest) -> frozenset[ir.Bind]:
-        if id(nest) not in self._atomic:
-            self._atomic[id(nest)] = atomic_binds(tuple(m.loop for m in nest.grid), nest.body)
-        return self._atomic[id(nest)]
+        if nest not in self._atomic:
+            self._atomic[nest] = atomic_binds(tuple(m.loop for m in nest.grid), nest.body)
+        return self._atomic[nest]
 
 
 def _nearest_first(ends: Sequence[End], found: Implied) -> Iterator[tuple[End, End]]:

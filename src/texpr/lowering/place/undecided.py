@@ -9,16 +9,18 @@ from texpr.lowering.dependences.needs import Needs
 from texpr.lowering.names import Names
 from texpr.lowering.place.owners import Unfit
 from texpr.lowering.place.shuffles import Shuffles
+from texpr.mapping.dealt import undecided
 from texpr.mapping.nest import Nest
 
 
 def met(nest: Nest, names: Names, needs: Needs) -> frozenset[Buffer]:
     """Of the arrays that keep bands of `nest` to shape, those that mapping by shape leaves neither to one thread an element nor
     in registers of lanes."""
-    if not nest.undecided:
+    kept = undecided(nest)
+    if not kept:
         return frozenset()
     team = build(nest, {s: names.sym("decided") for s in ir.walk(nest.body) if isinstance(s, ir.If)})
-    apart = nest.undecided - team.replicated
+    apart = kept - team.replicated
     shuffles = Shuffles(needs, nest, team)
 
     def in_lanes(buffer: Buffer) -> bool:
