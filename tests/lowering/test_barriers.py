@@ -18,9 +18,11 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.value import Literal
 from texpr.ir.value.types import BOOL
+from texpr.lowering.build.paths import ProgramPoint, lists
 from texpr.lowering.build.team import Branch, Loop, Node, Step, ThreadSet, leaves
+from texpr.lowering.dependences.dependence import Dependence, Scope, parts
 from texpr.lowering.sync import barriers
-from texpr.lowering.sync.barriers import CrossThreadDep, Placed, ProgramPoint, Scope, place
+from texpr.lowering.sync.barriers import Placed, place
 from texpr.support.record import Mutable, Record, field, replace
 from texpr.support.span import NOWHERE
 
@@ -67,7 +69,7 @@ class Tree(Mutable, dict=True):
 def runs(nodes: tuple[Node, ...]) -> Iterator[tuple[tuple[Event, ...], dict[ir.Seq, int]]]:
     """Every run, gaps that it passes among its events, with how often loops run: open ones 0 to 3 times. Each branch goes
     either way each time."""
-    numbers = {id(steps.nodes): steps.number for steps in barriers.lists(nodes)}
+    numbers = {id(steps.nodes): steps.number for steps in lists(nodes)}
     loops = [node.stmt for node in _every(nodes) if isinstance(node, Loop)]
     for trips in product(*([s.extent.constant] if s.extent.is_constant else range(4) for s in loops)):
         extents = dict(zip(loops, trips, strict=True))
@@ -107,7 +109,7 @@ class Run(Mutable, dict=True):
             yield self.numbers[id(nodes)], at
 
 
-def speaks_of(need: CrossThreadDep, source: Visit, sink: Visit) -> bool:
+def speaks_of(need: Dependence, source: Visit, sink: Visit) -> bool:
     """Whether two visits, the one before the other, are ends that `need` is about."""
     one, other = dict(source.loops), dict(sink.loops)
     common = [a for (a, _), (b, _) in zip(source.loops, sink.loops, strict=False) if a is b]
@@ -120,16 +122,16 @@ def speaks_of(need: CrossThreadDep, source: Visit, sink: Visit) -> bool:
     return need.carrier is None
 
 
-def meeting_list(nodes: tuple[Node, ...], need: CrossThreadDep) -> int:
+def meeting_list(nodes: tuple[Node, ...], need: Dependence) -> int:
     """The list whose order has the ends apart: the carrier's body, or the innermost that holds both."""
-    every = barriers.lists(nodes)
+    every = lists(nodes)
     if need.carrier is not None:
         return next(steps.number for steps in every if steps.loop is need.carrier)
     return [steps.number for steps in every if {need.source, need.sink} <= set(leaves(steps.nodes))][-1]
 
 
 def between(
-    events: tuple[Event, ...], extents: dict[ir.Seq, int], need: CrossThreadDep, meets: int
+    events: tuple[Event, ...], extents: dict[ir.Seq, int], need: Dependence, meets: int
 ) -> Iterator[frozenset[ProgramPoint]]:
     """For each pair of ends of `need` in a run, the gaps between them; where the source must have landed, those from the first
     one of the list `meets` on."""
@@ -146,9 +148,9 @@ def between(
                 yield frozenset(passed)
 
 
-def ways(nodes: tuple[Node, ...], needs: list[CrossThreadDep]) -> dict[CrossThreadDep, set[frozenset[ProgramPoint]]]:
+def ways(nodes: tuple[Node, ...], needs: list[Dependence]) -> dict[Dependence, set[frozenset[ProgramPoint]]]:
     """By need, what is passed between two ends of it, in any run."""
-    found: dict[CrossThreadDep, set[frozenset[ProgramPoint]]] = {need: set() for need in needs}
+    found: dict[Dependence, set[frozenset[ProgramPoint]]] = {need: set() for need in needs}
     meets = {need: meeting_list(nodes, need) for need in needs}
     for events, extents in runs(nodes):
         for need in needs:
@@ -160,12 +162,12 @@ SCOPES: tuple[Scope, ...] = ((k.Level.WARP, 0), (k.Level.BLOCK, 64), (k.Level.BL
 """Who meets, in a block of 128 threads: each of these joins all that one before it does."""
 
 
-def does(scope: Scope | None, need: CrossThreadDep) -> bool:
+def does(scope: Scope | None, need: Dependence) -> bool:
     """Whether a barrier of that scope is enough."""
     return scope is not None and SCOPES.index(scope) >= SCOPES.index((need.level, need.part))
 
 
-def uncovered(nodes: tuple[Node, ...], needs: list[CrossThreadDep], placed: Mapping[ProgramPoint, Scope]) -> str | None:
+def uncovered(nodes: tuple[Node, ...], needs: list[Dependence], placed: Mapping[ProgramPoint, Scope]) -> str | None:
     """A need and gaps of a run between its ends that hold no barrier, if there are such."""
     for need, passed in ways(nodes, needs).items():
         for way in passed:
@@ -174,11 +176,11 @@ def uncovered(nodes: tuple[Node, ...], needs: list[CrossThreadDep], placed: Mapp
     return None
 
 
-def _asks(need: CrossThreadDep, source: Visit, sink: Visit, extents: dict[ir.Seq, int]) -> bool:
+def _asks(need: Dependence, source: Visit, sink: Visit, extents: dict[ir.Seq, int]) -> bool:
     return speaks_of(need, source, sink) and not _excused(need, source, sink, extents)
 
 
-def _excused(need: CrossThreadDep, source: Visit, sink: Visit, extents: dict[ir.Seq, int]) -> bool:
+def _excused(need: Dependence, source: Visit, sink: Visit, extents: dict[ir.Seq, int]) -> bool:
     """A need with `within` is not about the iteration of that loop nearest to the other end."""
     loop = need.within
     if loop is None:
@@ -187,9 +189,9 @@ def _excused(need: CrossThreadDep, source: Visit, sink: Visit, extents: dict[ir.
     return of_source[loop] == extents[loop] - 1 if loop in of_source else of_sink[loop] == 0
 
 
-def random_needs(tree: Tree, scopes: tuple[Scope, ...]) -> list[CrossThreadDep]:
+def random_needs(tree: Tree, scopes: tuple[Scope, ...]) -> list[Dependence]:
     """Needs that the text allows: in order within an iteration, or carried by a loop around both ends."""
-    found: list[CrossThreadDep] = []
+    found: list[Dependence] = []
     for _ in range(tree.random.randint(1, 4)):
         one, other = (tree.random.randrange(len(tree.leaves)) for _ in range(2))
         (source, outer), (sink, inner) = tree.leaves[one], tree.leaves[other]
@@ -202,11 +204,13 @@ def random_needs(tree: Tree, scopes: tuple[Scope, ...]) -> list[CrossThreadDep]:
         distant = carrier is not None and tree.random.random() < 0.25
         landed = tree.random.random() < 0.2
         level, part = tree.random.choice(scopes)
-        found.append(CrossThreadDep(source, sink, carrier, level, COVERED, distant, within, landed, part))
+        found.append(
+            Dependence(source, sink, carrier, level, COVERED, int(carrier is not None) + distant, within, landed, part)
+        )
     return found
 
 
-def cases(seeds: range, depth: int, scopes: tuple[Scope, ...]) -> Iterator[tuple[int, tuple[Node, ...], list[CrossThreadDep]]]:
+def cases(seeds: range, depth: int, scopes: tuple[Scope, ...]) -> Iterator[tuple[int, tuple[Node, ...], list[Dependence]]]:
     for seed in seeds:
         tree = Tree(random.Random(seed))
         nodes = tree.steps(depth)
@@ -230,7 +234,7 @@ def _decisions(nodes: tuple[Node, ...]) -> int:
 
 
 def _every(nodes: tuple[Node, ...]) -> Iterator[Node]:
-    for steps in barriers.lists(nodes):
+    for steps in lists(nodes):
         yield from steps.nodes
 
 
@@ -262,7 +266,7 @@ def cost_by_hand(
     nodes: tuple[Node, ...], team: int, times: Fraction = Fraction(1)
 ) -> dict[tuple[ProgramPoint, Scope], Fraction]:
     """What a barrier costs in each gap: its weight, as often as its list runs."""
-    numbers = {id(steps.nodes): steps.number for steps in barriers.lists(nodes)}
+    numbers = {id(steps.nodes): steps.number for steps in lists(nodes)}
 
     def visit(nodes: tuple[Node, ...], times: Fraction) -> Iterator[tuple[tuple[ProgramPoint, Scope], Fraction]]:
         for at in range(-1, len(nodes)) if nodes else ():
@@ -281,7 +285,7 @@ def cost_by_hand(
     return dict(visit(nodes, times))
 
 
-def least_by_hand(nodes: tuple[Node, ...], needs: list[CrossThreadDep], team: int) -> tuple[Fraction, int]:
+def least_by_hand(nodes: tuple[Node, ...], needs: list[Dependence], team: int) -> tuple[Fraction, int]:
     """The least cost, and the least number at that cost: each way that is not covered yet is, by each of its gaps in turn."""
     costs = cost_by_hand(nodes, team)
     asked = [(need, way) for need, passed in ways(nodes, needs).items() for way in passed]
@@ -303,16 +307,16 @@ def least_by_hand(nodes: tuple[Node, ...], needs: list[CrossThreadDep], team: in
     return best[0]
 
 
-def _happens(need: CrossThreadDep, extents: dict[ir.Seq, int]) -> bool:
+def _happens(need: Dependence, extents: dict[ir.Seq, int]) -> bool:
     """Whether the loops that `need` speaks of run often enough for it."""
     again = 1 if need.carrier is None else extents.get(need.carrier, 3)
     return again > need.distant + (need.carrier is not None) and (need.within is None or extents.get(need.within, 3) > 1)
 
 
-Solve = Callable[[tuple[Node, ...], list[CrossThreadDep]], Placed]
+Solve = Callable[[tuple[Node, ...], list[Dependence]], Placed]
 
 
-def solved(nodes: tuple[Node, ...], needs: list[CrossThreadDep]) -> Placed:
+def solved(nodes: tuple[Node, ...], needs: list[Dependence]) -> Placed:
     return place(nodes, needs, 128)
 
 
@@ -346,27 +350,27 @@ def test_no_other_barriers_cost_less(depth: int) -> None:
     assert len(found) > 100, len(found)
 
 
-def _sure(nodes: tuple[Node, ...], needs: list[CrossThreadDep]) -> Placed:
+def _sure(nodes: tuple[Node, ...], needs: list[Dependence]) -> Placed:
     return place(nodes, needs, 128, lambda loop: True)
 
 
-def _unsure(nodes: tuple[Node, ...], needs: list[CrossThreadDep]) -> Placed:
+def _unsure(nodes: tuple[Node, ...], needs: list[Dependence]) -> Placed:
     return place(nodes, needs, 128, lambda loop: False)
 
 
-def _everywhere(nodes: tuple[Node, ...], needs: list[CrossThreadDep]) -> Placed:
+def _everywhere(nodes: tuple[Node, ...], needs: list[Dependence]) -> Placed:
     return place(nodes, [replace(need, within=None) for need in needs], 128)
 
 
-def _at_once(nodes: tuple[Node, ...], needs: list[CrossThreadDep]) -> Placed:
+def _at_once(nodes: tuple[Node, ...], needs: list[Dependence]) -> Placed:
     return place(nodes, [replace(need, landed=False) for need in needs], 128)
 
 
-def _one_level(nodes: tuple[Node, ...], needs: list[CrossThreadDep]) -> Placed:
+def _one_level(nodes: tuple[Node, ...], needs: list[Dependence]) -> Placed:
     return place(nodes, [replace(need, level=k.Level.BLOCK, part=0) for need in needs], 128)
 
 
-def _narrow(nodes: tuple[Node, ...], needs: list[CrossThreadDep]) -> Placed:
+def _narrow(nodes: tuple[Node, ...], needs: list[Dependence]) -> Placed:
     return place(nodes, [replace(need, level=k.Level.WARP, part=0) for need in needs], 128)
 
 
@@ -393,9 +397,9 @@ def test_ends_far_apart_are_covered_anywhere_in_the_loop() -> None:
     first, second, last = (Step(ThreadSet.SPREAD, ir.If(Literal(1, BOOL), ())) for _ in range(3))
     seq = ir.Seq(Sym("t"), OPEN, ())
     nodes = (Loop(seq, (first, second, last)),)
-    step = CrossThreadDep(first, second, None, k.Level.BLOCK, COVERED)
+    step = Dependence(first, second, None, k.Level.BLOCK, COVERED)
     for distant in (False, True):
-        needs = [step, CrossThreadDep(last, first, seq, k.Level.BLOCK, COVERED, distant)]
+        needs = [step, Dependence(last, first, seq, k.Level.BLOCK, COVERED, 1 + distant)]
         best = place(nodes, needs, 32)
         assert uncovered(nodes, needs, _scopes(best.barriers)) is None
         assert best.proof is not None and best.proof.number == (1 if distant else 2)
@@ -406,8 +410,8 @@ def test_what_is_before_a_loop_is_met_there_unless_the_loop_meets_anyway() -> No
     before, first, second = (Step(ThreadSet.SPREAD, ir.If(Literal(1, BOOL), ())) for _ in range(3))
     seq = ir.Seq(Sym("t"), OPEN, ())
     nodes = (before, Loop(seq, (first, second)))
-    into = CrossThreadDep(before, first, None, k.Level.BLOCK, COVERED)
-    around = CrossThreadDep(second, first, seq, k.Level.BLOCK, COVERED)
+    into = Dependence(before, first, None, k.Level.BLOCK, COVERED)
+    around = Dependence(second, first, seq, k.Level.BLOCK, COVERED, 1)
     hoisted, inside = place(nodes, [into], 32), place(nodes, [into, around], 32)
     assert list(hoisted.barriers) == [(0, 0)] and hoisted.proof is not None and hoisted.proof.cost == 5
     assert list(inside.barriers) == [(1, -1)] and inside.proof is not None and inside.proof.cost == 5 * 1024
@@ -416,9 +420,9 @@ def test_what_is_before_a_loop_is_met_there_unless_the_loop_meets_anyway() -> No
 def test_a_barrier_costs_its_scope_and_its_threads() -> None:
     assert [barriers.weight((k.Level.WARP, 0), n) for n in (32, 1024)] == [1, 1]
     assert [barriers.weight((k.Level.BLOCK, 0), n) for n in (20, 32, 33, 1024)] == [5, 5, 6, 36]
-    assert [barriers.weight((k.Level.BLOCK, part), 1024) for part in barriers.parts(1024)] == [8, 12, 20]
+    assert [barriers.weight((k.Level.BLOCK, part), 1024) for part in parts(1024)] == [8, 12, 20]
 
 
 def test_parts_are_whole_warps_and_more_than_one() -> None:
-    sizes = {n: barriers.parts(n) for n in (32, 64, 96, 128, 192, 256, 320, 1024)}
+    sizes = {n: parts(n) for n in (32, 64, 96, 128, 192, 256, 320, 1024)}
     assert sizes == {32: (), 64: (), 96: (), 128: (64,), 192: (96,), 256: (64, 128), 320: (160,), 1024: (128, 256, 512)}

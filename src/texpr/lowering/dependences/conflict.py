@@ -8,7 +8,7 @@ from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.lowering.build.team import Step
-from texpr.lowering.sync.barriers import Scope, parts
+from texpr.lowering.dependences.dependence import Scope, parts
 from texpr.mapping.nest import Nest
 from texpr.presburger.formula import TRUE, Formula, between, compare, conj, disj
 from texpr.presburger.isl.maps import left, right

@@ -19,9 +19,9 @@ from texpr.ir.program.marks import Tensor
 from texpr.ir.value import Buffer
 from texpr.lowering.build.team import Around, Step, Team, leaves, surroundings
 from texpr.lowering.dependences.conflict import Conflict, End
-from texpr.lowering.dependences.needs import AsyncDep, Needs
+from texpr.lowering.dependences.dependence import Dependence
+from texpr.lowering.dependences.needs import Needs
 from texpr.lowering.emit.emitter import atomic_binds
-from texpr.lowering.sync.barriers import CrossThreadDep
 from texpr.mapping.nest import Nest
 from texpr.support.record import Mutable, Record, field
 
@@ -34,13 +34,15 @@ class Turn(Record):
     carrier: ir.Seq | None
     covered: k.Covered
 
-    def need(self, level: k.Level, copying: Collection[Step]) -> CrossThreadDep:
+    def need(self, level: k.Level, copying: Collection[Step]) -> Dependence:
         """That all threads meet in between, once the copies that `source` may have started have landed."""
-        return CrossThreadDep(self.source, self.sink, self.carrier, level, self.covered, landed=self.source in copying)
+        distance = 0 if self.carrier is None else 1
+        landed = self.source in copying
+        return Dependence(self.source, self.sink, self.carrier, level, self.covered, distance, landed=landed)
 
-    def meeting(self) -> AsyncDep:
+    def meeting(self) -> Dependence:
         """For the copies that `source` started."""
-        return AsyncDep(self.source, self.sink, self.carrier, 0 if self.carrier is None else 1, self.covered)
+        return Dependence(self.source, self.sink, self.carrier, None, self.covered, 0 if self.carrier is None else 1)
 
 
 class Lives(Mutable, dict=True):

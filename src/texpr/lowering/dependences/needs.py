@@ -19,10 +19,10 @@ from texpr.ir import program as ir
 from texpr.ir.value import Buffer
 from texpr.lowering.build.team import Around, Branch, Loop, Node, Step, Team, ThreadSet, leaves, surroundings, thread_of
 from texpr.lowering.dependences.conflict import Conflict, End, apart, landing
+from texpr.lowering.dependences.dependence import FAR, Dependence, reach
 from texpr.lowering.dependences.implied import Implied
 from texpr.lowering.emit.emitter import atomic_binds
 from texpr.lowering.place.placement import Placement
-from texpr.lowering.sync.barriers import CrossThreadDep, reach
 from texpr.mapping.cost.digits import Digit
 from texpr.mapping.nest import Nest, Role
 from texpr.presburger.formula import Formula, compare, equal
@@ -31,26 +31,8 @@ from texpr.relation.conditions import condition
 from texpr.relation.facts import facts_of, in_loop, known, unfloored
 from texpr.relation.model import Access, Ancestor, Model
 from texpr.relation.model import Branch as Side
-from texpr.support.record import Mutable, Record, field, replace
+from texpr.support.record import Mutable, field, replace
 from texpr.support.span import NOWHERE
-
-
-class AsyncDep(Record):
-    """A step that touches what an earlier one may still touch, in any threads, `distance` iterations of `carrier` on.
-
-    `within`: a loop around the step alone, in whose first iteration it does not.
-    """
-
-    source: Step
-    sink: Step
-    carrier: ir.Seq | None
-    distance: int
-    covered: k.Covered
-    within: ir.Seq | None = None
-
-
-FAR = 16
-"""The most iterations between a copy and its use that are told apart: twice round the longest ring."""
 
 
 class Needs(Mutable):
@@ -106,7 +88,7 @@ class Needs(Mutable):
         loads: Collection[Step] = (),
         copying: Collection[Step] = (),
         crossing: Collection[Step] = (),
-    ) -> tuple[CrossThreadDep, ...]:
+    ) -> tuple[Dependence, ...]:
         """Every dependence of `nest` that needs a barrier, those of reductions' scratch memory included.
 
         `loads`: steps that fill boxes, whose effects every thread waits for by other means. `copying`: steps that start copies,
@@ -123,7 +105,7 @@ class Needs(Mutable):
         landed = (replace(need, landed=need.source in copying) for need in found)
         return (*landed, *_scratch_needs(team, nest, around), *_reach_needs(ends, team, placement))
 
-    def meetings(self, nest: Nest, team: Team, sources: Collection[Step]) -> Iterator[AsyncDep]:
+    def meetings(self, nest: Nest, team: Team, sources: Collection[Step]) -> Iterator[Dependence]:
         """What touches the same elements after `sources`, whose effects last: what they write, or write over what they read."""
         around = surroundings(team.nodes)
         ends = tuple(self.ends_of(nest, team))
@@ -136,13 +118,13 @@ class Needs(Mutable):
             here = Conflict(self.model, nest, source, sink, common)
             if source.order < sink.order and here.happens():
                 late = (loop for loop, first in _edges(one, (), inner[len(common) :]) if not here.happens(first))
-                yield AsyncDep(source.leaf, sink.leaf, None, 0, here.covered, next(late, None))
+                yield Dependence(source.leaf, sink.leaf, None, None, here.covered, within=next(late, None))
             fresh = self.model.scope_syms(one.buffer) if not other.writes else frozenset[Sym]()
             for carrier in (loop for loop in common if loop.sym not in fresh):
                 carried = here.carried(carrier)
                 if carried.happens():
                     near = (n for n in range(1, FAR) if carried.happens(apart("==", carrier, n)))
-                    yield AsyncDep(source.leaf, sink.leaf, carrier, next(near, FAR), carried.covered)
+                    yield Dependence(source.leaf, sink.leaf, carrier, None, carried.covered, next(near, FAR))
 
     def slots(self, nest: Nest, team: Team, buffer: Buffer) -> tuple[int, ...] | None:
         """How the dimensions of a team's local are dealt out to threads, if each element is one thread's; else None.
@@ -203,7 +185,7 @@ class Needs(Mutable):
         around: Mapping[Step, Around],
         loads: Collection[Step],
         copying: Collection[Step],
-    ) -> Iterator[CrossThreadDep]:
+    ) -> Iterator[Dependence]:
         """The needs among accesses of one buffer, nearest ends first; what an earlier one implies is not asked again."""
         atomics = self._atomics(nest)
         found = Implied(around)
@@ -224,7 +206,7 @@ class Needs(Mutable):
                     continue
                 for need in _need(here, outer[len(common) :], inner[len(common) :]):
                     near = need.within is None and not need.distant
-                    if near and (reach((need.level, need.part)) >= reach(here.widest) or nest.team <= nest.warp):
+                    if near and need.scope and (reach(need.scope) >= reach(here.widest) or nest.team <= nest.warp):
                         found.add(here)
                     yield need
 
@@ -262,24 +244,24 @@ def _dealt(access: Access, nest: Nest) -> tuple[tuple[Digit, ...], ...] | None:
     return tuple(d.digits if d is not None else () for d in digits)
 
 
-def _need(here: Conflict, outer: tuple[ir.Seq, ...], inner: tuple[ir.Seq, ...]) -> Iterator[CrossThreadDep]:
+def _need(here: Conflict, outer: tuple[ir.Seq, ...], inner: tuple[ir.Seq, ...]) -> Iterator[Dependence]:
     """The needs of one dependence, as narrow as iterations at its ends allow; `outer`, `inner`: loops around one end alone."""
     source, sink, carrier, covered = here.source.leaf, here.sink.leaf, here.carrier, here.covered
     if carrier is not None:
         near = here.scope(apart("==", carrier, 1))
         if near is not None:
-            yield CrossThreadDep(source, sink, carrier, near[0], covered, part=near[1])
+            yield Dependence(source, sink, carrier, near[0], covered, 1, part=near[1])
         if near is not None and (reach(near) >= reach(here.widest) or here.nest.team <= here.nest.warp):
             return
         far = here.scope(apart(">", carrier, 1))
         if far is not None and far != near:
-            yield CrossThreadDep(source, sink, carrier, far[0], covered, distant=True, part=far[1])
+            yield Dependence(source, sink, carrier, far[0], covered, 2, part=far[1])
         return
     scope = here.scope()
     if scope is not None:
         edges = _edges(here.source.access, outer, inner)
         free = (loop for loop, nearest in edges if here.scope(nearest) is None)
-        yield CrossThreadDep(source, sink, None, scope[0], covered, within=next(free, None), part=scope[1])
+        yield Dependence(source, sink, None, scope[0], covered, within=next(free, None), part=scope[1])
 
 
 def _edges(source: Access, outer: tuple[ir.Seq, ...], inner: tuple[ir.Seq, ...]) -> Iterator[tuple[ir.Seq, Formula]]:
@@ -305,7 +287,7 @@ def _running(nodes: tuple[Node, ...], facts: tuple[Expr, ...]) -> Iterator[ir.Se
                 yield from _running((*node.then, *node.orelse), facts)
 
 
-def _reach_needs(ends: Mapping[Buffer, list[End]], team: Team, placement: Placement) -> Iterator[CrossThreadDep]:
+def _reach_needs(ends: Mapping[Buffer, list[End]], team: Team, placement: Placement) -> Iterator[Dependence]:
     """A block does not end while others of its cluster may read what it has."""
     if team.end is None:
         return
@@ -314,10 +296,10 @@ def _reach_needs(ends: Mapping[Buffer, list[End]], team: Team, placement: Placem
         for end in ends.get(buffer, ()):
             if end.access.reads and not place.is_own(end.access.load.index):
                 covered = k.Covered("END", buffer.name, end.access.instance.stmt.span, NOWHERE)
-                yield CrossThreadDep(end.leaf, team.end, None, k.Level.CLUSTER, covered)
+                yield Dependence(end.leaf, team.end, None, k.Level.CLUSTER, covered)
 
 
-def _scratch_needs(team: Team, nest: Nest, around: Mapping[Step, Around]) -> Iterator[CrossThreadDep]:
+def _scratch_needs(team: Team, nest: Nest, around: Mapping[Step, Around]) -> Iterator[Dependence]:
     """A reduction over several warps leaves partial values for all of them, and may come again in the next iteration."""
     if nest.team <= nest.warp:
         return
@@ -333,13 +315,14 @@ def _scratch_needs(team: Team, nest: Nest, around: Mapping[Step, Around]) -> Ite
         yield from _in_turn(partials[leaf.stmt], leaf, around, level)
         if team.end is not None:
             covered = k.Covered("END", "partial values", leaf.stmt.span, NOWHERE)
-            yield CrossThreadDep(leaf, team.end, None, level, covered)
+            yield Dependence(leaf, team.end, None, level, covered)
 
 
-def _in_turn(source: Step, sink: Step, around: Mapping[Step, Around], level: k.Level) -> Iterator[CrossThreadDep]:
+def _in_turn(source: Step, sink: Step, around: Mapping[Step, Around], level: k.Level) -> Iterator[Dependence]:
     """Partial values are there before they are joined, and joined before the next iteration leaves others."""
     span = sink.stmt.span
-    yield CrossThreadDep(source, sink, None, level, k.Covered("RAW", "partial values", span, span))
+    yield Dependence(source, sink, None, level, k.Covered("RAW", "partial values", span, span))
     if around[sink].loops:
         carrier = around[sink].loops[-1]
-        yield CrossThreadDep(sink, source, carrier, level, k.Covered("WAR", "partial values", span, span, carrier.sym))
+        covered = k.Covered("WAR", "partial values", span, span, carrier.sym)
+        yield Dependence(sink, source, carrier, level, covered, 1)

@@ -24,11 +24,11 @@ from texpr.ir.program.marks import Async, Vector
 from texpr.ir.value import Buffer
 from texpr.isa.cuda import ASYNC_COPY
 from texpr.isa.target import Target
+from texpr.lowering.build.paths import ProgramPoint, lists
 from texpr.lowering.build.team import Branch, Loop, Node, Step, Team, ThreadSet, below, leaves
-from texpr.lowering.dependences.needs import AsyncDep
+from texpr.lowering.dependences.dependence import Dependence, reach
 from texpr.lowering.engine.copies import is_copy
 from texpr.lowering.place.places import Place
-from texpr.lowering.sync.barriers import ProgramPoint, lists, reach
 from texpr.mapping.bands import band
 from texpr.schedule.edits import staged_by
 from texpr.support.diagnostic import error
@@ -97,7 +97,7 @@ class Wait(Mutable):
 
 
 def place_waits(
-    nodes: tuple[Node, ...], meetings: Iterable[AsyncDep], commits: frozenset[Node], placed: Mapping[ProgramPoint, k.Barrier]
+    nodes: tuple[Node, ...], meetings: Iterable[Dependence], commits: frozenset[Node], placed: Mapping[ProgramPoint, k.Barrier]
 ) -> dict[ProgramPoint, Wait]:
     """Waits by gap, each before the barrier that stands there; gap −1 is the start of a list. `commits`: see `committing`."""
     waits = _Waits(nodes, commits, placed)
@@ -120,7 +120,7 @@ class _Waits(Mutable):
     placed: Mapping[ProgramPoint, k.Barrier]
     found: dict[ProgramPoint, Wait] = field(default_factory=dict[ProgramPoint, Wait])
 
-    def add(self, meeting: AsyncDep) -> None:
+    def add(self, meeting: Dependence) -> None:
         """Sees to it that `meeting` finds its copy landed."""
         steps, direct = self._way(meeting)
         chosen = self._chosen(steps) if direct else _Passed(steps[0].gap, 0)
@@ -134,7 +134,7 @@ class _Waits(Mutable):
         wait.pending = min(wait.pending, chosen.groups)
         wait.covers[meeting.covered] = None
 
-    def enters(self, meeting: AsyncDep) -> bool:
+    def enters(self, meeting: Dependence) -> bool:
         """Whether what meets the copy lies in a loop that copies and waits anyway."""
         _, nodes = self._common(meeting)
         inside = lists((nodes[_index(nodes, meeting.sink)],))
@@ -158,7 +158,7 @@ class _Waits(Mutable):
                     last = self.found.setdefault((0, len(self.nodes) - 1), Wait(0))
                     last.pending = 0
 
-    def _way(self, meeting: AsyncDep) -> tuple[list[_Passed], bool]:
+    def _way(self, meeting: Dependence) -> tuple[list[_Passed], bool]:
         """The gaps from the copy to what meets it, in order, in the list that holds both; and whether its group is one
         of that list: else it lies in a loop or another branch there, and nothing is counted."""
         number, nodes = self._common(meeting)
@@ -175,7 +175,7 @@ class _Waits(Mutable):
         head = [_Passed((number, gap), turns + rest + self._groups(nodes, 0, gap + 1)) for gap in range(-1, end)]
         return [*full, *tail, *head], direct
 
-    def _entering(self, meeting: AsyncDep, groups: int) -> Iterator[_Passed]:
+    def _entering(self, meeting: Dependence, groups: int) -> Iterator[_Passed]:
         """The gaps before what meets the copy, in the lists below the one that holds both: passed each time, after `groups`.
 
         Not those in a branch that data decide: a wait there is none for whoever comes later, so one before it serves all.
@@ -192,7 +192,7 @@ class _Waits(Mutable):
                 yield _Passed((numbers[id(nodes)], gap), groups + self._groups(nodes, 0, gap + 1))
             groups += self._groups(nodes, 0, _index(nodes, meeting.sink))
 
-    def _common(self, meeting: AsyncDep) -> tuple[int, tuple[Node, ...]]:
+    def _common(self, meeting: Dependence) -> tuple[int, tuple[Node, ...]]:
         """The list of steps whose order decides: the carrier's body, or the innermost that holds both ends."""
         every = lists(self.nodes)
         if meeting.carrier is not None:

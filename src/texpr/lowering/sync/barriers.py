@@ -13,56 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.isa.levels import WARP
-from texpr.lowering.build.paths import Path, Paths, ProgramPoint, lists
+from texpr.lowering.build.paths import Paths, ProgramPoint, lists
 from texpr.lowering.build.team import Branch, Loop, Node, Step, below
+from texpr.lowering.dependences.dependence import Dependence, Scope, reach
 from texpr.lowering.sync.cover import TRIES, cover
 from texpr.support.diagnostic import limitation
 from texpr.support.record import Record, field
 
-__all__ = [
-    "OPEN",
-    "CrossThreadDep",
-    "Placed",
-    "ProgramPoint",
-    "Proof",
-    "Scope",
-    "lists",
-    "parts",
-    "place",
-    "reach",
-    "weight",
-]
-
 OPEN = 1024
 """What a size counts as that is not known when the kernel is built."""
-
-
-class CrossThreadDep(Record, eq=False):
-    """A dependence whose ends can lie in different threads. `level`: the narrowest one that holds both ends, of a block such a
-    `part` of consecutive threads; 0: all of them.
-
-    `distant`: its ends are two or more iterations of the carrier apart, so that a barrier anywhere in the loop covers it.
-    `within`: a loop around one end alone, with no dependence in its adjacent iteration: a barrier anywhere in it covers it.
-    `landed`: the source starts copies; threads wait for them in the list that holds both ends, and only then may they meet.
-    `waited`: threads wait ahead of the source, in the deepest list that holds both ends; they may do so where it does not run.
-    """
-
-    source: Step
-    sink: Step
-    carrier: ir.Seq | None
-    level: k.Level
-    covered: k.Covered
-    distant: bool = False
-    within: ir.Seq | None = None
-    landed: bool = False
-    part: int = 0
-    waited: bool = False
 
 
 class Proof(Record):
@@ -85,15 +49,6 @@ class Placed(Record):
 
     barriers: Mapping[ProgramPoint, k.Barrier] = field(default_factory=dict[ProgramPoint, k.Barrier])
     proof: Proof | None = None
-
-
-Scope: TypeAlias = tuple[k.Level, int]
-"""Who meets at a barrier: the lanes of a warp, a block in such parts or, with 0, as a whole, the blocks of a cluster."""
-
-
-def parts(team: int, warp: int = WARP) -> tuple[int, ...]:
-    """Sizes of parts of a block that have barriers of their own, the smallest first: whole warps, and more than one."""
-    return tuple(team // count for count in (8, 4, 2) if team % (count * warp) == 0 and team > count * warp)
 
 
 def weight(scope: Scope, team: int, warp: int = WARP) -> int:
@@ -119,7 +74,7 @@ def is_alike(node: Loop | Branch) -> bool:
 
 def place(
     nodes: tuple[Node, ...],
-    needs: Sequence[CrossThreadDep],
+    needs: Sequence[Dependence],
     team: int,
     runs: Callable[[ir.Seq], bool] = surely_runs,
     alike: Callable[[Loop | Branch], bool] = is_alike,
@@ -135,10 +90,10 @@ def place(
     lanes = min(warp, team)
     odd = lanes & (lanes - 1) != 0
     ways = Paths(nodes, runs)
-    asked = [(need, way) for need in needs for way in _ways(need, ways)]
+    asked = [(need, way) for need in needs for way in need.paths(ways)]
     if not asked:
         return Placed()
-    scopes = {need: (k.Level.BLOCK, 0) if odd and need.level is k.Level.WARP else (need.level, need.part) for need, _ in asked}
+    scopes = {need: _scope(need, odd) for need, _ in asked}
     offered = sorted(set(scopes.values()), key=reach)
     trips, unit = _trips(nodes)
     together = frozenset(_together(nodes, alike))
@@ -170,16 +125,10 @@ def place(
     return Placed(found, proof)
 
 
-def _ways(need: CrossThreadDep, ways: Paths) -> tuple[Path, ...]:
-    if need.carrier is None:
-        return ways.within(need.source, need.sink, need.within, need.landed)
-    return ways.carried(need.source, need.sink, need.carrier, need.distant, need.landed, need.waited)
-
-
-def reach(scope: Scope) -> tuple[int, bool, int]:
-    """What covers what: a greater one covers a smaller one, as parts lie in each other."""
-    level, part = scope
-    return (k.Level.WARP, k.Level.BLOCK, k.Level.CLUSTER).index(level), not part, part
+def _scope(need: Dependence, odd: bool) -> Scope:
+    """Who meets; `odd`: no lanes of a warp do, so that a block does."""
+    assert need.scope is not None
+    return (k.Level.BLOCK, 0) if odd and need.level is k.Level.WARP else need.scope
 
 
 def _together(nodes: tuple[Node, ...], alike: Callable[[Loop | Branch], bool]) -> Iterator[int]:

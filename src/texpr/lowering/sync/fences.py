@@ -14,11 +14,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
-from texpr.lowering.build.paths import Path, Paths, lists
+from texpr.lowering.build.paths import Path, Paths, ProgramPoint, lists
 from texpr.lowering.build.team import Node, Step, Team, surroundings
 from texpr.lowering.dependences.conflict import Conflict, apart, landing
+from texpr.lowering.dependences.dependence import reach
 from texpr.lowering.dependences.needs import Needs
-from texpr.lowering.sync.barriers import ProgramPoint, reach
 from texpr.mapping.nest import Nest
 from texpr.support.record import Record
 

@@ -26,13 +26,14 @@ from texpr.ir.value import Buffer, Load, conjunction
 from texpr.ir.value.types import U64
 from texpr.isa.engine import CHUNK
 from texpr.lowering.build.cluster import Cluster
+from texpr.lowering.build.paths import ProgramPoint, lists
 from texpr.lowering.build.team import Loop, Node, Step, Team, leaves
-from texpr.lowering.dependences.needs import AsyncDep, Needs
+from texpr.lowering.dependences.dependence import Dependence
+from texpr.lowering.dependences.needs import Needs
 from texpr.lowering.engine.box_copy import BoxCopy, changed, step_of
 from texpr.lowering.engine.tensor import Maps
 from texpr.lowering.names import Names
 from texpr.lowering.place.places import Place
-from texpr.lowering.sync.barriers import CrossThreadDep, ProgramPoint, lists
 from texpr.lowering.sync.fences import fenced, refills
 from texpr.lowering.sync.turns import Phase, Ring, around, completed, reached, ring
 from texpr.mapping.nest import Nest
@@ -123,7 +124,7 @@ class Tensors(Mutable):
         """The copies from shared memory."""
         return {leaf: step for leaf, step in self.steps.items() if step.stores}
 
-    def turns(self, meetings: Iterable[AsyncDep], nodes: tuple[Node, ...]) -> Iterator[CrossThreadDep]:
+    def turns(self, meetings: Iterable[Dependence], nodes: tuple[Node, ...]) -> Iterator[Dependence]:
         """WAR dependences from the last consumer of a tile to the next copy into it; in a ring one for each distance."""
         found = tuple(meetings)
         for leaf, step in self.loads.items():
@@ -136,16 +137,16 @@ class Tensors(Mutable):
                 inside = frozenset(leaves(loops[-1].body))
                 waited = next((sink for sink in sinks if sink in inside), None) or _last_beside(leaf, nodes)
                 carrier = loops[-1].stmt
-                yield CrossThreadDep(waited, leaf, carrier, level, _turn(waited, leaf, carrier), waited=True)
+                yield Dependence(waited, leaf, carrier, level, _turn(waited, leaf, carrier), 1, waited=True)
             for meeting in later:
                 assert meeting.carrier is not None
                 found_ring = self.rings.setdefault(leaf, ring(nodes, step, meeting.carrier.sym, self.given))
                 left = found_ring.slots - found_ring.latest(step, meeting.distance)
                 covered = _turn(meeting.sink, leaf, meeting.carrier)
-                yield CrossThreadDep(meeting.sink, leaf, meeting.carrier, level, covered, distant=left > 1, waited=True)
+                yield Dependence(meeting.sink, leaf, meeting.carrier, level, covered, max(left, 1), waited=True)
 
     def place(
-        self, needs: Needs, nest: Nest, team: Team, meetings: Iterable[AsyncDep], placed: Mapping[ProgramPoint, k.Barrier]
+        self, needs: Needs, nest: Nest, team: Team, meetings: Iterable[Dependence], placed: Mapping[ProgramPoint, k.Barrier]
     ) -> None:
         """Decides which copies share a barrier, where threads wait, and where they pass a fence."""
         met, nodes = tuple(meetings), team.nodes
@@ -185,7 +186,7 @@ class Tensors(Mutable):
                 reason = f"`{step.tensor.buffer.name}` is written in the kernel whose copies load it"
                 raise limitation("E0916", step.span, reason, offers=staged_by(step.span, "ld"))
 
-    def _wait(self, group: _Group, nodes: tuple[Node, ...], meetings: tuple[AsyncDep, ...]) -> None:
+    def _wait(self, group: _Group, nodes: tuple[Node, ...], meetings: tuple[Dependence, ...]) -> None:
         own = {member.leaf for member in group.members}
         mine = [m for m in meetings if m.source in own and m.sink not in own]
         sinks = {m.sink for m in mine if m.carrier is None}
@@ -194,7 +195,7 @@ class Tensors(Mutable):
         covers = tuple(dict.fromkeys(m.covered for m in mine))
         self._wait_at((group.number, before - 1), group, group.phase, covers)
 
-    def _wait_later(self, group: _Group, own: Ring, nodes: tuple[Node, ...], meetings: tuple[AsyncDep, ...]) -> None:
+    def _wait_later(self, group: _Group, own: Ring, nodes: tuple[Node, ...], meetings: tuple[Dependence, ...]) -> None:
         """Whoever uses in a turn what came turns before waits for the phase of that one."""
         leaves_of = {member.leaf for member in group.members}
         mine = [m for m in meetings if m.source in leaves_of and m.sink not in leaves_of and m.carrier is not None]
@@ -240,7 +241,7 @@ class Tensors(Mutable):
         both = (k.Fence("async", span=step.span), k.Barrier(self.team, (covered,)))
         self.before.setdefault((number, at - 1), []).extend(both)
 
-    def _reuse(self, step: BoxCopy, meetings: list[AsyncDep]) -> None:
+    def _reuse(self, step: BoxCopy, meetings: list[Dependence]) -> None:
         """Whether the tile is written again; nobody may touch the tensor where the store has written it."""
         for meeting in meetings:
             if meeting.covered.buffer == step.tensor.buffer.name:
@@ -338,7 +339,7 @@ def _turn(sink: Step, leaf: Step, carrier: ir.Seq) -> k.Covered:
     return k.Covered("WAR", "the phase of a barrier", sink.stmt.span, leaf.stmt.span, carrier.sym)
 
 
-def _in_order(step: BoxCopy, meeting: AsyncDep) -> bool:
+def _in_order(step: BoxCopy, meeting: Dependence) -> bool:
     """Whether a store that meets an earlier one of its own must come after it: not where results join in any order."""
     free = meeting.carrier is not None and step.tensor.buffer in meeting.carrier.reduce
     return step.reduce is None or (step.tensor.dtype.is_float and not free)

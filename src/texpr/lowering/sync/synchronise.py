@@ -13,6 +13,7 @@ from fractions import Fraction
 from texpr.ir import kernel as k
 from texpr.ir.value import Buffer
 from texpr.isa.target import Target
+from texpr.lowering.build.paths import ProgramPoint
 from texpr.lowering.build.team import Branch, Loop, Node, Step, Team
 from texpr.lowering.dependences.lives import Lives, Turn
 from texpr.lowering.dependences.needs import Needs
@@ -20,7 +21,6 @@ from texpr.lowering.place.arena import Arena, Met, share
 from texpr.lowering.place.placement import Placement
 from texpr.lowering.sync import barriers
 from texpr.lowering.sync.asynchronous import Wait, committing, copying_leaves, place_waits
-from texpr.lowering.sync.barriers import ProgramPoint
 from texpr.lowering.sync.phases import Tensors
 from texpr.mapping.nest import Nest
 from texpr.support.record import Record, field
