@@ -16,6 +16,7 @@ from texpr.ir.program.marks import Async, Tensor, Vector
 from texpr.ir.value import Buffer
 from texpr.isa.memories import LANES
 from texpr.lowering.build.team import Team, ThreadSet
+from texpr.lowering.build.trips import OPEN
 from texpr.lowering.dependences.conflict import End
 from texpr.lowering.dependences.needs import Needs
 from texpr.lowering.emit.emitter import MOST_UNROLLED, unrolling
@@ -33,7 +34,6 @@ from texpr.lowering.place.owners import (
     dealt,
     turns,
 )
-from texpr.lowering.sync.barriers import OPEN
 from texpr.mapping.cost.access import Point, rounds
 from texpr.mapping.nest import LoopMap, Nest, Role
 from texpr.presburger.formula import Formula, between, compare, conj, differ, disj

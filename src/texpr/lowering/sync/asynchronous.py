@@ -26,13 +26,15 @@ from texpr.isa.cuda import ASYNC_COPY
 from texpr.isa.target import Target
 from texpr.lowering.build.paths import ProgramPoint, lists
 from texpr.lowering.build.team import Branch, Loop, Node, Step, Team, ThreadSet, below, leaves
+from texpr.lowering.build.trips import Trips
 from texpr.lowering.dependences.dependence import Dependence, reach
 from texpr.lowering.engine.copies import is_copy
 from texpr.lowering.place.places import Place
+from texpr.lowering.sync.cover import cover
 from texpr.mapping.bands import band
 from texpr.schedule.edits import staged_by
 from texpr.support.diagnostic import error
-from texpr.support.record import Mutable, Record, field
+from texpr.support.record import Mutable, Record
 
 
 def copying_leaves(team: Team, places: Mapping[Buffer, Place], target: Target) -> frozenset[Step]:
@@ -85,26 +87,15 @@ def _commits(node: Node, copying: Collection[Step]) -> bool:
     return isinstance(node, Step) and node in copying
 
 
-class Wait(Mutable):
+class Wait(Record):
     """One wait: how many groups may go on, and what it is there for."""
 
     pending: int
-    covers: dict[k.Covered, None] = field(default_factory=dict[k.Covered, None])
+    covers: tuple[k.Covered, ...] = ()
 
     def statement(self) -> k.Stmt:
         """What the kernel has for it."""
-        return k.WaitAsync(self.pending, tuple(self.covers))
-
-
-def place_waits(
-    nodes: tuple[Node, ...], meetings: Iterable[Dependence], commits: frozenset[Node], placed: Mapping[ProgramPoint, k.Barrier]
-) -> dict[ProgramPoint, Wait]:
-    """Waits by gap, each before the barrier that stands there; gap −1 is the start of a list. `commits`: see `committing`."""
-    waits = _Waits(nodes, commits, placed)
-    for meeting in sorted(meetings, key=lambda m: (waits.enters(m), m.carrier is not None, m.distance)):
-        waits.add(meeting)
-    waits.finish()
-    return waits.found
+        return k.WaitAsync(self.pending, self.covers)
 
 
 class _Passed(Record):
@@ -113,32 +104,77 @@ class _Passed(Record):
     gap: ProgramPoint
     groups: int
 
+    def has(self, wait: _Passed) -> bool:
+        """Whether the copy has landed here where a `wait` for all but so many groups stands."""
+        return wait.gap == self.gap and wait.groups <= self.groups
 
-class _Waits(Mutable):
+
+def place_waits(
+    nodes: tuple[Node, ...], meetings: Iterable[Dependence], commits: frozenset[Node], placed: Mapping[ProgramPoint, k.Barrier]
+) -> dict[ProgramPoint, Wait]:
+    """Waits by gap, each before the barrier that stands there; gap −1 is the start of a list. `commits`: see `committing`.
+
+    For one copy alone the latest place is best: most others go on meanwhile. Of the places that are best for some copy those
+    are taken that do for all and cost least.
+    """
+    ways, trips = _Ways(nodes, commits, placed), Trips.of(nodes)
+    asked = {meeting: ways.fit(meeting) for meeting in sorted(meetings, key=ways.rank)}
+    at_end = _Passed((0, len(nodes) - 1), 0)
+    number = {gap: at for at, gap in enumerate(trips.gaps)}
+    offered = sorted({*(best for _, best in asked.values()), at_end}, key=lambda each: (number[each.gap], each.groups))
+    every = (*(fit for fit, _ in asked.values()), *((*fit, at_end) for fit in ways.left_over()))
+    sets = [frozenset(n for n, wait in enumerate(offered) if any(each.has(wait) for each in fit)) for fit in every]
+    once = len(offered) + 1
+    chosen = [offered[n] for n in cover(sets, [trips.cost(wait.gap, 1) * once + 1 for wait in offered]).chosen] if sets else []
+    covers: dict[_Passed, dict[k.Covered, None]] = {wait: {} for wait in chosen}
+    for meeting, (fit, _) in asked.items():
+        first = next(wait for each in fit for wait in chosen if each.has(wait))
+        covers[first][meeting.covered] = None
+    return {wait.gap: Wait(wait.groups, tuple(found)) for wait, found in covers.items()}
+
+
+class _Ways(Mutable):
+    """Where waits for copies may stand, among the barriers that are `placed`."""
+
     nodes: tuple[Node, ...]
     commits: frozenset[Node]
     placed: Mapping[ProgramPoint, k.Barrier]
-    found: dict[ProgramPoint, Wait] = field(default_factory=dict[ProgramPoint, Wait])
 
-    def add(self, meeting: Dependence) -> None:
-        """Sees to it that `meeting` finds its copy landed."""
-        steps, direct = self._way(meeting)
-        chosen = self._chosen(steps) if direct else _Passed(steps[0].gap, 0)
-        early = steps.index(chosen) if direct else 0
-        for at, step in enumerate((*steps, *self._entering(meeting, steps[-1].groups))):
-            there = self.found.get(step.gap)
-            if there is not None and there.pending <= step.groups and (at <= early or self._is_met(step.gap)):
-                there.covers[meeting.covered] = None
-                return
-        wait = self.found.setdefault(chosen.gap, Wait(chosen.groups))
-        wait.pending = min(wait.pending, chosen.groups)
-        wait.covers[meeting.covered] = None
-
-    def enters(self, meeting: Dependence) -> bool:
-        """Whether what meets the copy lies in a loop that copies and waits anyway."""
+    def rank(self, meeting: Dependence) -> tuple[bool, bool, int]:
+        """In which order waits name what they are there for."""
         _, nodes = self._common(meeting)
         inside = lists((nodes[_index(nodes, meeting.sink)],))
-        return meeting.carrier is None and any(node in self.commits for steps in inside[1:] for node in steps.nodes)
+        enters = meeting.carrier is None and any(node in self.commits for steps in inside[1:] for node in steps.nodes)
+        return enters, meeting.carrier is not None, meeting.distance
+
+    def fit(self, meeting: Dependence) -> tuple[tuple[_Passed, ...], _Passed]:
+        """The gaps at which a wait does for a meeting, in the order in which they are passed; and the best of them.
+
+        The best is the latest with a barrier for all; or, without one, the last before anything that might meet.
+        """
+        steps = self._way(meeting)
+        met = [step for step in steps if self._is_met(step.gap)]
+        following = (step for step, after in pairwise(steps) if step.gap in self.placed or self._meets_inside(after.gap))
+        best = met[-1] if met else next(following, steps[-1])
+        entering = (step for step in self._entering(meeting, steps[-1].groups) if self._is_met(step.gap))
+        return (*steps[: steps.index(best) + 1], *entering), best
+
+    def left_over(self) -> Iterator[tuple[_Passed, ...]]:
+        """For each group the gaps behind it, for nothing is left on its way when the kernel ends."""
+        yield from self._behind(self.nodes, ())
+
+    def _behind(self, nodes: tuple[Node, ...], outer: tuple[_Passed, ...]) -> Iterator[tuple[_Passed, ...]]:
+        """The same of groups in `nodes`. `outer`: the gaps behind that list, with the groups between it and them."""
+        number = next(steps.number for steps in lists(self.nodes) if steps.nodes is nodes)
+        for at, node in enumerate(nodes):
+            own = (_Passed((number, gap), self._groups(nodes, at + 1, gap + 1)) for gap in range(at, len(nodes)))
+            rest = self._groups(nodes, at + 1, len(nodes))
+            behind = (*own, *(_Passed(each.gap, each.groups + rest) for each in outer))
+            if node in self.commits:
+                yield behind
+            else:
+                for inner in below(node):
+                    yield from self._behind(inner, behind)
 
     def _is_met(self, gap: ProgramPoint) -> bool:
         """Whether a barrier follows a wait there that joins all who meet at any."""
@@ -146,34 +182,20 @@ class _Waits(Mutable):
         most = max((reach((each.level, each.part)) for each in self.placed.values()), default=None)
         return barrier is not None and (barrier.whole or reach((barrier.level, barrier.part)) == most)
 
-    def finish(self) -> None:
-        """Nothing is left on its way when the kernel ends."""
-        for steps in lists(self.nodes):
-            for at, node in enumerate(steps.nodes):
-                if node not in self.commits:
-                    continue
-                after = range(at, len(steps.nodes))
-                waits = ((gap, self.found.get((steps.number, gap))) for gap in after)
-                if not any(w and w.pending <= self._groups(steps.nodes, at + 1, gap + 1) for gap, w in waits):
-                    last = self.found.setdefault((0, len(self.nodes) - 1), Wait(0))
-                    last.pending = 0
-
-    def _way(self, meeting: Dependence) -> tuple[list[_Passed], bool]:
-        """The gaps from the copy to what meets it, in order, in the list that holds both; and whether its group is one
-        of that list: else it lies in a loop or another branch there, and nothing is counted."""
+    def _way(self, meeting: Dependence) -> list[_Passed]:
+        """The gaps from the copy to what meets it, in order, in the list that holds both."""
         number, nodes = self._common(meeting)
         start, end = (_index(nodes, leaf) for leaf in (meeting.source, meeting.sink))
-        direct = nodes[start] in self.commits
         if meeting.carrier is None:
             gaps = range(start, end)
-            return [_Passed((number, gap), self._groups(nodes, start + 1, gap + 1)) for gap in gaps], direct
+            return [_Passed((number, gap), self._groups(nodes, start + 1, gap + 1)) for gap in gaps]
         turn, rest = self._groups(nodes, 0, len(nodes)), self._groups(nodes, start + 1, len(nodes))
         turns = (meeting.distance - 1) * turn
         before = range(end, start) if meeting.distance > 1 else range(0)  # of the turn before the last
         full = [_Passed((number, gap), turns - turn + rest + self._groups(nodes, 0, gap + 1)) for gap in before]
         tail = [_Passed((number, gap), turns + self._groups(nodes, start + 1, gap + 1)) for gap in range(start, len(nodes))]
         head = [_Passed((number, gap), turns + rest + self._groups(nodes, 0, gap + 1)) for gap in range(-1, end)]
-        return [*full, *tail, *head], direct
+        return [*full, *tail, *head]
 
     def _entering(self, meeting: Dependence, groups: int) -> Iterator[_Passed]:
         """The gaps before what meets the copy, in the lists below the one that holds both: passed each time, after `groups`.
@@ -199,16 +221,6 @@ class _Waits(Mutable):
             return next((steps.number, steps.nodes) for steps in every if steps.loop is meeting.carrier)
         both = [s for s in every if _holds(s.nodes, meeting.source) and _holds(s.nodes, meeting.sink)]
         return both[-1].number, both[-1].nodes
-
-    def _chosen(self, steps: list[_Passed]) -> _Passed:
-        """The latest gap with a barrier for all; or, without one, the last before anything that might meet."""
-        barriers = [step for step in steps if self._is_met(step.gap)]
-        if barriers:
-            return barriers[-1]
-        for step, following in pairwise(steps):
-            if step.gap in self.placed or self._meets_inside(following.gap):
-                return step
-        return steps[-1]
 
     def _meets_inside(self, gap: ProgramPoint) -> bool:
         """Whether the node before `gap` has a barrier inside."""

@@ -5,8 +5,7 @@ any list of the tree may hold one: in a loop or before it, in both sides of a br
 weight of its scope × how often it runs; the sum is made least, then the number of barriers, by the exact `lowering.sync.cover`,
 which proves it.
 
-How often a barrier runs is estimated where it is open: a size counts as 1024, an index as half of its loop, a side of a branch
-as every other time. Nothing but the choice among right answers depends on that.
+How often a barrier runs is estimated where it is open (`lowering.build.trips`).
 """
 
 from __future__ import annotations
@@ -14,19 +13,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from texpr.affine.expr import Expr, Sym
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.isa.levels import WARP
 from texpr.lowering.build.paths import Paths, ProgramPoint, lists
 from texpr.lowering.build.team import Branch, Loop, Node, Step, below
+from texpr.lowering.build.trips import Trips
 from texpr.lowering.dependences.dependence import Dependence, Scope, reach
 from texpr.lowering.sync.cover import TRIES, cover
 from texpr.support.diagnostic import limitation
 from texpr.support.record import Record, field
-
-OPEN = 1024
-"""What a size counts as that is not known when the kernel is built."""
 
 
 class Proof(Record):
@@ -95,13 +91,13 @@ def place(
         return Placed()
     scopes = {need: _scope(need, odd) for need, _ in asked}
     offered = sorted(set(scopes.values()), key=reach)
-    trips, unit = _trips(nodes)
+    trips = Trips.of(nodes)
     together = frozenset(_together(nodes, alike))
     meets = {scope: scope[0] is not k.Level.CLUSTER for scope in offered}
-    places = [(gap, scope) for gap in _in_order(nodes) for scope in offered if meets[scope] or gap[0] in together]
+    places = [(gap, scope) for gap in trips.gaps for scope in offered if meets[scope] or gap[0] in together]
     number = {place: at for at, place in enumerate(places)}
     once = len(places) + 1
-    costs = [int(weight(scope, team, warp) * trips[gap[0]] / unit) * once + 1 for gap, scope in places]
+    costs = [trips.cost(gap, weight(scope, team, warp)) * once + 1 for gap, scope in places]
     enough = {scope: [each for each in offered if reach(each) >= reach(scope)] for scope in offered}
     sets = [
         frozenset(number[gap, scope] for gap in way for scope in enough[scopes[need]] if (gap, scope) in number)
@@ -115,7 +111,7 @@ def place(
     best = cover(sets, costs, limit)
     proved = best.bound == best.cost and not ways.coarse
     by = ("payments" if best.paid == best.cost else "search") if proved else "limit"
-    cost, bound = (each // once * unit for each in (best.cost, best.bound))
+    cost, bound = (each // once * trips.unit for each in (best.cost, best.bound))
     proof = Proof(cost, bound, len(best.chosen), len(scopes), best.tried, by)
     found: dict[ProgramPoint, k.Barrier] = {}
     for chosen in best.chosen:
@@ -143,47 +139,3 @@ def _together(nodes: tuple[Node, ...], alike: Callable[[Loop | Branch], bool]) -
                     yield from visit(inner)
 
     return visit(nodes)
-
-
-def _in_order(nodes: tuple[Node, ...]) -> list[ProgramPoint]:
-    """Every gap, as the text has them."""
-    every = {id(steps.nodes): steps for steps in lists(nodes)}
-
-    def visit(nodes: tuple[Node, ...]) -> Iterator[ProgramPoint]:
-        for at, gap in enumerate(every[id(nodes)].gaps):
-            for inner in below(nodes[at - 1]) if at else ():
-                yield from visit(inner)
-            yield gap
-
-    return list(visit(nodes))
-
-
-def _trips(nodes: tuple[Node, ...]) -> tuple[dict[int, Fraction], Fraction]:
-    """How often each list of steps runs, and what all of that is a multiple of."""
-    every = {id(steps.nodes): steps.number for steps in lists(nodes)}
-    found: dict[int, Fraction] = {}
-
-    def visit(nodes: tuple[Node, ...], times: Fraction, index: dict[Sym, int]) -> None:
-        found[every[id(nodes)]] = times
-        for node in nodes:
-            match node:
-                case Step():
-                    pass
-                case Loop(stmt, body):
-                    trips = _extent(stmt.extent, index)
-                    visit(body, times * trips, {**index, stmt.sym: trips // 2})
-                case Branch():
-                    visit(node.then, times / 2, index)
-                    visit(node.orelse, times / 2, index)
-
-    visit(nodes, Fraction(1), {})
-    return found, Fraction(1, max(times.denominator for times in found.values()))
-
-
-def _extent(extent: Expr, index: Mapping[Sym, int]) -> int:
-    if extent.is_constant:
-        return max(extent.constant, 0)
-    try:
-        return max(extent.evaluate({sym: index.get(sym, OPEN) for sym in extent.syms()}), 1)
-    except ZeroDivisionError:
-        return OPEN

@@ -1,87 +1,81 @@
-"""Where threads fence off what they did to an element of shared memory from the copy that fills it next.
+"""Where threads fence off what they did to an element of shared memory from the copy engine that fills or reads it next.
 
     … = As[(ko + 1) % 4, …]      fence; barrier;      if (thread == 0) { copy As[ko % 4] = … }
 
 Threads reach shared memory through the generic proxy, the engine that copies tiles through the async one. A barrier orders
-what threads do through one proxy; that a copy writes only after them takes a fence in each thread behind its own access and
-ahead of the barrier that lets the copy start. So each way from an access to a copy holds a fence: before a barrier of the way,
-or, where one thread does both, before the copy.
+what threads do through one proxy; that a copy comes after them takes a fence in each thread, behind its own access and ahead
+of the barrier that lets the copy start. So each path from an access to a copy holds a fence: before a barrier of the path, or,
+where one thread does both, before the copy. Of all such choices one that costs least is taken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.lowering.build.paths import Path, Paths, ProgramPoint, lists
 from texpr.lowering.build.team import Node, Step, Team, surroundings
+from texpr.lowering.build.trips import Trips
 from texpr.lowering.dependences.conflict import Conflict, apart, landing
-from texpr.lowering.dependences.dependence import reach
+from texpr.lowering.dependences.dependence import Dependence, reach
 from texpr.lowering.dependences.needs import Needs
+from texpr.lowering.engine.box_copy import BoxCopy
+from texpr.lowering.sync.cover import cover
 from texpr.mapping.nest import Nest
-from texpr.support.record import Record
 
 
-class Refill(Record):
-    """A copy `sink` writes what threads touch in `source`; with a `carrier`, in a later iteration of it, `distant`: not in the
-    next one."""
-
-    source: Step
-    sink: Step
-    carrier: ir.Seq | None = None
-    distant: bool = False
-
-
-def refills(needs: Needs, nest: Nest, team: Team, loads: Collection[Step], engine: Collection[Step]) -> Iterator[Refill]:
-    """What threads touch before one of `loads` fills it, in any threads. `engine`: the steps that no thread does itself."""
+def across_proxies(needs: Needs, nest: Nest, team: Team, engine: Mapping[Step, BoxCopy]) -> Iterator[Dependence]:
+    """What threads do to a tile before a copy of `engine` fills it, or reads what they wrote; in any threads."""
     around = surroundings(team.nodes)
-    ends = tuple(needs.ends_of(nest, team)) if loads else ()
-    filled = [landing(end, needs.model, nest) for end in ends if end.leaf in loads and end.access.writes]
-    found = dict[Refill, None]()
-    for sink in filled:
-        for source in (end for end in ends if end.access.buffer is sink.access.buffer and end.leaf not in engine):
+    ends = tuple(needs.ends_of(nest, team)) if engine else ()
+    seen = set[tuple[Step, Step, ir.Seq | None, int]]()
+    for sink in ends:
+        copy = engine.get(sink.leaf)
+        if copy is None or sink.access.buffer is not copy.tile.buffer:
+            continue
+        moved = sink if copy.stores else landing(sink, needs.model, nest)
+        for source in (end for end in ends if end.access.buffer is copy.tile.buffer and end.leaf not in engine):
+            if copy.stores and not source.access.writes:
+                continue
             loops = zip(around[source.leaf].loops, around[sink.leaf].loops, strict=False)
-            common = tuple(a for a, b in loops if a is b)
-            here = Conflict(needs.model, nest, source, sink, common)
-            if source.order < sink.order and here.happens():
-                found[Refill(source.leaf, sink.leaf)] = None
-            for carrier in common:
-                carried = here.carried(carrier)
-                if carried.happens(apart("==", carrier, 1)):
-                    found[Refill(source.leaf, sink.leaf, carrier)] = None
-                elif carried.happens():
-                    found[Refill(source.leaf, sink.leaf, carrier, distant=True)] = None
-    yield from found
+            for found in _each(Conflict(needs.model, nest, source, moved, tuple(a for a, b in loops if a is b))):
+                key = found.source, found.sink, found.carrier, found.distance
+                if key not in seen:
+                    seen.add(key)
+                    yield found
+
+
+def _each(here: Conflict) -> Iterator[Dependence]:
+    source, sink = here.source, here.sink
+    if source.order < sink.order and here.happens():
+        yield Dependence(source.leaf, sink.leaf, None, None, here.covered)
+    for carrier in here.common:
+        carried = here.carried(carrier)
+        near = carried.happens(apart("==", carrier, 1))
+        if near or carried.happens():
+            yield Dependence(source.leaf, sink.leaf, carrier, None, carried.covered, 1 if near else 2)
 
 
 def fenced(
     nodes: tuple[Node, ...],
-    every: Iterable[Refill],
+    every: Iterable[Dependence],
     placed: Mapping[ProgramPoint, k.Barrier],
-    standing: Collection[ProgramPoint],
     runs: Callable[[ir.Seq], bool],
-) -> dict[ProgramPoint, Refill]:
-    """The gaps at which all threads pass one more fence, ahead of the barrier that may stand there, each with what asks for it.
-
-    `standing`: the gaps that have a fence for another reason.
-    """
-    ways, found = Paths(nodes, runs), dict[ProgramPoint, Refill]()
+) -> dict[ProgramPoint, Dependence]:
+    """The gaps at which all threads pass a fence, ahead of the barrier that may stand there, each with what asks for it."""
+    paths, trips = Paths(nodes, runs), Trips.of(nodes)
+    number = {gap: at for at, gap in enumerate(trips.gaps)}
     before = {node: (steps.number, at - 1) for steps in lists(nodes) for at, node in enumerate(steps.nodes)}
-    for each in every:
-        for way in _ways(each, ways):
-            if found.keys().isdisjoint(way) and way.isdisjoint(standing):
-                found[_best(way, placed) or before[each.sink]] = each
-    return found
+    asked = [(each, _fit(path, placed) or (before[each.sink],)) for each in every for path in each.paths(paths)]
+    sets = [frozenset(number[gap] for gap in gaps) for _, gaps in asked]
+    once = len(trips.gaps) + 1
+    found = cover(sets, [trips.cost(gap, 1) * once + 1 for gap in trips.gaps]).chosen if sets else ()
+    return {trips.gaps[at]: next(each for each, gaps in asked if trips.gaps[at] in gaps) for at in found}
 
 
-def _ways(each: Refill, ways: Paths) -> tuple[Path, ...]:
-    if each.carrier is None:
-        return ways.within(each.source, each.sink)
-    return ways.carried(each.source, each.sink, each.carrier, each.distant)
-
-
-def _best(way: Path, placed: Mapping[ProgramPoint, k.Barrier]) -> ProgramPoint | None:
-    """Of the barriers of a way one at which most threads meet, the last in the text: others are then seldom needed."""
-    barriers = [(reach((b.level, b.part)), gap) for gap, b in placed.items() if gap in way]
-    return max(barriers)[1] if barriers else None
+def _fit(path: Path, placed: Mapping[ProgramPoint, k.Barrier]) -> tuple[ProgramPoint, ...]:
+    """The barriers of a path at which most threads meet."""
+    barriers = {gap: reach((b.level, b.part)) for gap, b in placed.items() if gap in path}
+    most = max(barriers.values(), default=None)
+    return tuple(gap for gap, each in barriers.items() if each == most)

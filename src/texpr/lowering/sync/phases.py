@@ -34,7 +34,7 @@ from texpr.lowering.engine.box_copy import BoxCopy, changed, step_of
 from texpr.lowering.engine.tensor import Maps
 from texpr.lowering.names import Names
 from texpr.lowering.place.places import Place
-from texpr.lowering.sync.fences import fenced, refills
+from texpr.lowering.sync.fences import across_proxies, fenced
 from texpr.lowering.sync.turns import Phase, Ring, around, completed, reached, ring
 from texpr.mapping.nest import Nest
 from texpr.relation.facts import known
@@ -164,9 +164,6 @@ class Tensors(Mutable):
                     self._wait(group, steps.nodes, met)
                 else:
                     self._wait_later(group, own, nodes, met)
-            for at, node in enumerate(steps.nodes):
-                if isinstance(node, Step) and node in self.stores:
-                    self._fence(self.steps[node], steps.nodes, steps.number, at, placed)
         for leaf, step in self.stores.items():
             self._reuse(step, [m for m in met if m.source is leaf and m.sink is not leaf])
             again = (m for m in met if m.source is m.sink is leaf and m.covered.buffer == step.tensor.buffer.name)
@@ -174,10 +171,9 @@ class Tensors(Mutable):
         for step in self.steps.values():
             if not step.in_runs:
                 self.maps.of(step)
-        standing = [gap for gap, stmts in self.before.items() if any(isinstance(stmt, k.Fence) for stmt in stmts)]
-        again = refills(needs, nest, team, self.loads.keys(), self.steps.keys())
-        for gap, refill in fenced(nodes, again, placed, standing, needs.running(nest, nodes).__contains__).items():
-            self.before.setdefault(gap, []).append(k.Fence("async", span=refill.sink.stmt.span))
+        across = across_proxies(needs, nest, team, self.steps)
+        for gap, found in fenced(nodes, across, placed, needs.running(nest, nodes).__contains__).items():
+            self.before.setdefault(gap, []).append(k.Fence("async", span=found.sink.stmt.span))
 
     def _require_quiet(self, nodes: tuple[Node, ...]) -> None:
         """What a kernel writes by its threads, no copy of the same kernel reads: that would take fences for global memory."""
@@ -225,21 +221,6 @@ class Tensors(Mutable):
     def _wait_at(self, gap: ProgramPoint, group: _Group, phase: Phase, covers: tuple[k.Covered, ...]) -> None:
         wait = k.BarrierWait(group.at(phase), phase.completed % 2, covers, span=group.members[0].span)
         self.before.setdefault(gap, []).append(wait)
-
-    def _fence(
-        self, step: BoxCopy, nodes: tuple[Node, ...], number: int, at: int, placed: Mapping[ProgramPoint, k.Barrier]
-    ) -> None:
-        """What threads wrote comes before the store: they pass a fence, then a barrier, one that is there already if any."""
-        for gap in range(at - 1, -2, -1):
-            barrier = placed.get((number, gap))
-            if barrier is not None and (barrier.whole or barrier.level is self.team is k.Level.WARP):
-                self.before.setdefault((number, gap), []).append(k.Fence("async", span=step.span))
-                return
-            if gap >= 0 and any(_writes(leaf, step.tile.buffer) for leaf in leaves((nodes[gap],))):
-                break
-        covered = k.Covered("RAW", step.tile.buffer.name, step.tile.buffer.span, step.span)
-        both = (k.Fence("async", span=step.span), k.Barrier(self.team, (covered,)))
-        self.before.setdefault((number, at - 1), []).extend(both)
 
     def _reuse(self, step: BoxCopy, meetings: list[Dependence]) -> None:
         """Whether the tile is written again; nobody may touch the tensor where the store has written it."""
