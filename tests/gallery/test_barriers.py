@@ -77,6 +77,7 @@ WITHOUT = {
     "saxpy",
     "transpose",
     "saxpy saxpy None",
+    "scan scan lanes",
 }
 """Those in which no thread meets another."""
 
