@@ -105,6 +105,8 @@ class Flow(Mutable):
     ends: Mapping[object, Sequence[End]] = field(init=False)
     addresses: dict[Access, Address] = field(default_factory=dict[Access, Address])
     numbers: dict[Address, int] = field(default_factory=dict[Address, int])
+    by_home: dict[object, list[Access]] = field(default_factory=lambda: defaultdict(list[Access]))
+    turns: dict[tuple[Home, Launch], int] = field(default_factory=dict["tuple[Home, Launch]", int])
     ended: dict[tuple[Event, bool], tuple[Landing, ...]] = field(default_factory=dict[tuple[Event, bool], tuple[Landing, ...]])
     plain: dict[Buffer | Sym, list[Action]] = field(default_factory=lambda: defaultdict(list[Action]))
     """By what they write, the statements of which data decide no more; `giving`: all of them."""
@@ -279,14 +281,26 @@ class Flow(Mutable):
         return own or (own_order and self.same(a, b, (PLACE,), THREAD))
 
     def turned(self, a: Access, b: Access) -> int:
-        """How many loops number copies of the program's memory, as the kernel's loops around both accesses do: else none.
+        """How many loops number copies of the program's memory, as the kernel's loops around all that touches it do: else none.
 
-        Iterations of a `par` have the order in which the kernel runs them, if each keeps to copies of its own.
+        Iterations of a `par` have the order in which the kernel runs them, if each keeps to copies of its own, and each copy to
+        one turn of these loops. Were there a copy in two turns, what is between them could write another one over it; were
+        something else outside of them, its time would be by another order.
         """
-        loops = [x for x, y in zip(a.site.loops, b.site.loops, strict=False) if x is y]
-        known = {*self.instance(a.home, a.site), *(loop.sym for loop in loops)}
-        plain = a.home == b.home and a.copies == b.copies and all(x.kind != "simd" for x in loops)
-        return len(a.copies) if plain and all(e.syms() <= known for e in a.copies) else 0
+        key = a.home, a.site.launch
+        if not a.copies or a.home != b.home:
+            return 0
+        if key not in self.turns:
+            every = [x for x in self.by_home[a.home] if self.space(a.home) is Space.GLOBAL or x.site.launch is key[1]]
+            loops = [x for x, *more in zip(*(e.site.loops for e in every), strict=False) if all(x is y for y in more)]
+            own, used = self.instance(a.home, a.site), {s for e in a.copies for s in e.syms()}
+            deep = max((depth for depth, loop in enumerate(loops, 1) if loop.sym in used), default=0)
+            turns = (*key[1].host, *(loop.sym for loop in loops[:deep]))
+            plain = all((e.copies, e.site.launch) == (a.copies, key[1]) for e in every) and used <= {*own, *turns}
+            says = address(a.site, ((*map(expr, own), *a.copies), tuple(map(expr, turns))))
+            plain = plain and all(x.kind != "simd" for x in loops) and follows(says, says, (0,), 1, self.premises)
+            self.turns[key] = len(a.copies) if plain else 0
+        return self.turns[key]
 
     def landings(self, a: Access, b: Access) -> Sequence[Landing] | None:
         """Behind what `a` has come about for `b`; None where that is when its thread does it, as it reads registers before."""

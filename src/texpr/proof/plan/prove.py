@@ -99,15 +99,14 @@ def grouped(matches: Iterable[Match]) -> dict[Action, list[Match]]:
 
 
 class _Prover(Mutable):
-    """What is known of a plan's events, one after the other. `by_home`: the accesses of each memory; `done`: of them, by which
-    a statement is done; `copies`: by which elements are copied."""
+    """What is known of a plan's events, one after the other. `done`: by which accesses a statement is done; `copies`: by which
+    elements are copied."""
 
     flow: Flow
     found: list[Obligation] = field(default_factory=list[Obligation])
     matches: dict[Event, Match] = field(default_factory=dict[Event, Match])
     sums: Sums = field(init=False)
     copies: list[Access] = field(default_factory=list[Access])
-    by_home: dict[object, list[Access]] = field(default_factory=lambda: defaultdict(list[Access]))
     done: dict[Action, list[Access]] = field(default_factory=lambda: defaultdict(list[Access]))
 
     def run(self) -> None:
@@ -151,9 +150,7 @@ class _Prover(Mutable):
         """The plan takes and gives what the function does; what the text assumes of data is checked where it runs."""
         function = self.flow.program.function
         same = (plan.params, plan.results, plan.sizes) == (function.params, function.results, function.sizes)
-        same = (
-            same and {*function.where} <= {*plan.requires} and {*function.assumes} == {*plan.assumes}
-        )  # and no more is promised
+        same = same and {*function.where} <= {*plan.requires} and {*function.assumes} == {*plan.assumes}  # no more is promised
         told = Claim("", "same interface", plan.name, "", plan.span)
         self.say(told, Verdict.PROVED if same else Verdict.REFUSED, "parameters, results and sizes, in order; what is promised")
         for assume in plan.assumes:
@@ -191,14 +188,14 @@ class _Prover(Mutable):
             if all(match.action is not each.action for each in self.sums.made) and not isinstance(match.action.stmt, ir.Let):
                 self.done[match.action].append(touched[-1])
         for home in self.sums.parts:
-            self.by_home.pop(home, None)
+            self.flow.by_home.pop(home, None)
         for memory, access in parted:  # steps of sums have an order of their own
-            self.by_home[memory].append(access)
+            self.flow.by_home[memory].append(access)
 
     def touch(self, *accesses: Access) -> None:
         """Accesses to be in order with others of their memory."""
         for access in accesses:
-            self.by_home[access.home].append(access)
+            self.flow.by_home[access.home].append(access)
 
     def other(self, event: Event, tag: Tag | None) -> str | None:
         """What an event is that does no statement, None where that is not known."""
@@ -278,7 +275,7 @@ class _Prover(Mutable):
 
     def memory(self) -> Iterator[Asked]:
         """Accesses to one place come in the order of the program, of one element at a time."""
-        for accesses in self.by_home.values():
+        for accesses in self.flow.by_home.values():
             names, groups = {a: f"{a} of line {a.event.span.line}" for a in accesses}, [*families(accesses)]
             for one, two in product(groups, groups):
                 for a, b in pairs(one, two) if one[0].write or two[0].write else ():
@@ -294,7 +291,7 @@ class _Prover(Mutable):
 
     def bounds(self) -> Iterator[Asked]:
         """What the text of kernels names of an array is in it: the program's own elements, in memory of its shape, are."""
-        every, whole = chain(*self.by_home.values()), {*self.flow.reading.events}  # and nothing that nobody sees
+        every, whole = chain(*self.flow.by_home.values()), {*self.flow.reading.events}  # and nothing that nobody sees
         whole -= {final.event for final in self.sums.made}  # which there may be where the program has no update
         known = {(a.home, a.index, a.site.where) for a in every if a.is_plain and a.event in whole}
         for load, site, span in self.flow.reading.touched:
@@ -308,8 +305,8 @@ class _Prover(Mutable):
         """What was written before a read was written where it is read, and what is written to results is there in the end."""
         function = self.flow.program.function
         results = dict.fromkeys((*function.results, *(b for b in function.params if b.role == "inout")))
-        for home in dict.fromkeys((*self.by_home, *results)):
-            accesses = self.by_home[home]
+        for home in dict.fromkeys((*self.flow.by_home, *results)):
+            accesses = self.flow.by_home[home]
             writes = [a for a in accesses if a.write]
             kinds = {w.stored for w in writes}
             some = [a.event for a in writes[:1]] or self.flow.reading.events[:1]
@@ -338,7 +335,7 @@ class _Prover(Mutable):
         for kernel in dict.fromkeys(launch.kernel for launch in self.flow.reading.launches):
             pairs = [(x.buffer, y.buffer) for x, y in overlaps(kernel)]
             for one, other in (*pairs, *((y, x) for x, y in pairs)):
-                mine, theirs = self.by_home[one], self.by_home[other]
+                mine, theirs = self.flow.by_home[one], self.flow.by_home[other]
                 about, how = f"{one.name} and {other.name}", "one is done with before"
                 told = Claim(kernel.name, "apart in memory", about, how, kernel.span)
                 if {one, other} & self.sums.parts:
