@@ -43,7 +43,7 @@ def copied(event: Event, source: Load | Ref, tag: Moved, flow: Flow) -> tuple[Ac
         return ()
     about = (action.stored, tag.element, tuple(found[sym] for sym in around), None, found, tag.inverse)
     return tuple(
-        Access(event, event.site, home_of(place), subscripts(place), write, (*before, at + tag.side, int(write)), *about)
+        Access(event, event.site, home_of(place), subscripts(place), write, (*before, at + tag.side, int(write) - 2), *about)
         for place, write in ((source, False), (event.target, True))
     )
 

@@ -140,11 +140,12 @@ class Flow(Mutable):
 
     def holes(self, event: Event, site: Site, action: Action, indices: Mapping[Sym, Expr]) -> list[Access]:
         """A write of what nobody reads, at the time of some statement. Only memory that a kernel makes has holes."""
-        target, loops = event.target, [loop.sym for loop in action.spot.loops]
-        if not isinstance(target, Load) or self.space(target.buffer) is Space.GLOBAL or set(loops) - indices.keys():
+        home, loops = home_of(event.target), [loop.sym for loop in action.spot.loops]
+        if self.space(home) is Space.GLOBAL or set(loops) - indices.keys():
             return []
-        times, own = when(action.spot, indices, 1), tuple(indices[sym] for sym in loops[: self.program.scopes[action.stored]])
-        return [Access(event, site, target.buffer, tuple(plainly(e, site) for e in target.index), True, times, HOLE, (), own)]
+        times, own = when(action.spot, indices, -1), tuple(indices[sym] for sym in loops[: self.program.scopes[action.stored]])
+        index = tuple(plainly(e, site) for e in subscripts(event.target))
+        return [Access(event, site, home, index, True, times, HOLE, (), own)]
 
     def spoiled(self, other: Access, r: Access, action: Action | None) -> Point | None:
         """A read where something else was written since `action` wrote the element, or since all began. Raises Undecided.
@@ -288,9 +289,7 @@ class Flow(Mutable):
         something else outside of them, its time would be by another order.
         """
         key = a.home, a.site.launch
-        if not a.copies or a.home != b.home:
-            return 0
-        if key not in self.turns:
+        if a.copies and key not in self.turns:
             every = [x for x in self.by_home[a.home] if self.space(a.home) is Space.GLOBAL or x.site.launch is key[1]]
             loops = [x for x, *more in zip(*(e.site.loops for e in every), strict=False) if all(x is y for y in more)]
             own, used = self.instance(a.home, a.site), {s for e in a.copies for s in e.syms()}
@@ -300,7 +299,7 @@ class Flow(Mutable):
             says = address(a.site, ((*map(expr, own), *a.copies), tuple(map(expr, turns))))
             plain = plain and all(x.kind != "simd" for x in loops) and follows(says, says, (0,), 1, self.premises)
             self.turns[key] = len(a.copies) if plain else 0
-        return self.turns[key]
+        return self.turns[key] if a.copies and a.home == b.home else 0
 
     def landings(self, a: Access, b: Access) -> Sequence[Landing] | None:
         """Behind what `a` has come about for `b`; None where that is when its thread does it, as it reads registers before."""

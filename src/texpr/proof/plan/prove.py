@@ -204,7 +204,7 @@ class _Prover(Mutable):
             return ""  # the program's `let` alone, or a copy of that
         if event in self.sums.joins or home_of(event.target) in self.sums.parts:
             return "a step of a sum in parts"
-        if isinstance(tag, Hole):
+        if isinstance(tag, Hole) and isinstance(event.target, Load):
             action = self.flow.program.actions[tag.action]
             indices = {loop.sym: e for loop, e in zip(action.spot.loops, tag.indices, strict=False)}
             self.touch(*(holes := self.flow.holes(event, event.site, action, indices)))
@@ -222,9 +222,8 @@ class _Prover(Mutable):
 
     def statement(self, event: Event, tag: Statement) -> None:
         """That an event is instances of a statement."""
-        program, reading = self.flow.program, self.flow.reading
-        action = program.actions[tag.action]
-        pairing = Pairing(program, reading, event, action, partial=tag.partial)
+        action = self.flow.program.actions[tag.action]
+        pairing = Pairing(self.flow.program, self.flow.reading, event, action, partial=tag.partial)
         indices = pairing.named(tag.indices)
         told = Claim.of(event, "is a statement", ", ".join(f"{sym} = {value}" for sym, value in indices.items()) or "once")
         try:

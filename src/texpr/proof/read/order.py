@@ -27,7 +27,10 @@ Run: TypeAlias = tuple["int | k.For | k.HostLoop", "int | k.For | k.HostLoop"]
 
 
 def when(spot: Spot, indices: Mapping[Sym, Sym | Expr], last: int) -> When:
-    """The time of an instance in the program, in coordinates of the kernel; of a whole loop where its index is not given."""
+    """The time of an instance in the program, in coordinates of the kernel; of a whole loop where its index is not given.
+
+    `last`: what comes first in one statement; below 0 if it is none of the program's.
+    """
     found: list[int | tuple[ir.Loop, Expr]] = []
     for step in spot.time:
         if not isinstance(step, int) and step.sym not in indices:
@@ -44,8 +47,8 @@ def is_free(loop: ir.Loop, stored: Buffer | Sym | None) -> bool:
 def cases(a: When, b: When, free: Buffer | Sym | None, *, whole: bool = False, either: int = 0) -> Iterator[Case]:
     """When `a` comes before `b` in the program: whether they first differ in a `par` that does not reduce into `free`.
 
-    Of those among the first `either` loops, both orders count. Of the two arms of a branch, in one iteration of all loops
-    around it, one does not run.
+    Of those among the first `either` loops, both orders count. Of statements in the two arms of a branch, in one iteration of
+    all loops around it, one does not run.
 
     Where one stands for all turns of a loop that reduces into `free`, and the other for one of them, they are updates whose
     order is free. That is not decided, or with `whole` says that neither comes first.
@@ -59,7 +62,7 @@ def cases(a: When, b: When, free: Buffer | Sym | None, *, whole: bool = False, e
                 if whole:
                     return
                 raise Undecided("one stands for a whole loop of which the other is a part")
-            if mine < theirs and [mine, theirs] != ARMS:
+            if mine < theirs and not _in_arms(a, b, mine, theirs):
                 yield False, conj(before)
             return
         (loop, x), (_, y) = mine, theirs
@@ -67,6 +70,12 @@ def cases(a: When, b: When, free: Buffer | Sym | None, *, whole: bool = False, e
         yield is_free(loop, free), FALSE if x is y else conj((*before, compare(op, x, y)))
         depth += 1
         before += equals(x, y)
+
+
+def _in_arms(a: When, b: When, mine: int, theirs: int) -> bool:
+    """Whether two steps are of arms of which one runs. The program does no copy, and no hole: an arm that has their time may be
+    the one that does not run, so they are before, or behind, what the other one does."""
+    return [mine, theirs] == ARMS and all(not isinstance(x[-1], int) or x[-1] >= 0 for x in (a, b))
 
 
 def precedes(a: When, b: When, free: Buffer | Sym | None) -> Formula:
@@ -176,7 +185,7 @@ def in_step(
                 continue
             if not (isinstance(mine, int) and isinstance(theirs, int)):
                 return False
-            if mine > theirs or [mine, theirs] == ARMS:
+            if mine > theirs or _in_arms(*times, mine, theirs):
                 return True  # it never comes first
             at = _parting(runs, at, sides)
             return _first(runs[at]) if at < len(runs) else alone and later
