@@ -162,7 +162,7 @@ CLUSTER = f"""{ROWS}
 schedule rows for cuda {{ bind(i, grid.x)  cluster(i, 8)  stage(w, at=i, in=shared, via=tma, multicast=i) -> ws }}"""
 """A block that only fills a cluster sums up nothing, and its lanes exchange that."""
 
-SCHEDULED = {"staged": STAGED}
+SCHEDULED = {"staged": STAGED, "cluster": CLUSTER}
 
 PROGRAMS = {
     "index": INDEX,
@@ -204,13 +204,6 @@ def test_once_open_in_vectors(name: str, target: str) -> None:
 def test_once_open_as_scheduled(name: str) -> None:
     made = compiled(SCHEDULED[name], "sm_90a")
     assert open_of(proved(made.function, made.plan)) == []
-
-
-def test_what_blocks_that_fill_a_cluster_sum_up_is_not_decided() -> None:
-    """Threads of such a block are asked about like all others, and nothing says yet that what they sum up is for nobody."""
-    made = compiled(CLUSTER, "sm_90a")
-    proof = proved(made.function, made.plan)
-    assert not proof.of(Verdict.REFUSED) and proof.of(Verdict.UNDECIDED)
 
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a"])

@@ -80,6 +80,16 @@ CASES: dict[str, Case] = {
         DOUBLE, "y[i] = v  v = v + 1", ("let u: i32 = 0:i32", "v = (v * 2:i32) y[i] = v", "v = (v + 1:i32) u = v y[i] = u"),
         (0, None, 1, 2, 4, (1, -1), 3), False,
     ),
+    "a hole in the other arm": (
+        "v = 7  y[i] = v", "y[i] = v + 1", ("v = 7:i32", "y[i] = v", "y[i] = (v + 1:i32)"), (0, "1", 2, 3), False,
+    ),
+    "a hole that nobody reads": (
+        "v = 7  y[i] = v", "y[i] = 1", ("v = 7:i32", "y[i] = v", "y[i] = 1:i32"), (0, "1", 2, 3), True,
+    ),
+    "a hole behind what the arm writes": (
+        "v = 7  y[i] = v", "v = 8  y[i] = v + 1", ("", "v = 7:i32 y[i] = v", "v = 8:i32 v = 7:i32 y[i] = (v + 1:i32)"),
+        (0, 1, 2, 3, "1", 4), False,
+    ),
 }  # fmt: skip
 
 

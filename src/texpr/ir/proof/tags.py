@@ -24,7 +24,7 @@ TURNS = tuple(Sym(f"turn {at}") for at in range(8))
 class Statement(Record):
     """It does the program's statement `action`, for these indices, in its memory or in a part of a sum. `inverse`: the event's
     coordinates, over the program's loops, at which a given instance is done, its own names for those that anyone may choose;
-    none where that is not known. `partial`: elsewhere the engine writes holes."""
+    none where that is not known. `partial`: elsewhere it writes holes."""
 
     action: int
     indices: tuple[Expr, ...]

@@ -170,16 +170,19 @@ class Pairing(Mutable):
             self.place(given, meant, site, spot)
 
     def idle(self, indices: Mapping[Sym, Expr]) -> tuple[Formula, ...]:
-        """Where the engine does the statement. Elsewhere it writes holes, as is to be proved.
+        """Where an event does the statement. Elsewhere it writes holes, as is to be proved.
 
-        It also writes for blocks that are none of the program's, but fill a cluster; and, if it does so in part, elsewhere.
+        The engine also writes for blocks that are none of the program's, but fill a cluster, and where it does the statement in
+        part. So may a thread write a constant, which reads nothing and cannot trap, to a register of its own. A hole is given a
+        time in the program, and is like a write of another element then: it is in order with all that touches the place, and no
+        read has it between itself and the write of its element. So nobody reads it, whatever time it is given.
         """
-        site, target = self.event.site, self.event.target
-        alone = site.launch.kernel.cluster == (1, 1, 1) and not self.partial
-        inward = isinstance(target, Load) and self.reading.spaces.get(target.buffer) is Space.SHARED
-        if alone or not inward or not self.event.engine:
+        site, home, spot = self.event.site, home_of(self.event.target), self.action.spot
+        inward = self.event.engine and isinstance(home, Buffer) and self.reading.spaces.get(home) is Space.SHARED
+        own = isinstance(home, Sym) and isinstance(self.event.value, Literal) and home not in self.reading.named
+        if not (self.partial and (inward or own)) and (not inward or site.launch.kernel.cluster == (1, 1, 1)):
             return ()
-        others, known, spot = {*site.dims} - {*site.launch.blocks}, {*flat(site.where)}, self.action.spot
+        others, known = {*site.dims} - {*site.launch.blocks}, {*flat(site.where)}
         if self.partial:
             return tuple(f for f in flat(rename(fact, indices) for fact in spot.domain) if f not in known)
         wanted = flat(rename(between(0, loop.sym, loop.extent), indices) for loop in spot.loops)

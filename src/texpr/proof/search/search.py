@@ -81,7 +81,7 @@ class _Search(Mutable):
             for event in sorted(self.asked.reading.events, key=_rank):
                 if event.kind == "exchange" or event in self.matches:
                     continue
-                found = self.match(event, self.candidates(event, round))
+                found = self.match(event, self.candidates(event, round), partly=round == 3)
                 if found is not None:
                     self.matches[event] = found
                     self.done.add(instance_of(found.event, found.action, found.indices))
@@ -119,8 +119,13 @@ class _Search(Mutable):
             every = [a for a in every if a.stored.name == longest] if longest or copied else every
         return sorted(every, key=lambda a: (a.span != event.span, a not in near, a.stored.name != name))
 
-    def match(self, event: Event, candidates: Sequence[Action], known: Sequence[Kept] = ()) -> Match | None:
-        """The first of `candidates` that `event` provably does. `known`: which elements its target keeps, by other events."""
+    def match(
+        self, event: Event, candidates: Sequence[Action], known: Sequence[Kept] = (), *, partly: bool = False
+    ) -> Match | None:
+        """The first of `candidates` that `event` provably does. `known`: which elements its target keeps, by other events.
+
+        `partly`: a register's first value may also be of a statement that nothing else does, by some threads.
+        """
         found: list[tuple[Guess, Iterable[Mapping[Sym, Expr]]]] = []
         for action in candidates:
             if (event, action) in self.unlike:
@@ -156,7 +161,9 @@ class _Search(Mutable):
         for pairing, solution in guesses:  # what is plain is found before what is only right
             if self.right(pairing, solution):
                 return pairing.matched(solution)
-        for pairing, solution in guesses if event.engine else ():
+        done = {match.action for match in self.matches.values()}
+        partly = partly and isinstance(event.stmt, k.Declare) and isinstance(event.value, Literal)
+        for pairing, solution in guesses if event.engine else [g for g in guesses if g[0].action not in done] if partly else ():
             pairing.partial = True
             if self.right(pairing, solution):
                 return pairing.matched(solution)
