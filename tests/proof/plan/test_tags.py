@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.proof.plan.mutants import mutants
 from tests.proof.plan.test_engine import bugs as engine_bugs
+from tests.proof.plan.test_other_arm import ADD, DOUBLE, PLAN, PROGRAM
 from tests.proof.plan.verdicts import is_proved
 
 from texpr import driver
@@ -284,3 +285,15 @@ def test_a_statement_of_which_not_every_index_is_said() -> None:
         events = list(tags.events)
         events[at] = replace(tag, indices=indices)
         assert not is_proved(prove(asked, compiled.plan, replace(tags, events=tuple(events))))
+
+
+def test_a_copy_of_an_element_of_another_rank() -> None:
+    """It is an answer, and no error, where a tag says too few subscripts, or too many."""
+    function = driver.parse(PROGRAM.format(ADD, DOUBLE))["f"]
+    plan = parse_plan(PLAN.format("let u: i32 = 0:i32  u = v", "v = (v + 1:i32) y[i] = v", "u = (u * 2:i32) y[i] = u"))
+    asked_ = question(function, plan)
+    tags = search(asked_)
+    at, copy = next((at, tag) for at, tag in enumerate(tags.events) if isinstance(tag, Moved))
+    for element in ((), (expr(0),)):
+        told = replace(tags, events=(*tags.events[:at], replace(copy, action=1, element=element), *tags.events[at + 1 :]))
+        assert is_proved(prove(asked_, plan, told)) == (element == copy.element)

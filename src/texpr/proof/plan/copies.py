@@ -39,7 +39,8 @@ def copied(event: Event, source: Load | Ref, tag: Moved, flow: Flow) -> tuple[Ac
             if own and (meet or (place.buffer, place.index) != (action.stored, tag.element)):
                 return ()
     *before, at, _ = when(action.spot, found, 0)
-    if not {*around} <= found.keys() or tag.side not in (-1, 1) or not isinstance(at, int) or event.site.tests:
+    known = {*around} <= found.keys() and tag.side in (-1, 1) and len(tag.element) == len(subscripts(action.target))
+    if not known or not isinstance(at, int) or event.site.tests:
         return ()
     about = (action.stored, tag.element, tuple(found[sym] for sym in around), None, found, tag.inverse)
     return tuple(

@@ -67,8 +67,7 @@ def prove(asked: Question, plan: k.Plan, tags: Tags) -> Proof:
     found = prover.found
     unknown = any(o.verdict is Verdict.UNDECIDED and o.what in ("is a statement", "each instance is done") for o in found)
     if asked.reading.strange or unknown:  # a refusal is undecided where a value is opaque
-        verdicts = {Verdict.REFUSED: Verdict.UNDECIDED}
-        found = [each._replace(verdict=verdicts.get(each.verdict, each.verdict)) for each in found]
+        found = [o._replace(verdict=Verdict.UNDECIDED) if o.verdict is Verdict.REFUSED else o for o in found]
     return Proof(plan.name, tuple(_told(plan)), tuple(found))
 
 
