@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
+from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, maximum
+from texpr.affine.facts import Known
 from texpr.ir import kernel as k
 from texpr.ir.value import Index
 from texpr.ir.value.types import I32
@@ -30,10 +31,13 @@ class Coordinates(Record):
     rank: Sym | None
 
 
-def coordinates(nest: Nest, target: Target, names: Names, cluster: Cluster) -> Coordinates:
-    """Those of a nest. Raises Limitation where a grid has not so many dimensions, or clusters are of two kinds."""
+def coordinates(nest: Nest, target: Target, names: Names, cluster: Cluster, known: Known) -> Coordinates:
+    """Those of a nest. `known`: what is promised of sizes.
+
+    Raises Limitation where a grid has not so many dimensions, or clusters are of two kinds.
+    """
     rank = names.sym("rank") if nest.blocks > 1 else None
-    return _Coordinates(nest, target, names, cluster, rank).run()
+    return _Coordinates(nest, target, names, cluster, known, rank).run()
 
 
 class _Coordinates(Mutable):
@@ -41,6 +45,7 @@ class _Coordinates(Mutable):
     target: Target
     names: Names
     cluster: Cluster
+    known: Known
     rank: Sym | None
     thread: Expr = ZERO
     axes: list[k.Axis] = field(default_factory=list[k.Axis])
@@ -112,7 +117,11 @@ class _Coordinates(Mutable):
                 yield place, dim
 
     def _fold(self, syms: Sequence[Sym], extents: Sequence[Expr], axes: list[k.Axis], prelude: list[k.Stmt]) -> None:
-        """More loops than the grid has dimensions: the outer ones are digits of z."""
+        """More loops than the grid has dimensions: the outer ones are digits of z.
+
+        An extent below 0 is of no turn, but a product of two of them would be of some.
+        """
+        extents = tuple([e if self.known.nonnegative(e) else maximum(e, 0) for e in extents])
         total = ONE
         for extent in extents:
             total = total * extent

@@ -86,9 +86,11 @@ class _Reader(Mutable):
         skip = 0
         env: dict[Sym, Expr] = {}
         ranks = {a.sym: a for a in kernel.axes if a.level is Level.CLUSTER}
+        known = self.known.also(fact for each in flat(domain) for fact in _facts(each))
         for axis in (a for a in kernel.axes if a.sym not in ranks):
             own = threads if axis.level is Level.BLOCK else blocks
-            if axis.level in (Level.GRID, Level.CORE) and (found := folded(axis, kernel.body)):
+            found = folded(axis, kernel.body) if axis.level in (Level.GRID, Level.CORE) else None
+            if found is not None and all(map(known.nonnegative, found[0].values())):  # a product of two below 0 is above
                 digits, skip, env = found
                 own.extend(digits)
                 domain = (*domain, *(between(0, sym, extent) for sym, extent in digits.items()))
