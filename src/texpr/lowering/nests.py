@@ -56,10 +56,10 @@ def lower_nest(
     """The kernel of one nest. `needs` answers what depends on what; `sizes` are known before anything runs; `lets` are values
     kept by earlier kernels."""
     alone = nest.team == 1
-    cluster, given = Cluster(), known(needs.model.given)
+    cluster = Cluster()
     if any(m.cluster > 1 for m in nest.grid):
-        cluster = Cluster.of(nest.grid, names, given)
-    at = coordinates(nest, target, names, cluster, given)
+        cluster = Cluster.of(nest.grid, names, known(needs.model.given))
+    at = coordinates(nest, target, names, cluster, needs.model.given)
     team = Team((), frozenset()) if alone else build(nest, {s: names.sym("decided") for s in _conditions(nest)})
     grid = tuple(m.loop for m in nest.grid)
     atomics = atomic_binds(grid, nest.body)

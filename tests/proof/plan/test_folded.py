@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.lowering.emulated import results, run_plan
-from tests.verifier.verdicts import is_proved
+from tests.proof.plan.verdicts import is_proved
 
 from texpr import driver
 from texpr.affine.expr import expr
 from texpr.frontend import parse
 from texpr.interp import run as interpret
 from texpr.ir import kernel as k
-from texpr.ir.kernel_parse import parse_plan
-from texpr.ir.tags import Statement
+from texpr.ir.kernel.parse import parse_plan
+from texpr.ir.proof.tags import Statement
 from texpr.support.record import replace
-from texpr.verifier import prove, question
-from texpr.witness import proved, search
+from texpr.proof.plan import prove, question
+from texpr.proof.search import proved, search
 
 FOUR = """
 fn f(x: i32[n, m, 3, p, 40]): i32[n, m, 3, p, 40]WHERE {

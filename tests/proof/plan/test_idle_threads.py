@@ -5,17 +5,17 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
-from tests.verifier.test_open import CLUSTER, compiled
-from tests.verifier.verdicts import is_proved, open_of
+from tests.proof.plan.test_open import CLUSTER, compiled
+from tests.proof.plan.verdicts import is_proved, open_of
 
-from texpr.ir.kernel_parse import parse_plan
-from texpr.ir.kernel_text import plan_text
-from texpr.ir.tags import Statement
+from texpr.ir.kernel.parse import parse_plan
+from texpr.ir.kernel.text import plan_text
+from texpr.ir.proof.tags import Statement
 from texpr.ir.value import Literal, Ref
-from texpr.reading.events import Event
+from texpr.proof.read.events import Event
 from texpr.support.record import replace
-from texpr.verifier import prove, question
-from texpr.witness import proved, search
+from texpr.proof.plan import prove, question
+from texpr.proof.search import proved, search
 
 
 @cache

@@ -9,17 +9,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.lowering.emulated import results, run_plan
-from tests.verifier.verdicts import is_proved
+from tests.proof.plan.verdicts import is_proved
 
 from texpr import driver
 from texpr.affine.expr import expr
 from texpr.frontend import parse
 from texpr.interp import run as interpret
-from texpr.ir.kernel_parse import parse_plan
-from texpr.ir.tags import Moved, Statement, Tag
+from texpr.ir.kernel.parse import parse_plan
+from texpr.ir.proof.tags import Moved, Statement, Tag
 from texpr.support.record import replace
-from texpr.verifier import Verdict, prove, question
-from texpr.witness import search
+from texpr.proof.plan import Verdict, prove, question
+from texpr.proof.search import search
 
 PROGRAM = """
 fn f(x: i32[n]): i32[n] {{

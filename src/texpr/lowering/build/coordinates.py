@@ -5,10 +5,9 @@ Before: loops of a nest that go to the grid, with their tiles. After: axes of th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, maximum
-from texpr.affine.facts import Known
 from texpr.ir import kernel as k
 from texpr.ir.value import Index
 from texpr.ir.value.types import I32
@@ -16,6 +15,9 @@ from texpr.isa.target import Target
 from texpr.lowering.build.cluster import Cluster
 from texpr.lowering.names import Names
 from texpr.mapping.nest import Nest
+from texpr.presburger.formula import Ge
+from texpr.presburger.products import is_never_negative
+from texpr.relation.facts import known
 from texpr.support.diagnostic import limitation
 from texpr.support.record import Mutable, Record, field
 
@@ -31,13 +33,13 @@ class Coordinates(Record):
     rank: Sym | None
 
 
-def coordinates(nest: Nest, target: Target, names: Names, cluster: Cluster, known: Known) -> Coordinates:
-    """Those of a nest. `known`: what is promised of sizes.
+def coordinates(nest: Nest, target: Target, names: Names, cluster: Cluster, given: Iterable[Expr]) -> Coordinates:
+    """Those of a nest. `given`: what is promised of sizes, each at least 0.
 
     Raises Limitation where a grid has not so many dimensions, or clusters are of two kinds.
     """
     rank = names.sym("rank") if nest.blocks > 1 else None
-    return _Coordinates(nest, target, names, cluster, known, rank).run()
+    return _Coordinates(nest, target, names, cluster, tuple(given), rank).run()
 
 
 class _Coordinates(Mutable):
@@ -45,7 +47,7 @@ class _Coordinates(Mutable):
     target: Target
     names: Names
     cluster: Cluster
-    known: Known
+    given: tuple[Expr, ...]
     rank: Sym | None
     thread: Expr = ZERO
     axes: list[k.Axis] = field(default_factory=list[k.Axis])
@@ -121,7 +123,7 @@ class _Coordinates(Mutable):
 
         An extent below 0 is of no turn, but a product of two of them would be of some.
         """
-        extents = tuple([e if self.known.nonnegative(e) else maximum(e, 0) for e in extents])
+        extents = tuple([e if self._is_never_negative(e) else maximum(e, 0) for e in extents])
         total = ONE
         for extent in extents:
             total = total * extent
@@ -136,3 +138,7 @@ class _Coordinates(Mutable):
                 left = self.names.sym("outer_left")
                 prelude.append(k.Declare(left, I32, Index(rest // extent, I32)))
                 rest = expr(left)
+
+    def _is_never_negative(self, extent: Expr) -> bool:
+        """Whether what is promised of sizes says so."""
+        return known(self.given).nonnegative(extent) or is_never_negative(extent, map(Ge, self.given))

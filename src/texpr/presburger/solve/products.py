@@ -13,7 +13,7 @@ Elimination takes each product for an unknown of its own. So what follows from a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 from math import prod
@@ -119,6 +119,18 @@ def is_positive(value: Expr, facts: Sequence[Formula], premises: Formula) -> boo
         return False
     products = dict.fromkeys(m for fact in facts for e in leaves(fact) for m in products_in(e))
     return any(without(m, factor) is not None and refuted((*every, Ge(-term(m)))) for m in products)
+
+
+def is_never_negative(value: Expr, facts: Iterable[Formula]) -> bool:
+    """Whether `value` is not below 0 where `facts` hold: as it is, or as a sum of products of what is not."""
+    every = tuple(facts)
+
+    def holds(part: Expr) -> bool:
+        return refuted((*every, Ge(-part - 1)))
+
+    return holds(value) or (
+        value.constant >= 0 and all(by > 0 and all(holds(term((atom,))) for atom in factors) for factors, by in value.terms)
+    )
 
 
 def _plainly(value: Expr) -> Expr:

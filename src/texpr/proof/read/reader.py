@@ -16,6 +16,7 @@ from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, walk
 from texpr.ir.value.types import BOOL, DType
 from texpr.isa.levels import Level, Space
 from texpr.presburger.formula import Eq, Formula, Ge, between, compare, conj, negate, rename
+from texpr.presburger.solve.products import is_never_negative
 from texpr.presburger.solve.relaxed import flat
 from texpr.proof.read.actions import Action, Program, indices
 from texpr.proof.read.boxes import Copy, Piece, Sender, aligned, filled, pieces, sender
@@ -30,9 +31,11 @@ def read(plan: k.Plan, program: Program) -> Reading:
     """What `plan` does, in which registers may be called after what `program` stores in."""
     stored = {a.stored for a in program.actions if not isinstance(a.stored, Buffer) or a.stored.role == "local"}
     single = frozenset(s.name for s in stored if not isinstance(s, Buffer) or not s.rank)
-    promised = [fact for c in plan.requires for fact in _facts(compare(c.op, c.left, c.right))]
-    names, known = frozenset(s.name for s in stored), Known({size: (0, None) for size in plan.sizes}, promised)
-    reader = _Reader(names, single, program.lets, known)
+    promised = tuple(compare(c.op, c.left, c.right) for c in plan.requires)
+    facts = [fact for each in promised for fact in _facts(each)]
+    names, known = frozenset(s.name for s in stored), Known({size: (0, None) for size in plan.sizes}, facts)
+    promised += tuple(Ge(expr(size)) for size in plan.sizes)
+    reader = _Reader(names, single, program.lets, known, promised)
     reader.steps(plan.steps, (), ())
     return reader.found
 
@@ -61,6 +64,7 @@ class _Reader(Mutable):
     single: frozenset[str]
     lets: Mapping[Sym, Action]
     known: Known
+    promised: tuple[Formula, ...]
     found: Reading = field(default_factory=Reading)
     numbers: Iterator[int] = field(default_factory=count)
     lanes: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
@@ -86,11 +90,11 @@ class _Reader(Mutable):
         skip = 0
         env: dict[Sym, Expr] = {}
         ranks = {a.sym: a for a in kernel.axes if a.level is Level.CLUSTER}
-        known = self.known.also(fact for each in flat(domain) for fact in _facts(each))
         for axis in (a for a in kernel.axes if a.sym not in ranks):
             own = threads if axis.level is Level.BLOCK else blocks
             found = folded(axis, kernel.body) if axis.level in (Level.GRID, Level.CORE) else None
-            if found is not None and all(map(known.nonnegative, found[0].values())):  # a product of two below 0 is above
+            known, facts = self.known.nonnegative, (*domain, *self.promised)  # a product of two extents below 0 is above 0
+            if found is not None and all(known(e) or is_never_negative(e, facts) for e in found[0].values()):
                 digits, skip, env = found
                 own.extend(digits)
                 domain = (*domain, *(between(0, sym, extent) for sym, extent in digits.items()))
