@@ -14,9 +14,9 @@ from texpr.interp import run as interpret
 from texpr.ir import kernel as k
 from texpr.ir.kernel.parse import parse_plan
 from texpr.ir.proof.tags import Statement
-from texpr.support.record import replace
 from texpr.proof.plan import prove, question
 from texpr.proof.search import proved, search
+from texpr.support.record import replace
 
 FOUR = """
 fn f(x: i32[n, m, 3, p, 40]): i32[n, m, 3, p, 40]WHERE {

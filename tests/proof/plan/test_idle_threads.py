@@ -12,10 +12,10 @@ from texpr.ir.kernel.parse import parse_plan
 from texpr.ir.kernel.text import plan_text
 from texpr.ir.proof.tags import Statement
 from texpr.ir.value import Literal, Ref
-from texpr.proof.read.events import Event
-from texpr.support.record import replace
 from texpr.proof.plan import prove, question
+from texpr.proof.read.events import Event
 from texpr.proof.search import proved, search
+from texpr.support.record import replace
 
 
 @cache

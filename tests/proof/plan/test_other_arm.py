@@ -17,9 +17,9 @@ from texpr.frontend import parse
 from texpr.interp import run as interpret
 from texpr.ir.kernel.parse import parse_plan
 from texpr.ir.proof.tags import Moved, Statement, Tag
-from texpr.support.record import replace
 from texpr.proof.plan import Verdict, prove, question
 from texpr.proof.search import search
+from texpr.support.record import replace
 
 PROGRAM = """
 fn f(x: i32[n]): i32[n] {{

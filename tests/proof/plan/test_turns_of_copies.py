@@ -16,9 +16,9 @@ from texpr.interp import run as interpret
 from texpr.ir import kernel as k
 from texpr.ir.kernel.parse import parse_plan
 from texpr.ir.proof.tags import Statement
-from texpr.support.record import replace
 from texpr.proof.plan import Verdict, prove, question
 from texpr.proof.search import search
+from texpr.support.record import replace
 
 TEXT = """
 fn f(x: i32[n, 4]): i32[n, 4] {

@@ -16,7 +16,7 @@ from texpr.lowering.build.cluster import Cluster
 from texpr.lowering.names import Names
 from texpr.mapping.nest import Nest
 from texpr.presburger.formula import Ge
-from texpr.presburger.products import is_never_negative
+from texpr.presburger.solve.products import is_never_negative
 from texpr.relation.facts import known
 from texpr.support.diagnostic import limitation
 from texpr.support.record import Mutable, Record, field
