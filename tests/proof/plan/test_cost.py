@@ -15,7 +15,7 @@ from texpr.frontend import parse
 from texpr.ir.program.text import print_program
 from texpr.proof.search import proved
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 LINES = 1600
 """The most lines of the verifier's code, but for what it proves of integers."""

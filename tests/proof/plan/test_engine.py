@@ -23,7 +23,7 @@ from texpr.proof.plan import Verdict
 from texpr.proof.search import proved
 from texpr.support.record import Record
 
-TMA = Path(__file__).parents[2] / "examples" / "tma"
+TMA = Path(__file__).parents[3] / "examples" / "tma"
 
 EQUIVALENT = {
     ("later", "* barrier"): "the thread that makes the barriers is the one that first uses them; others wait behind",

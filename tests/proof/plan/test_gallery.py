@@ -11,7 +11,7 @@ from texpr.isa.registry import resolve
 from texpr.proof.plan import Proof, Verdict
 from texpr.proof.search import proved
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 TARGETS = ("cpu", "sm_90a")
 
 PROVED = (

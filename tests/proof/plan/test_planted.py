@@ -24,7 +24,7 @@ from texpr.ir.program import Function
 from texpr.ir.program.updates import sum_and_product
 from texpr.proof.search import proved
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 SHORT = (
     ("saxpy", "sm_90a"),

@@ -15,7 +15,7 @@ from texpr.lowering.lower import lower
 from texpr.proof.plan import Verdict
 from texpr.proof.search import proved
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 Changes = tuple[tuple[str, str], ...]
 

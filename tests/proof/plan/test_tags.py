@@ -22,7 +22,7 @@ from texpr.proof.plan import Question, Tags, prove, question
 from texpr.proof.search import proved, search
 from texpr.support.record import replace
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 def altered(tags: Tags, actions: int, rng: random.Random) -> Tags:

@@ -20,7 +20,7 @@ from texpr.proof.read.actions import Program
 from texpr.proof.read.events import Reading, Site
 from texpr.proof.read.reader import read
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 Touched = set[tuple[str, tuple[int, ...], int]]
 """Elements of arrays, by the number of the thread that touches them."""

@@ -15,7 +15,7 @@ from texpr.ir.proof import Verdict
 from texpr.proof.schedule import faithful
 from texpr.support.diagnostic import TexprError
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 FILES = sorted(
     path
     for folder in ("examples", "examples/scheduled", "examples/tma", "tests/proof/plan/everyday")

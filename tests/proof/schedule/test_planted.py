@@ -17,7 +17,7 @@ from texpr.ir.proof.notes_text import noted, notes_text
 from texpr.proof.schedule import faithful
 from texpr.support.record import replace
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 @cache

@@ -23,7 +23,7 @@ fn twice(x: f32[n]): f32[n] {mark} {{
 schedule twice {{ split(i, parts=n + 1) -> (io, ii)  split(ii, parts=n + 2) -> (iii, iij) }}
 """
 
-MATMUL = Path(__file__).parents[2] / "examples" / "matmul.te"
+MATMUL = Path(__file__).parents[3] / "examples" / "matmul.te"
 
 
 def kernel(mark: str) -> texpr.Kernel:

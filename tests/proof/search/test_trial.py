@@ -18,7 +18,7 @@ from texpr.proof.search import proved
 from texpr.proof.search.trial import trials
 from texpr.support.record import replace
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 SHORT = ("saxpy", "transpose", "softmax", "histogram", "tma/permuted")
 LONG = (
