@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr, number_of
-from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
-from texpr.ir.value.structure import same_constant
+from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
 from texpr.isa.levels import Space
 from texpr.presburger.existential import is_plain
 from texpr.presburger.formula import FALSE, Eq, Formula, between, conj, negate, rename, syms
 from texpr.presburger.solve.relaxed import flat
+from texpr.proof.common.values import Unlike, parts
 from texpr.proof.read.actions import Action, Program, Spot, indices
 from texpr.proof.read.conditions import test
 from texpr.proof.read.events import Event, Reading, Site, Variable, ranged
@@ -45,10 +45,6 @@ class Match(Record, eq=False):
     inverse: tuple[Expr, ...] = ()
     partial: bool = False
     tested: tuple[tuple[Expr, Expr], ...] = ()
-
-
-class Unlike(Exception):
-    """An event and a statement that are not built alike."""
 
 
 def number(value: Index | Literal) -> Expr:
@@ -115,24 +111,20 @@ class Pairing(Mutable):
 
     def value(self, given: Value, meant: Value, site: Site, spot: Spot) -> None:
         """A value on both sides."""
+        alike = parts(given, meant, site)
+        for mine, theirs, where in alike or ():
+            self.value(mine, theirs, where, spot)
+        if alike is not None:
+            return
         match given, meant:
             case Literal(), Literal():
-                if not same_constant(given, meant):
-                    raise Unlike
-            case Index() | Literal(), Index() | Literal() if given.dtype == meant.dtype and given.dtype.is_integer:
+                raise Unlike
+            case Literal() | Index(), Literal() | Index() if given.dtype == meant.dtype and given.dtype.is_integer:
                 self.equations.append((number(meant), number(given)))  # a text writes a size that is fixed as a number
-            case Op("select", (mine, *arms)), Op("select") | Load():
-                fact, others = test(mine), (meant, meant) if isinstance(meant, Load) else meant.args[1:]
-                if isinstance(meant, Op):
-                    self.value(mine, meant.args[0], site, spot)
-                for arm, other, taken in zip(arms, others, (fact, fact and negate(fact)), strict=True):
-                    inside = site if taken is None else replace(site, domain=(*site.domain, taken))
-                    self.value(arm, other, inside, spot)
-            case Op(), Op() if given.name == meant.name and given.dtype == meant.dtype and len(given.args) == len(meant.args):
-                for mine, theirs in zip(given.args, meant.args, strict=True):
-                    self.value(mine, theirs, site, spot)
-            case Cast(), Cast() if given.dtype == meant.dtype:
-                self.value(given.arg, meant.arg, site, spot)
+            case Op("select", (mine, *arms)), Load():  # whichever is chosen
+                fact = test(mine)
+                for arm, taken in zip(arms, (fact, fact and negate(fact)), strict=True):
+                    self.value(arm, meant, site if taken is None else replace(site, domain=(*site.domain, taken)), spot)
             case _:
                 self.indirect(given, meant, site, spot)
 

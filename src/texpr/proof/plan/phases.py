@@ -24,7 +24,7 @@ from texpr.ir.proof.tags import TURNS, End, Instance, Turn
 from texpr.isa.levels import Space
 from texpr.presburger.formula import FALSE, TRUE, Eq, Formula, Ge, between, compare, conj, differ, disj, equal, negate
 from texpr.presburger.questions import Point, witness
-from texpr.proof.plan.asked import Asked, Claim
+from texpr.proof.common.asked import Asked, Claim
 from texpr.proof.plan.landing import Landing, Names, anyone, known, located, not_landed, own_dims, said, same, there
 from texpr.proof.read.events import Reading, Signal
 from texpr.proof.read.order import Sides, not_behind, unordered
@@ -74,7 +74,7 @@ class Phases(Mutable):
                 (Arrives | Brings | Waits, "phases follow", "the one before was seen to complete", self.unseen),
             ):
                 if isinstance(user.what, kinds):
-                    yield Claim(user.site.launch.kernel.name, what, about, how, user.stmt.span), self.first, (user, cases)
+                    yield Claim(what, about, how, user.stmt.span, user.site.launch.kernel.name), self.first, (user, cases)
 
     def first(self, user: Signal, cases: Callable[[Named], Cases]) -> Point | None:
         """An instance of a signal in one of some cases."""

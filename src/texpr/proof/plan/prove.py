@@ -18,15 +18,15 @@ from texpr.ir.proof.tags import Hole, Moved, Statement, Step, Tag, Tags
 from texpr.ir.value import Buffer, Literal, Load, Ref
 from texpr.isa.levels import Space
 from texpr.presburger.formula import Formula, compare, conj, negate
-from texpr.presburger.isl.raw import Undecided
-from texpr.presburger.linear import NotAffine
 from texpr.presburger.questions import Point, witness
+from texpr.proof.common.asked import Asked, Claim
+from texpr.proof.common.values import Unlike
 from texpr.proof.plan.alike import families, pairs
-from texpr.proof.plan.asked import Asked, Claim, element
+from texpr.proof.plan.asked import claim, element
 from texpr.proof.plan.copies import copied, untouched
 from texpr.proof.plan.flow import Access, Flow, at_end
 from texpr.proof.plan.landing import never_lands
-from texpr.proof.plan.match import Match, Pairing, Unlike, home_of
+from texpr.proof.plan.match import Match, Pairing, home_of
 from texpr.proof.plan.once import Coverage
 from texpr.proof.plan.overflow import overflows
 from texpr.proof.plan.sums import Sums, Wrong
@@ -111,7 +111,7 @@ class _Prover(Mutable):
     def run(self) -> None:
         """Says what each event is, then asks all that must hold."""
         for stmt, site, why in self.flow.reading.strange:
-            told = Claim(site.launch.kernel.name, "understood", type(stmt).__name__, "", stmt.span)
+            told = Claim("understood", type(stmt).__name__, "", stmt.span, site.launch.kernel.name)
             self.say(told, Verdict.UNDECIDED, why)
         self.match()
         of_threads, of_memory = (self.meeting(), self.flow.phases.questions()), (self.bounds(), self.memory(), self.arenas())
@@ -120,24 +120,15 @@ class _Prover(Mutable):
 
     def say(self, told: Claim, verdict: Verdict, how: str) -> None:
         """What became of an obligation."""
-        self.found.append(Obligation(told.kernel, told.what, told.about, verdict, how, told.span))
+        self.found.append(told.told(verdict, how))
 
     def ask(self, told: Claim, question: Callable[[Unpack[Ts]], Point | None], *args: *Ts) -> None:
         """An obligation that holds where `question` of `args` finds no point."""
-        try:
-            point = question(*args)
-        except (Undecided, NotAffine, ValueError, LookupError) as why:  # as tags may name what there is not
-            self.say(told, Verdict.UNDECIDED, str(why))
-            return
-        if point is None:
-            self.say(told, Verdict.PROVED, told.how)
-        else:
-            values = ", ".join(f"{sym.name} = {value}" for sym, value in point.items() if not sym.name.startswith("⟪"))
-            self.say(told, Verdict.REFUSED, f"not at {values}")
+        self.found.append(told.decided(question, args, (ValueError, LookupError)))  # as tags may name what there is not
 
     def form(self, plan: k.Plan) -> None:
         """The plan is well formed: what is read of it rests on that."""
-        told = Claim("", "well formed", plan.name, "names, types, marks", plan.span)
+        told = Claim("well formed", plan.name, "names, types, marks", plan.span)
         try:
             verify(plan)
         except CompilerBug as why:
@@ -150,10 +141,10 @@ class _Prover(Mutable):
         function = self.flow.program.function
         same = (plan.params, plan.results, plan.sizes) == (function.params, function.results, function.sizes)
         same = same and {*function.where} <= {*plan.requires} and {*function.assumes} == {*plan.assumes}  # no more is promised
-        told = Claim("", "same interface", plan.name, "", plan.span)
+        told = Claim("same interface", plan.name, "", plan.span)
         self.say(told, Verdict.PROVED if same else Verdict.REFUSED, "parameters, results and sizes, in order; what is promised")
         for assume in plan.assumes:
-            told = Claim("", "assumed of data", f"{type(assume).__name__.lower()} {assume.buffer.name}", "", assume.span)
+            told = Claim("assumed of data", f"{type(assume).__name__.lower()} {assume.buffer.name}", "", assume.span)
             self.say(told, Verdict.RUN, "by `_validate`, by the interpreter and the emulator")
 
     def match(self) -> None:
@@ -175,13 +166,13 @@ class _Prover(Mutable):
             self.matches |= self.sums.narrowed()
             parted += self.sums.touched()
         except Wrong as why:
-            self.say(Claim("", "a sum in parts", "", "", NOWHERE), Verdict.REFUSED, str(why))
+            self.say(Claim("a sum in parts", "", "", NOWHERE), Verdict.REFUSED, str(why))
         for event, tag in tagged.items():
             if not isinstance(tag, Statement):
                 why = self.other(event, tag)
                 if why is not None or not event.let:  # a `let` is a name for what is written out
                     verdict = Verdict.PROVED if why else Verdict.UNDECIDED
-                    self.say(Claim.of(event, "is a statement", ""), verdict, why or "of none that could be found")
+                    self.say(claim(event, "is a statement", ""), verdict, why or "of none that could be found")
         for match in (*self.matches.values(), *self.sums.made):
             self.touch(*(touched := [*self.flow.accesses(match)]))
             if all(match.action is not each.action for each in self.sums.made) and not isinstance(match.action.stmt, ir.Let):
@@ -224,7 +215,7 @@ class _Prover(Mutable):
         action = self.flow.program.actions[tag.action]
         pairing = Pairing(self.flow.program, self.flow.reading, event, action, partial=tag.partial)
         indices = pairing.named(tag.indices)
-        told = Claim.of(event, "is a statement", ", ".join(f"{sym} = {value}" for sym, value in indices.items()) or "once")
+        told = claim(event, "is a statement", ", ".join(f"{sym} = {value}" for sym, value in indices.items()) or "once")
         try:
             if len(tag.indices) != len(action.spot.loops):
                 raise Unlike
@@ -244,14 +235,14 @@ class _Prover(Mutable):
     def meeting(self) -> Iterator[Asked]:
         """Threads reach barriers together, and wait for what they started."""
         for stmt, site in self.flow.reading.together:
-            told = Claim(site.launch.kernel.name, "threads meet", type(stmt).__name__.lower(), "all, as often", stmt.span)
+            told = Claim("threads meet", type(stmt).__name__.lower(), "all, as often", stmt.span, site.launch.kernel.name)
             yield told, diverging, (stmt, site, [*self.matches.values()], self.flow.premises)
         for stmt, site, needs in self.flow.reading.needed:
-            told = Claim(site.launch.kernel.name, "can be moved", type(stmt).__name__.lower(), "aligned, in place", stmt.span)
+            told = Claim("can be moved", type(stmt).__name__.lower(), "aligned, in place", stmt.span, site.launch.kernel.name)
             yield told, witness, ((*site.where, negate(needs)), self.flow.premises)
         for event in self.flow.reading.events:
             if event.kind == "async" and event.signal is None:
-                told = Claim.of(event, "a copy lands", "a wait comes behind it")
+                told = claim(event, "a copy lands", "a wait comes behind it")
                 yield told, never_lands, (event, self.flow.landed, self.flow.premises)
 
     def covered(self) -> Iterator[Asked]:
@@ -263,12 +254,12 @@ class _Prover(Mutable):
             kernel = ", ".join(dict.fromkeys(m.event.site.launch.kernel.name for m in group))
             about, done = f"line {action.span.line}, {action.stored.name}", Coverage(self.flow, action, group, self.sums.parts)
             if not isinstance(action.stmt, ir.Let):  # a name, that may be written out
-                yield Claim(kernel, what, about, "no index is left out", action.span), done.uncovered, ()
+                yield Claim(what, about, "no index is left out", action.span, kernel), done.uncovered, ()
             for one, two in combinations_with_replacement(group, 2):
-                told = Claim(kernel, "no instance is done twice", about, "indices differ", action.span)
+                told = Claim("no instance is done twice", about, "indices differ", action.span, kernel)
                 yield told, done.twice, (one, two)
         for write in self.copies:
-            told = Claim.of(write.event, "a copy keeps to its iterations", "the program writes there")
+            told = claim(write.event, "a copy keeps to its iterations", "the program writes there")
             yield told, untouched, (write, self.flow)
 
     def memory(self) -> Iterator[Asked]:
@@ -278,13 +269,13 @@ class _Prover(Mutable):
             for one, two in product(groups, groups):
                 for a, b in pairs(one, two) if one[0].write or two[0].write else ():
                     about, how = f"{names[a]} and {names[b]}", "one comes first, or they never meet"
-                    yield Claim.of(a.event, "in order", how, about), self.flow.misordered, (a, b)
+                    yield claim(a.event, "in order", how, about), self.flow.misordered, (a, b)
                 if one[0].write:
                     about = f"{names[one[0]]} and {names[two[0]]}"
-                    told = Claim.of(one[0].event, "one element", "a place holds one at a time", about)
+                    told = claim(one[0].event, "one element", "a place holds one at a time", about)
                     yield told, self.flow.confused, (one[0], two[0])
             for a in accesses if self.flow.space(accesses[0].home) is Space.CLUSTER else ():
-                told = Claim.of(a.event, "a block is there", "it ends behind a barrier of its cluster", str(a))
+                told = claim(a.event, "a block is there", "it ends behind a barrier of its cluster", str(a))
                 yield told, self.flow.strayed, (a.site, a.index, a.write)
 
     def bounds(self) -> Iterator[Asked]:
@@ -296,7 +287,7 @@ class _Prover(Mutable):
             index = tuple(plainly(e, site) for e in load.index)
             if (load.buffer, index, site.where) not in known:
                 known.add((load.buffer, index, site.where))
-                told = Claim(site.launch.kernel.name, "in bounds", element(load.buffer, index), "for all indices", span)
+                told = Claim("in bounds", element(load.buffer, index), "for all indices", span, site.launch.kernel.name)
                 yield told, self.flow.outside, (load.buffer, index, site)
 
     def reads(self) -> Iterator[Asked]:
@@ -312,13 +303,13 @@ class _Prover(Mutable):
             for reader in (*families([a for a in accesses if not a.write]), *zip(ends, strict=True)):
                 access = reader[0]
                 sources, what = self.sources(access), "a result is there" if access in ends else "what is read is there"
-                told = Claim.of(access.event, what, "written before, in the same memory", str(access))
+                told = claim(access.event, what, "written before, in the same memory", str(access))
                 elsewhere = [a for a in sources if not (a in self.done and self.flow.direct(access, self.done[a]))]
                 if sources and not elsewhere:
                     self.say(told, Verdict.PROVED, told.how)
                 for each, action in product(reader, elsewhere):
                     yield told, self.flow.missing, (each, action, writes)
-                spoiled = Claim.of(access.event, "nothing else is read", "written again before", str(access))
+                spoiled = claim(access.event, "nothing else is read", "written again before", str(access))
                 others = [w for w in writes if w.stored != access.stored] if kinds != {access.stored} else []
                 for other, each, action in product(others, reader, sources):
                     yield spoiled, self.flow.spoiled, (other, each, action)
@@ -335,7 +326,7 @@ class _Prover(Mutable):
             for one, other in (*pairs, *((y, x) for x, y in pairs)):
                 mine, theirs = self.flow.by_home[one], self.flow.by_home[other]
                 about, how = f"{one.name} and {other.name}", "one is done with before"
-                told = Claim(kernel.name, "apart in memory", about, how, kernel.span)
+                told = Claim("apart in memory", about, how, kernel.span, kernel.name)
                 if {one, other} & self.sums.parts:
                     self.say(told, Verdict.UNDECIDED, "parts of sums have bytes in common with something")
                 for a, b in product(mine, theirs):

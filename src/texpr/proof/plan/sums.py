@@ -28,7 +28,8 @@ from texpr.isa.levels import Space
 from texpr.presburger.formula import Eq, Formula, between, conj, differ, disj, equal, negate, rename, syms
 from texpr.presburger.questions import witness
 from texpr.presburger.solve.relaxed import eliminated, flat
-from texpr.proof.plan.asked import Asked, Claim
+from texpr.proof.common.asked import Asked
+from texpr.proof.plan.asked import claim
 from texpr.proof.plan.flow import Access, Flow, Home
 from texpr.proof.plan.match import Match, home_of, subscripts
 from texpr.proof.read.actions import Action, indices
@@ -261,7 +262,7 @@ class Sums(Mutable):
             for event in into if into[0] in stores else finals:
                 self.doubts += self.exactly(leaf, event, [way for share, way in ways[event] if leaf in share.pile])
         for event, what, facts in dict.fromkeys(self.doubts):
-            yield Claim.of(event, what, "for all sizes"), witness, (facts, self.flow.premises)
+            yield claim(event, what, "for all sizes"), witness, (facts, self.flow.premises)
 
     def taking(self, leaf: Event, ways: Mapping[Event, Sequence[tuple[Share, Formula]]]) -> tuple[Formula, ...]:
         """What must hold of a thread for its sum by `leaf`, which all threads do alike, each in a register, to be taken."""

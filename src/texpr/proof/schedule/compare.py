@@ -9,18 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from texpr.affine.expr import Expr, Sym, expr
-from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
-from texpr.ir.value.structure import same_constant
-from texpr.presburger.formula import Eq, Formula, negate, rename
+from texpr.ir.value import Buffer, Index, Load, Ref, Value
+from texpr.presburger.formula import Eq, Formula, rename
 from texpr.presburger.solve.turned import solved
+from texpr.proof.common.values import Unlike, parts
 from texpr.proof.read.actions import Action, Program, Spot, indices
-from texpr.proof.read.conditions import test
 from texpr.proof.schedule.places import place_of
-from texpr.support.record import Mutable, Record, field, replace
-
-
-class Unlike(Exception):
-    """Two statements that are not built alike."""
+from texpr.support.record import Mutable, Record, field
 
 
 class Operand(Record, eq=False):
@@ -68,22 +63,17 @@ class Comparison(Mutable):
 
     def value(self, given: Value, meant: Value, site: Spot, spot: Spot) -> None:
         """A value on both sides."""
+        alike = parts(given, meant, site)
+        for mine, theirs, where in alike or ():
+            self.value(mine, theirs, where, spot)
+        if alike is None:
+            self.named(given, meant, site, spot)
+
+    def named(self, given: Value, meant: Value, site: Spot, spot: Spot) -> None:
+        """An index, what is read, and names for what the other side writes out."""
         match given, meant:
-            case Literal(), Literal() if same_constant(given, meant):
-                return
             case Index(), Index() if given.dtype == meant.dtype:
                 self.equations.append((given.expr, meant.expr.substitute(self.inner)))
-            case Op("select", (mine, *arms)), Op("select", (theirs, *others)):
-                self.value(mine, theirs, site, spot)
-                fact = test(mine)
-                for arm, other, taken in zip(arms, others, (fact, fact and negate(fact)), strict=True):
-                    inside = site if taken is None else replace(site, domain=(*site.domain, taken))
-                    self.value(arm, other, inside, spot)
-            case Op(), Op() if given.name == meant.name and given.dtype == meant.dtype and len(given.args) == len(meant.args):
-                for mine, theirs in zip(given.args, meant.args, strict=True):
-                    self.value(mine, theirs, site, spot)
-            case Cast(), Cast() if given.dtype == meant.dtype:
-                self.value(given.arg, meant.arg, site, spot)
             case Ref(), Ref() if _is_test(given) and _is_test(meant):
                 mine, theirs = self.laid.lets[given.sym], self.written.lets[meant.sym]
                 self.value(mine.value, theirs.value, mine.spot, theirs.spot)

@@ -16,9 +16,9 @@ from texpr.ir.value import Literal
 from texpr.presburger.existential import nowhere
 from texpr.presburger.formula import Formula, differ, negate
 from texpr.presburger.questions import Point, witness
+from texpr.proof.common.asked import Asked, Claim
 from texpr.proof.read.order import When, precedes
 from texpr.proof.schedule.accesses import Access, Named, found, named, placed, same, there
-from texpr.proof.schedule.asked import Asked, Claim
 from texpr.proof.schedule.order import strict
 from texpr.support.record import Mutable, replace
 

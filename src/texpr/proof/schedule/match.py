@@ -16,11 +16,12 @@ from texpr.presburger.formula import TRUE, Eq, Formula, conj, differ, disj, nega
 from texpr.presburger.isl.raw import Undecided
 from texpr.presburger.questions import Point, is_false, witness
 from texpr.presburger.solve.relaxed import flat
+from texpr.proof.common.asked import Asked, Claim
+from texpr.proof.common.values import Unlike
 from texpr.proof.read.actions import Action, Program, Spot, indices
 from texpr.proof.read.order import When, when
 from texpr.proof.schedule.accesses import Access, Home, found, home_of, named, place_of, placed, same, there, touched
-from texpr.proof.schedule.asked import IS_STATEMENT, Asked, Claim
-from texpr.proof.schedule.compare import Comparison, Operand, Unlike, writer
+from texpr.proof.schedule.compare import Comparison, Operand, writer
 from texpr.proof.schedule.holes import changes_nothing, fill, fills, is_fill
 from texpr.proof.schedule.joins import Part
 from texpr.support.record import Mutable, field, replace
@@ -32,6 +33,9 @@ _PLAIN = Simplifier(Known({}))
 
 Done = tuple[Access, Mapping[Sym, Expr]]
 """The write of a statement that does a written one, and of which indices."""
+
+IS_STATEMENT, IS_THERE = "is a statement", "what is read is there"
+"""Kinds of obligations."""
 
 
 class Matches(Mutable):

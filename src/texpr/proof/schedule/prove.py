@@ -26,13 +26,11 @@ from texpr.ir.proof import UNPROVED, Obligation, Proof, Verdict
 from texpr.ir.value import Buffer
 from texpr.ir.value.structure import same
 from texpr.presburger.formula import Formula, compare, conj
-from texpr.presburger.isl.raw import Undecided
-from texpr.presburger.linear import NotAffine
+from texpr.proof.common.asked import Asked, Claim
 from texpr.proof.read.actions import actions
 from texpr.proof.schedule.accesses import named
-from texpr.proof.schedule.asked import IS_STATEMENT, IS_THERE, Asked, Claim
 from texpr.proof.schedule.families import pairs
-from texpr.proof.schedule.match import Matches
+from texpr.proof.schedule.match import IS_STATEMENT, IS_THERE, Matches
 from texpr.proof.schedule.numbers import by_number
 from texpr.proof.schedule.order import misordered
 from texpr.proof.schedule.value_flow import ValueFlow
@@ -52,9 +50,9 @@ def faithful(written: ir.Function, laid: ir.Function) -> Proof:
     said = [_interface(written, laid)]
     for action, why in matches.strange:
         told = Claim(IS_STATEMENT, f"{action.stored.name}", "", action.span)
-        said.append(_said(told, Verdict.UNDECIDED, why))
+        said.append(told.told(Verdict.UNDECIDED, why))
     questions = matches.asked, matches.at_home(), matches.covered(), _ordered(held, premises), held.questions()
-    said += map(_decided, chain(*questions))
+    said += (claim.decided(question, args) for claim, question, args in chain(*questions))
     unknown = any(each.what == IS_STATEMENT and each.verdict is not Verdict.PROVED for each in said)
     return Proof(written.name, (), tuple(_doubted(each, unknown) for each in said))
 
@@ -88,7 +86,7 @@ def _interface(written: ir.Function, laid: ir.Function) -> Obligation:
     alike = alike and all(map(_alike, (*written.params, *written.results), (*laid.params, *laid.results)))
     alike = alike and written.sizes == laid.sizes and same(written.where, laid.where) and same(written.assumes, laid.assumes)
     told = Claim("same interface", written.name, "parameters, results, sizes, what is promised", written.span)
-    return _said(told, Verdict.PROVED if alike else Verdict.REFUSED, told.how if alike else "they differ")
+    return told.told(Verdict.PROVED if alike else Verdict.REFUSED, told.how if alike else "they differ")
 
 
 def _alike(one: Buffer, other: Buffer) -> bool:
@@ -105,19 +103,3 @@ def _ordered(held: ValueFlow, premises: Formula) -> Iterator[Asked]:
             if a.write or b.write:
                 told = Claim("in order", f"{a} and {b}", "one comes first, or they never meet", a.action.span)
                 yield told, misordered, (named(a, "◁"), named(b, "▷"), premises)
-
-
-def _decided(asked: Asked) -> Obligation:
-    told, question, args = asked
-    try:
-        point = question(*args)
-    except (Undecided, NotAffine) as why:
-        return _said(told, Verdict.UNDECIDED, str(why))
-    if point is None:
-        return _said(told, Verdict.PROVED, told.how)
-    values = ", ".join(f"{sym.name} = {value}" for sym, value in point.items() if not sym.name.startswith("⟪"))
-    return _said(told, Verdict.REFUSED, f"not at {values}")
-
-
-def _said(told: Claim, verdict: Verdict, how: str) -> Obligation:
-    return Obligation("", told.what, told.about, verdict, how, told.span)

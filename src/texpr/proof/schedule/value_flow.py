@@ -19,9 +19,9 @@ from texpr.presburger.isl.raw import Undecided
 from texpr.presburger.questions import Point, is_false, is_quickly_refuted, witness
 from texpr.presburger.solve.digits import in_rows
 from texpr.presburger.solve.relaxed import flat
+from texpr.proof.common.asked import Asked, Claim
 from texpr.proof.read.order import precedes
 from texpr.proof.schedule.accesses import Access, Home, Named, named, placed, same, there
-from texpr.proof.schedule.asked import Asked, Claim
 from texpr.proof.schedule.families import families, pairs
 from texpr.proof.schedule.order import any_of, legal, meeting
 from texpr.support.record import Mutable, field

@@ -14,10 +14,11 @@ from texpr.presburger.isl.raw import Undecided
 from texpr.presburger.questions import witness
 from texpr.presburger.solve.omega import refuted
 from texpr.presburger.solve.relaxed import flat
+from texpr.proof.common.values import Unlike
 from texpr.proof.plan import Question, Tags
 from texpr.proof.plan.copies import copied, untouched
 from texpr.proof.plan.flow import Flow
-from texpr.proof.plan.match import Match, Operand, Unlike, home_of
+from texpr.proof.plan.match import Match, Operand, home_of
 from texpr.proof.plan.sums import Sums, fixed
 from texpr.proof.read.actions import Action, indices
 from texpr.proof.read.events import Event, Launch, in_arms, plainly
