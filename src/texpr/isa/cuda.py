@@ -21,6 +21,18 @@ WGMMA = "wgmma"  # sm_90a alone
 TCGEN05 = "tcgen05"  # sm_100a and its kin
 TMA_ROWS = "tile::gather4"  # and tile::scatter4: sm_100a and its kin
 
+MOST_THREADS = 1024
+"""Threads that a block may have."""
+
+MOST_CLUSTER = 8
+"""Blocks in a cluster that every device with clusters takes."""
+
+MOST_DECLARED = 48 * KIB
+"""Bytes of shared memory that a kernel may declare; of more the size is given with the launch."""
+
+MOST_SHARED = 227 * KIB
+"""The most bytes of shared memory that a block has on any device."""
+
 AMPERE = frozenset({ASYNC_COPY})
 ADA = AMPERE | {FP8_CONVERT}
 HOPPER = ADA | {BF16_MATH, CLUSTER, TMA}
@@ -51,10 +63,10 @@ def device(
         reductions=Reductions(chunk=4096, few=16, part=128),
         vector=16,
         warp=32,
-        max_threads=1024,
+        max_threads=MOST_THREADS,
         max_block=(1024, 1024, 64),
         max_grid=(2**31 - 1, 65535, 65535),
-        max_cluster=8 if clusters else 1,
+        max_cluster=MOST_CLUSTER if clusters else 1,
         shared_static=48 * KIB,
         shared=shared,
         shared_multiprocessor=shared + KIB,

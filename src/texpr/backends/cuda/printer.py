@@ -29,20 +29,13 @@ from texpr.ir.kernel import (
     walk,
 )
 from texpr.ir.kernel.shared import USUAL_ALIGNMENT, part, shared_bytes, shared_places
-from texpr.ir.kernel.together import MOST_SHARED, dynamic_bytes, joint, together
+from texpr.ir.kernel.together import dynamic_bytes, joint, together
 from texpr.ir.operation import Operation
-from texpr.isa.cuda import TMA, TMA_ROWS
+from texpr.isa.cuda import MOST_CLUSTER, MOST_SHARED, MOST_THREADS, TMA, TMA_ROWS
 from texpr.isa.levels import WARP
 from texpr.isa.target import Target
 from texpr.support.diagnostic import CompilerBug, limitation
 from texpr.support.span import Source
-
-MOST_THREADS = 1024
-"""Threads a block may have (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability")."""
-
-MOST_CLUSTER = 8
-"""Blocks in a cluster that every device with clusters takes (CUDA C++ Programming Guide, "Thread Block Clusters")."""
-
 
 PART_BARRIERS = 15
 """How many barriers there are for __syncthreads and parts of a block, which have the first numbers."""

@@ -14,13 +14,7 @@ from texpr.ir.kernel.shared import shared_bytes
 from texpr.ir.operation import Agent, Operation
 from texpr.ir.value import Buffer
 from texpr.ir.value.types import U64
-
-MOST_DECLARED = 48 << 10
-"""Bytes of shared memory that a kernel may declare; of more the size is given with the launch (CUDA C++ Programming Guide,
-"Technical Specifications per Compute Capability")."""
-
-MOST_SHARED = 227 << 10
-"""Bytes of shared memory that a block of any device has (same table)."""
+from texpr.isa.cuda import MOST_DECLARED, MOST_SHARED
 
 
 def why_apart(loop: HostLoop, shared: int = MOST_SHARED) -> str | None:
