@@ -16,10 +16,12 @@ import pytest
 from texpr.affine.expr import Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
+from texpr.ir.steps import Branch, Loop, Node, Step, leaves
+from texpr.ir.steps.threads import ALL
+from texpr.ir.steps.work import Spread
 from texpr.ir.value import Literal
 from texpr.ir.value.types import BOOL
 from texpr.lowering.build.paths import ProgramPoint, lists
-from texpr.lowering.build.team import Branch, Loop, Node, Step, ThreadSet, leaves
 from texpr.lowering.dependences.dependence import Dependence, Scope, parts
 from texpr.lowering.sync import barriers
 from texpr.lowering.sync.barriers import Placed, place
@@ -61,7 +63,7 @@ class Tree(Mutable, dict=True):
         if kind < 0.5:
             then, orelse = self.steps(depth - 1, around), self.steps(depth - 1, around) if self.random.random() < 0.5 else ()
             return Branch(ir.If(Literal(1, BOOL), ()), Sym("c"), then, orelse)
-        leaf = Step(ThreadSet.SPREAD, ir.If(Literal(1, BOOL), ()))
+        leaf = Step(ALL, Spread(), (ir.If(Literal(1, BOOL), ()),))
         self.leaves.append((leaf, around))
         return leaf
 
@@ -394,7 +396,7 @@ def test_another_cost_is_noticed(name: str, value: object, monkeypatch: pytest.M
 
 
 def test_ends_far_apart_are_covered_anywhere_in_the_loop() -> None:
-    first, second, last = (Step(ThreadSet.SPREAD, ir.If(Literal(1, BOOL), ())) for _ in range(3))
+    first, second, last = (Step(ALL, Spread(), (ir.If(Literal(1, BOOL), ()),)) for _ in range(3))
     seq = ir.Seq(Sym("t"), OPEN, ())
     nodes = (Loop(seq, (first, second, last)),)
     step = Dependence(first, second, None, k.Level.BLOCK, COVERED)
@@ -407,7 +409,7 @@ def test_ends_far_apart_are_covered_anywhere_in_the_loop() -> None:
 
 def test_what_is_before_a_loop_is_met_there_unless_the_loop_meets_anyway() -> None:
     """One barrier for both where the loop has one in each iteration; before it where it has none: each costs its trips."""
-    before, first, second = (Step(ThreadSet.SPREAD, ir.If(Literal(1, BOOL), ())) for _ in range(3))
+    before, first, second = (Step(ALL, Spread(), (ir.If(Literal(1, BOOL), ()),)) for _ in range(3))
     seq = ir.Seq(Sym("t"), OPEN, ())
     nodes = (before, Loop(seq, (first, second)))
     into = Dependence(before, first, None, k.Level.BLOCK, COVERED)

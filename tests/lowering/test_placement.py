@@ -19,6 +19,7 @@ from texpr.interp import run as interpret
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.program import Function
+from texpr.ir.steps.place import Place
 from texpr.ir.value import Buffer, Load, walk
 from texpr.isa.levels import Space
 from texpr.isa.registry import resolve
@@ -26,7 +27,6 @@ from texpr.lowering.dependences.needs import Needs
 from texpr.lowering.lower import lower
 from texpr.lowering.names import Names
 from texpr.lowering.nests import lower_nest
-from texpr.lowering.place.places import Place
 from texpr.mapping.dealt import deal
 from texpr.mapping.default import map_nest
 from texpr.mapping.nest import Nest, Role

@@ -13,8 +13,9 @@ import pytest
 from tests.lowering.test_barriers import COVERED, Event, Tree, Visit, runs
 
 from texpr.ir.program import Seq
+from texpr.ir.steps import Branch, Loop, Node, Step
 from texpr.lowering.build.paths import ProgramPoint, lists
-from texpr.lowering.build.team import Branch, Loop, Node, Step, surroundings
+from texpr.lowering.build.team import surroundings
 from texpr.lowering.dependences.dependence import Dependence
 from texpr.lowering.sync.asynchronous import committing, place_waits
 

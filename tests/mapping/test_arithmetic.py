@@ -17,10 +17,11 @@ from texpr.affine.expr import Sym, expr
 from texpr.backends.cuda import print_kernels
 from texpr.explain.sigma import sigma
 from texpr.frontend import parse
+from texpr.ir.steps.digits import share
 from texpr.isa.registry import resolve
 from texpr.lowering.lower import lower
 from texpr.mapping.cost.arithmetic import least_of_warps, of_thread, of_warps
-from texpr.mapping.cost.digits import Digits, of_lanes, of_loops, share
+from texpr.mapping.cost.digits import Digits, of_lanes, of_loops
 from texpr.mapping.cost.operations import operations
 from texpr.mapping.cost.streams import Band, Stream
 from texpr.mapping.cost.warps import Cost, Warps

@@ -13,8 +13,8 @@ import pytest
 from texpr.affine.expr import Sym, expr
 from texpr.frontend import parse
 from texpr.ir import program as ir
+from texpr.ir.steps.digits import Digit
 from texpr.isa.registry import resolve
-from texpr.mapping.cost.digits import Digit
 from texpr.mapping.dealt import deal
 from texpr.mapping.default import map_nest
 from texpr.mapping.nest import LoopMap, Nest, Role

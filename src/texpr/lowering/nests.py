@@ -11,15 +11,17 @@ from functools import partial
 from texpr.affine.expr import Sym
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
+from texpr.ir.program.marked import atomic_binds
+from texpr.ir.steps import Branch, Loop
 from texpr.ir.value import Buffer, Load, Ref, walk
 from texpr.isa.target import Target
 from texpr.lowering.build.cluster import Cluster
 from texpr.lowering.build.coordinates import Coordinates, coordinates
-from texpr.lowering.build.team import Branch, Loop, Team, build
+from texpr.lowering.build.team import Team, build
 from texpr.lowering.dependences.lives import Lives
 from texpr.lowering.dependences.needs import Needs
 from texpr.lowering.emit import lanes, vectors
-from texpr.lowering.emit.emitter import Emitter, atomic_binds, free_sums
+from texpr.lowering.emit.emitter import Emitter, free_sums
 from texpr.lowering.emit.statements import Statements
 from texpr.lowering.names import Names
 from texpr.lowering.place.arena import Arena, room
@@ -69,7 +71,7 @@ def lower_nest(
     tensors = Tensors.of(team.nodes, places, names, needs, nest, cluster)
     emitter = Emitter(places, names, simd=target.has_vector_lanes, atomics=atomics, known=needs.known)
     emitter.loops = needs.loops
-    statements = Statements(nest, names, at, team, placement, tensors, cluster, emitter)
+    statements = Statements(nest, names, at, placement, tensors, cluster, emitter)
     emitter.within = statements.within_warp
     if target.has_vector_lanes:
         emitter.free = free_sums(grid, nest.body)

@@ -8,11 +8,11 @@ from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.program.marked import is_atomic
+from texpr.ir.steps.place import Place
 from texpr.ir.value import Buffer
 from texpr.isa.levels import Space
 from texpr.lowering.place.arena import Arena
 from texpr.lowering.place.placement import Placement, count
-from texpr.lowering.place.places import Place
 from texpr.lowering.steps import Steps
 from texpr.lowering.sync.barriers import Proof
 from texpr.mapping.nest import LoopMap, Nest, Role, Solved

@@ -17,8 +17,8 @@ from typing import TypeAlias
 from texpr.affine.expr import Sym
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
+from texpr.ir.steps import Branch, Loop, Node, Step
 from texpr.lowering.build.paths import lists
-from texpr.lowering.build.team import Branch, Loop, Node, Step
 from texpr.lowering.sync.phases import Tensors
 from texpr.lowering.sync.synchronise import Order
 from texpr.support.record import Record

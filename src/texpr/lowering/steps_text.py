@@ -4,7 +4,7 @@
         threads INT
         place BUFFER: register NAME | place BUFFER: SPACE NAME "[" extents "]"
     {
-        WHO { statements of the program }           spread, partial, middle, total, leader, all, end
+        THREADS WORK { statements of the program }  who does what (`texpr.ir.steps`)
         engine { … }                                what the first thread starts, and an engine does
         sync { operations of the kernel form }      by all threads, or `sync first` by the first alone
         all { decide CONDITION }                    what the branch behind it takes
@@ -21,12 +21,12 @@ from typing import assert_never
 
 from texpr.ir import program as ir
 from texpr.ir.kernel.text import stmt_text
-from texpr.ir.program.marked import mark
-from texpr.ir.program.marks import Tensor
+from texpr.ir.operation import Agent
 from texpr.ir.program.text import print_stmt, print_value
+from texpr.ir.steps import Step
+from texpr.ir.steps.place import Place
+from texpr.ir.steps.work import Decide, End
 from texpr.ir.value import Buffer
-from texpr.lowering.build.team import Step, ThreadSet
-from texpr.lowering.place.places import Place
 from texpr.lowering.steps import Choice, OrderedNode, Repeat, Steps, Sync
 
 _PAD = "    "
@@ -54,13 +54,13 @@ def _lines(name: str, threads: int, places: Mapping[Buffer, Place], steps: Steps
 def _steps(steps: tuple[OrderedNode, ...], pad: str) -> Iterator[str]:
     for step in steps:
         match step:
-            case Step(who=ThreadSet.END):
+            case Step(work=End()):
                 yield f"{pad}end"
-            case Step(stmt=ir.If(condition)):
+            case Step(work=Decide(), stmts=(ir.If(condition),)):
                 yield f"{pad}all {{ decide {print_value(condition)} }}"
-            case Step(who, stmt):
-                by = "engine" if isinstance(stmt, ir.Par) and mark(stmt, Tensor) else who.value
-                yield from _block(by, print_stmt(stmt).splitlines(), pad)
+            case Step():
+                by = "engine" if step.agent is Agent.ENGINE else f"{step.threads} {step.work.NAME}"
+                yield from _block(by, print_stmt(step.stmt).splitlines(), pad)
             case Sync(does, leads):
                 yield from _block(
                     "sync first" if leads else "sync", [line for each in does for line in stmt_text(each).splitlines()], pad

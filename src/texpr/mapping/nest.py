@@ -16,9 +16,9 @@ from math import prod
 from texpr.affine.expr import ZERO, Expr, expr
 from texpr.ir import program as ir
 from texpr.ir.program.uses import loads
+from texpr.ir.steps.digits import Digit, radix, share
 from texpr.ir.value import Buffer
 from texpr.isa.memories import Coalescing
-from texpr.mapping.cost.digits import Digit, share
 from texpr.mapping.cost.streams import Band
 from texpr.mapping.solve import Solution
 from texpr.support.record import Record, field
@@ -51,7 +51,7 @@ class LoopMap(Record):
     @property
     def radix(self) -> int:
         """How many iterations threads run side by side."""
-        return prod(d.radix for d in self.digits)
+        return radix(self.digits)
 
     @property
     def points(self) -> int:

@@ -49,6 +49,19 @@ def atomic(loop: _Loop) -> _Loop:
     return replace(loop, directives=(*kept, ir.Directive(ATOMIC)))
 
 
+def atomic_binds(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> frozenset[ir.Bind]:
+    """Updates that are atomic: those of the reduce buffers of a loop marked `#atomic`."""
+    found: set[ir.Bind] = set()
+    marked = [(loop, body) for loop in loops] + [(s, s.body) for s in ir.walk(body) if isinstance(s, ir.Par)]
+    for loop, inside in marked:
+        if is_atomic(loop):
+            found |= {
+                s for s in ir.walk(inside)
+                if isinstance(s, ir.Bind) and s.update is not None and s.targets[0].buffer in loop.reduce
+            }  # fmt: skip
+    return frozenset(found)
+
+
 def asked_at(loop: ir.Loop, kind: type[Mark]) -> Span:
     """Where the mark of this kind was asked for, or where the loop is written, if that is in no text."""
     found = mark(loop, kind)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from texpr.ir import program as ir
 from texpr.ir.program import Update
 from texpr.ir.program.rewrite import map_value
-from texpr.ir.value import Literal, Op, Ref, Value
+from texpr.ir.value import Buffer, Literal, Load, Op, Ref, Value
 from texpr.ir.value.types import BOOL, DType, Kind
+from texpr.support.record import Record
 
 UPDATES = ("add", "sub", "mul", "max", "min", "and", "or")
 """Updates that are not a user's."""
@@ -82,6 +84,28 @@ def _least(dtype: DType) -> int | float:
             return -(2 ** (dtype.bits - 1))
         case Kind.UINT | Kind.BOOL:
             return 0
+
+
+class Accumulator(Record):
+    """An element (or tuple of elements) that iterations meet in, and how."""
+
+    targets: tuple[Load, ...]
+    update: ir.Update
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for two updates of the same elements."""
+        return tuple((t.buffer, t.index) for t in self.targets)
+
+
+def accumulators(body: tuple[ir.Stmt, ...], reduce: frozenset[Buffer]) -> tuple[Accumulator, ...]:
+    """The elements of the buffers in `reduce` that `body` updates, each once."""
+    found: dict[tuple[object, ...], Accumulator] = {}
+    for stmt in ir.walk(body):
+        if isinstance(stmt, ir.Bind) and stmt.update is not None and stmt.targets[0].buffer in reduce:
+            accumulator = Accumulator(stmt.targets, stmt.update)
+            found.setdefault(accumulator.key, accumulator)
+    return tuple(found.values())
 
 
 def combine(update: Update, old: Sequence[Value], new: Sequence[Value]) -> tuple[Value, ...]:

@@ -16,9 +16,9 @@ from texpr.affine.expr import ZERO, Expr, Sym, expr
 from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
+from texpr.ir.steps import Branch, Loop
 from texpr.ir.value import Index, Literal, Load, Op, Ref, Value, conjunction, operands, walk
 from texpr.ir.value.types import BOOL, I32
-from texpr.lowering.build.team import Branch, Loop, ThreadSet
 from texpr.lowering.names import Names
 from texpr.mapping.nest import LoopMap
 from texpr.presburger.isl.raw import Undecided
@@ -182,9 +182,6 @@ class Cluster(Record):
 
 
 # What blocks that fill up a cluster leave out.
-
-WHOLE = (ThreadSet.SPREAD, ThreadSet.ALL)
-"""Who runs steps that declare nothing for those behind them, where they are loops."""
 
 
 def only_where(runs: Value | None, made: Iterable[k.Stmt]) -> Iterator[k.Stmt]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from texpr.ir import program as ir
-from texpr.lowering.build.team import Branch, Loop, Node, Step, below
+from texpr.ir.steps import Branch, Loop, Node, Step, below
 from texpr.support.record import Mutable, Record, field
 
 ProgramPoint: TypeAlias = tuple[int, int]

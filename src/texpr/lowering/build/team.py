@@ -1,93 +1,44 @@
 """The steps that a team of threads takes together, as a tree: what stands between two barriers, and who runs it.
 
-Before: the body of a grid iteration. After: leaves that no barrier may enter, in uniform loops and branches:
+Before: the body of a grid iteration. After: steps that no barrier may enter, in uniform loops and branches. Each says who (all
+threads, or the first alone), and what kind of work it is (`texpr.ir.steps.work`). The first alone runs a bind outside every
+team `par`, and starts a copy by the tensor memory accelerator; all run what each keeps its own copy of, and every read that
+decides control flow.
 
-- *spread*: a `par` shared out over the team;
-- *partial* and *total*: the two halves of a team reduction, each thread's share and the combination over threads; *middle*
-  between them, over the warps of a block where blocks of a cluster share it;
-- *leader*: a bind outside every team `par`, a vector of them, or a copy by the tensor memory accelerator: what the team's first
-  thread runs, or starts;
-- *all*: the same for something each thread keeps its own copy of, and for every read that decides control flow;
-- *end*: nothing, where blocks of a cluster end, and with each what others read of it.
+    par 64 |i| { t[i] = x[i] }                all spread { par 64 |i| { … } }
+    s = 0                             →       thread 0 run { s = 0 }
+    par 64 |i| reduce(s) { s += t[i] }        all partial { par 64 |i| … }    all total
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import Enum
-from typing import TypeAlias
 
 from texpr.affine.expr import ZERO, Expr, Sym
 from texpr.ir import program as ir
+from texpr.ir.operation import Agent
 from texpr.ir.program.marked import mark
 from texpr.ir.program.marks import Tensor, Vector
-from texpr.ir.value import Buffer, Load, Ref, walk
+from texpr.ir.program.updates import accumulators
+from texpr.ir.steps import Branch, Loop, Node, Step
+from texpr.ir.steps.threads import ALL, ONE, Threads
+from texpr.ir.steps.work import Decide, End, Issue, Middle, Partial, Run, Spread, Total
+from texpr.ir.value import Buffer
 from texpr.mapping.nest import Nest, Role
-from texpr.mapping.reductions.parts import Accumulator, accumulators
-from texpr.support.record import Record, field
-
-
-class ThreadSet(Enum):
-    """Which threads of a team run a leaf, and what kind of leaf it is."""
-
-    SPREAD = "spread"
-    PARTIAL = "partial"
-    MIDDLE = "middle"
-    TOTAL = "total"
-    LEADER = "leader"
-    ALL = "all"
-    END = "end"
-
-
-HALVES = (ThreadSet.PARTIAL, ThreadSet.MIDDLE)
-"""Who runs what of a reduction comes before its total."""
-
-
-class Step(Record, eq=False):
-    """One step. `accumulators` and `replicated` (whether every thread keeps the result) for the halves of a reduction."""
-
-    who: ThreadSet
-    stmt: ir.Stmt
-    accumulators: tuple[Accumulator, ...] = ()
-    replicated: bool = False
-
-
-class Loop(Record, eq=False):
-    """A `seq` that all threads of the team run together."""
-
-    stmt: ir.Seq
-    body: tuple[Node, ...]
-
-
-class Branch(Record, eq=False):
-    """An `if` that all threads decide alike; its condition was evaluated by the leaf before it, into `decided`."""
-
-    stmt: ir.If
-    decided: Sym
-    then: tuple[Node, ...]
-    orelse: tuple[Node, ...]
-
-    @property
-    def is_data(self) -> bool:
-        """Whether data decide, read here or kept by a `let`."""
-        return any(isinstance(part, Load | Ref) for part in walk(self.stmt.condition))
-
-
-Node: TypeAlias = Step | Loop | Branch
+from texpr.support.record import Record
 
 
 class Team(Record):
-    """The tree of a nest, and where each statement stands in it."""
+    """The tree of a nest, and the locals of which each thread keeps a copy."""
 
     nodes: tuple[Node, ...]
     replicated: frozenset[Buffer]
-    decided: dict[ir.If, Sym] = field(default_factory=dict[ir.If, Sym])
 
     @property
     def end(self) -> Step | None:
         """The step at which blocks of a cluster end."""
         last = self.nodes[-1] if self.nodes else None
-        return last if isinstance(last, Step) and last.who is ThreadSet.END else None
+        return last if isinstance(last, Step) and isinstance(last.work, End) else None
 
 
 COPIES = 16
@@ -127,75 +78,51 @@ def build(nest: Nest, decide: dict[ir.If, Sym]) -> Team:
     replicated = replicated_buffers(nest)
     nodes = tuple(_nodes(nest.body, nest, replicated, decide))
     if nest.blocks > 1:
-        nodes = (*nodes, Step(ThreadSet.END, ir.Seq(Sym("end"), ZERO, ())))
-    return Team(nodes, replicated, decide)
+        nodes = (*nodes, Step(ALL, End(), (ir.Seq(Sym("end"), ZERO, ()),)))
+    return Team(nodes, replicated)
 
 
 def _nodes(body: tuple[ir.Stmt, ...], nest: Nest, copies: frozenset[Buffer], decide: dict[ir.If, Sym]) -> Iterator[Node]:
     for stmt in body:
         match stmt:
             case ir.Par() if mark(stmt, Tensor):
-                yield Step(ThreadSet.LEADER, stmt)
+                yield Step(ONE, Issue(), (stmt,), Agent.ENGINE)
             case ir.Par():
                 yield from _par(stmt, nest, copies)
             case ir.Seq() if mark(stmt, Vector) and (who := _who(stmt, copies)) is not None:
-                yield Step(who, stmt)
+                yield Step(who, Run(), (stmt,))
             case ir.Seq():
                 yield Loop(stmt, tuple(_nodes(stmt.body, nest, copies, decide)))
             case ir.If():
-                yield Step(ThreadSet.ALL, stmt)
+                yield Step(ALL, Decide(decide[stmt]), (stmt,))
                 then, orelse = (tuple(_nodes(b, nest, copies, decide)) for b in (stmt.then, stmt.orelse))
                 yield Branch(stmt, decide[stmt], then, orelse)
             case ir.Bind():
                 own = all(t.buffer in copies for t in stmt.targets)
-                yield Step(ThreadSet.ALL if own else ThreadSet.LEADER, stmt)
+                yield Step(ALL if own else ONE, Run(), (stmt,))
             case ir.Let() | ir.New():
-                yield Step(ThreadSet.ALL, stmt)
+                yield Step(ALL, Run(), (stmt,))
             case ir.Anchor() | ir.Instruction():
-                yield Step(ThreadSet.LEADER, stmt)
+                yield Step(ONE, Run(), (stmt,))
 
 
-def _who(vector: ir.Seq, copies: frozenset[Buffer]) -> ThreadSet | None:
+def _who(vector: ir.Seq, copies: frozenset[Buffer]) -> Threads | None:
     """Who runs a vector of binds: all, where each has its own copy of what they write; None where only of some of it."""
     inside = {s.buffer for s in ir.walk(vector.body) if isinstance(s, ir.New)}
     targets = {t.buffer for s in ir.walk(vector.body) if isinstance(s, ir.Bind) for t in s.targets} - inside
-    return ThreadSet.ALL if targets <= copies else ThreadSet.LEADER if not targets & copies else None
+    return ALL if targets <= copies else ONE if not targets & copies else None
 
 
 def _par(par: ir.Par, nest: Nest, copies: frozenset[Buffer]) -> Iterator[Node]:
     if nest.loops[par].role is not Role.REDUCE:
-        yield Step(ThreadSet.SPREAD, par)
+        yield Step(ALL, Spread(), (par,))
         return
     found = accumulators(par.body, frozenset(par.reduce))
     own = all(t.buffer in copies for a in found for t in a.targets)
-    yield Step(ThreadSet.PARTIAL, par, found, own)
+    yield Step(ALL, Partial(found, own), (par,))
     if nest.blocks > 1 and nest.threads > nest.warp:
-        yield Step(ThreadSet.MIDDLE, par, found, own)
-    yield Step(ThreadSet.TOTAL, par, found, own)
-
-
-def below(node: Node) -> tuple[tuple[Node, ...], ...]:
-    """The lists of steps directly below a node."""
-    match node:
-        case Step():
-            return ()
-        case Loop():
-            return (node.body,)
-        case Branch():
-            return (node.then, node.orelse)
-
-
-def leaves(nodes: tuple[Node, ...]) -> Iterator[Step]:
-    """Every leaf of a tree, in textual order."""
-    for node in nodes:
-        match node:
-            case Step():
-                yield node
-            case Loop():
-                yield from leaves(node.body)
-            case Branch():
-                yield from leaves(node.then)
-                yield from leaves(node.orelse)
+        yield Step(ALL, Middle(found, own), (par,))
+    yield Step(ALL, Total(found, own), (par,))
 
 
 def thread_of(nest: Nest, loops: tuple[ir.Loop, ...]) -> Expr:

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from texpr.affine.expr import Expr, Sym
+from texpr.ir.steps import Branch, Loop, Node, Step, below
 from texpr.lowering.build.paths import ProgramPoint, lists
-from texpr.lowering.build.team import Branch, Loop, Node, Step, below
 from texpr.support.record import Record
 
 OPEN = 1024

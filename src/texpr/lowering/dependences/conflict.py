@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
-from texpr.lowering.build.team import Step
+from texpr.ir.steps import Step
 from texpr.lowering.dependences.dependence import Scope, parts
 from texpr.mapping.nest import Nest
 from texpr.presburger.formula import TRUE, Formula, between, compare, conj, disj

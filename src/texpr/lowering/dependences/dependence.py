@@ -6,9 +6,9 @@ from typing import TypeAlias
 
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
+from texpr.ir.steps import Step
 from texpr.isa.levels import WARP
 from texpr.lowering.build.paths import Path, Paths
-from texpr.lowering.build.team import Step
 from texpr.support.record import Record
 
 FAR = 16

@@ -10,7 +10,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 
 from texpr.ir import program as ir
-from texpr.lowering.build.team import Around, Step
+from texpr.ir.steps import Step
+from texpr.lowering.build.team import Around
 from texpr.lowering.dependences.conflict import Conflict, End
 from texpr.support.record import Mutable, field
 

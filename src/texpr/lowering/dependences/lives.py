@@ -14,14 +14,14 @@ from heapq import heapify, heappop, heappush
 
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
-from texpr.ir.program.marked import mark
+from texpr.ir.program.marked import atomic_binds, mark
 from texpr.ir.program.marks import Tensor
+from texpr.ir.steps import Step, leaves
 from texpr.ir.value import Buffer
-from texpr.lowering.build.team import Around, Step, Team, leaves, surroundings
+from texpr.lowering.build.team import Around, Team, surroundings
 from texpr.lowering.dependences.conflict import Conflict, End
 from texpr.lowering.dependences.dependence import Dependence
 from texpr.lowering.dependences.needs import Needs
-from texpr.lowering.emit.emitter import atomic_binds
 from texpr.mapping.nest import Nest
 from texpr.support.record import Mutable, Record, field
 

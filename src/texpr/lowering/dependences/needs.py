@@ -16,14 +16,16 @@ from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
+from texpr.ir.program.marked import atomic_binds
+from texpr.ir.steps import Branch, Loop, Node, Step, leaves
+from texpr.ir.steps.digits import Digit
+from texpr.ir.steps.work import Half, Middle, Partial, Spread, Total
 from texpr.ir.value import Buffer
-from texpr.lowering.build.team import Around, Branch, Loop, Node, Step, Team, ThreadSet, leaves, surroundings, thread_of
+from texpr.lowering.build.team import Around, Team, surroundings, thread_of
 from texpr.lowering.dependences.conflict import Conflict, End, apart, landing
 from texpr.lowering.dependences.dependence import FAR, Dependence, reach
 from texpr.lowering.dependences.implied import Implied
-from texpr.lowering.emit.emitter import atomic_binds
 from texpr.lowering.place.placement import Placement
-from texpr.mapping.cost.digits import Digit
 from texpr.mapping.nest import Nest, Role
 from texpr.presburger.formula import Formula, compare, equal
 from texpr.presburger.isl.maps import left, right
@@ -155,9 +157,9 @@ class Needs(Mutable):
         order: dict[Step, int] = {}
         for number, leaf in enumerate(leaves(team.nodes)):
             order[leaf] = number
-            if leaf.who is ThreadSet.MIDDLE:
+            if isinstance(leaf.work, Middle):
                 continue
-            if leaf.who is ThreadSet.TOTAL:
+            if isinstance(leaf.work, Total):
                 totals[leaf.stmt] = leaf
             elif isinstance(leaf.stmt, ir.Par | ir.Seq):
                 leaf_of.update((nest.origin.get(stmt, stmt), leaf) for stmt in ir.walk((leaf.stmt,)))
@@ -168,15 +170,15 @@ class Needs(Mutable):
             if leaf is None:
                 continue
             for access in instance.accesses:
-                total = totals.get(leaf.stmt) if leaf.who is ThreadSet.PARTIAL and access.kind == "update" else None
-                if total is not None and any(access.buffer is t.buffer for a in total.accumulators for t in a.targets):
-                    yield End(access, total, order[total], None if total.replicated else ZERO)
-                elif leaf.who in (ThreadSet.SPREAD, ThreadSet.PARTIAL):
+                total = totals.get(leaf.stmt) if isinstance(leaf.work, Partial) and access.kind == "update" else None
+                if total is not None and (half := _met_in(total, access.buffer)) is not None:
+                    yield End(access, total, order[total], None if half.replicated else ZERO)
+                elif isinstance(leaf.work, Spread | Partial):
                     thread = Simplifier(instance.known)(thread_of(nest, instance.loops))
                     yield End(access, leaf, order[leaf], thread)
                 else:
                     crosses = leaf in crossing and access.writes
-                    yield End(access, leaf, order[leaf], ZERO if leaf.who is ThreadSet.LEADER else None, crosses)
+                    yield End(access, leaf, order[leaf], ZERO if leaf.threads.is_one else None, crosses)
 
     def _pairs(
         self,
@@ -214,6 +216,13 @@ class Needs(Mutable):
         if nest not in self._atomic:
             self._atomic[nest] = atomic_binds(tuple(m.loop for m in nest.grid), nest.body)
         return self._atomic[nest]
+
+
+def _met_in(total: Step, buffer: Buffer) -> Half | None:
+    """What a step is of a reduction, if that is into `buffer`."""
+    half = total.work
+    met = isinstance(half, Half) and any(buffer is t.buffer for a in half.accumulators for t in a.targets)
+    return half if isinstance(half, Half) and met else None
 
 
 def _nearest_first(ends: Sequence[End], found: Implied) -> Iterator[tuple[End, End]]:
@@ -304,13 +313,13 @@ def _scratch_needs(team: Team, nest: Nest, around: Mapping[Step, Around]) -> Ite
     if nest.team <= nest.warp:
         return
     level = k.Level.CLUSTER if nest.blocks > 1 else k.Level.BLOCK
-    partials = {leaf.stmt: leaf for leaf in leaves(team.nodes) if leaf.who is ThreadSet.PARTIAL}
+    partials = {leaf.stmt: leaf for leaf in leaves(team.nodes) if isinstance(leaf.work, Partial)}
     for leaf in leaves(team.nodes):
-        if leaf.who is ThreadSet.MIDDLE:
+        if isinstance(leaf.work, Middle):
             yield from _in_turn(partials[leaf.stmt], leaf, around, k.Level.BLOCK)
             partials[leaf.stmt] = leaf
     for leaf in leaves(team.nodes):
-        if leaf.who is not ThreadSet.TOTAL:
+        if not isinstance(leaf.work, Total):
             continue
         yield from _in_turn(partials[leaf.stmt], leaf, around, level)
         if team.end is not None:

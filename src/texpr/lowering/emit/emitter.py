@@ -20,12 +20,12 @@ from texpr.ir.program.marks import Unroll, Vector
 from texpr.ir.program.rewrite import replace_loads
 from texpr.ir.program.updates import combine, sum_and_product, taken
 from texpr.ir.program.uses import loads
+from texpr.ir.steps.place import Place, RegisterLayout
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, conjunction, walk
 from texpr.ir.value.types import BOOL, I32
 from texpr.lowering.engine.copies import filled_with_zero, is_copy
 from texpr.lowering.names import Names
-from texpr.lowering.place.owners import Frame, RegisterLayout, RegisterRef
-from texpr.lowering.place.places import Place
+from texpr.lowering.place.owners import Frame, RegisterRef, register_of
 from texpr.relation.facts import in_loop, known
 from texpr.support.diagnostic import limitation
 from texpr.support.record import Mutable, field, replace
@@ -84,7 +84,7 @@ class Emitter(Mutable, dict=True):
         if place.register is not None:
             return Ref(place.register, load.dtype)
         if place.dealt is not None:
-            kept = place.dealt.seen(load.index, self.frame)
+            kept = register_of(place.dealt, load.index, self.frame)
             return self.fetched.get(load) or Load(place.buffer, kept.slots, span=load.span)
         return replace(load, buffer=place.buffer, index=place.index(load.index))
 
@@ -137,7 +137,7 @@ class Emitter(Mutable, dict=True):
             place = self.places.get(load.buffer)
             if place is None or place.dealt is None or load in self.fetched:
                 continue
-            kept = place.dealt.seen(load.index, self.frame)
+            kept = register_of(place.dealt, load.index, self.frame)
             if not kept.own:
                 found = [Ref(self.names.sym(f"{load.buffer.name.split(chr(39))[0]}_got"), load.dtype) for _ in kept.ways]
                 for got, slots in zip(found, kept.ways, strict=True):
@@ -301,19 +301,6 @@ def is_simple(body: tuple[ir.Stmt, ...], atomics: frozenset[ir.Bind]) -> bool:
         or (isinstance(s, ir.Bind) and s in atomics)
         for s in ir.walk(body)
     )
-
-
-def atomic_binds(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> frozenset[ir.Bind]:
-    """Updates that are atomic: those of the reduce buffers of a loop marked `#atomic`."""
-    found: set[ir.Bind] = set()
-    marked = [(loop, body) for loop in loops] + [(s, s.body) for s in ir.walk(body) if isinstance(s, ir.Par)]
-    for loop, inside in marked:
-        if is_atomic(loop):
-            found |= {
-                s for s in ir.walk(inside)
-                if isinstance(s, ir.Bind) and s.update is not None and s.targets[0].buffer in loop.reduce
-            }  # fmt: skip
-    return frozenset(found)
 
 
 def free_sums(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> frozenset[Buffer]:

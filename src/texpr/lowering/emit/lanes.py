@@ -24,14 +24,13 @@ from texpr.affine.ranges import bounds
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.program.rewrite import substitute_block
-from texpr.ir.program.updates import identity
+from texpr.ir.program.updates import Accumulator, accumulators, identity
 from texpr.ir.value import Buffer, Load, Op, Ref, walk
 from texpr.ir.value.operators import OPS
 from texpr.isa.target import Target
 from texpr.lowering.emit.emitter import Emitter, is_simple
 from texpr.lowering.emit.reduce import joined
 from texpr.mapping.bands import band
-from texpr.mapping.reductions.parts import Accumulator, accumulators
 from texpr.relation.facts import known
 from texpr.support.limits import LARGEST_SIZE
 from texpr.support.record import Record

@@ -21,10 +21,10 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.program.rewrite import substitute_block
 from texpr.ir.program.uses import loads
+from texpr.ir.steps.place import Place
 from texpr.ir.value import Buffer, Index, Op, Value, conjunction
 from texpr.ir.value.types import BOOL, I64
 from texpr.lowering.emit.emitter import Emitter, is_simple
-from texpr.lowering.place.places import Place
 from texpr.mapping.distribute import distributes, is_around_loops
 from texpr.mapping.nest import LoopMap
 from texpr.support.record import Mutable, Record, field, replace

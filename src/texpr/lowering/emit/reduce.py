@@ -19,13 +19,12 @@ from collections.abc import Callable, Iterator
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
-from texpr.ir.program.updates import identity
+from texpr.ir.program.updates import Accumulator, identity
+from texpr.ir.steps.work import Half
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
 from texpr.ir.value.types import BOOL, I32
-from texpr.lowering.build.team import Step
 from texpr.lowering.emit.emitter import Emitter
 from texpr.mapping.nest import Nest
-from texpr.mapping.reductions.parts import Accumulator
 from texpr.support.record import Mutable
 
 
@@ -47,7 +46,7 @@ def joined(update: ir.Update) -> ir.Update:
     return "add" if update == "sub" else update
 
 
-def start(leaf: Step, nest: Nest, rank: Sym | None, emitter: Emitter) -> Reduction:
+def start(half: Half, nest: Nest, rank: Sym | None, emitter: Emitter) -> Reduction:
     """Names for a reduction's registers and, where the team is more than one warp, its scratch arrays.
 
     `rank`: of a block in the cluster whose blocks share the reduction.
@@ -61,14 +60,15 @@ def start(leaf: Step, nest: Nest, rank: Sym | None, emitter: Emitter) -> Reducti
     def scratch(own: Ref, what: str, shape: tuple[Expr, ...]) -> Buffer:
         return Buffer(emitter.names.name(f"{own.sym.name}_{what}"), own.dtype, shape, "local")
 
-    own = tuple(tuple(ref(a, at) for at in range(len(a.targets))) for a in leaf.accumulators)
+    own = tuple(tuple(ref(a, at) for at in range(len(a.targets))) for a in half.accumulators)
     several = tuple(tuple(scratch(r, "warps", (expr(warps),)) for r in refs) for refs in own) if warps > 1 else ()
     joint = tuple(tuple(scratch(r, "blocks", (expr(nest.blocks), ONE)) for r in refs) for refs in own) if rank else ()
     return Reduction(own, several, joint, rank)
 
 
 def partial(
-    leaf: Step,
+    par: ir.Par,
+    half: Half,
     reduction: Reduction,
     nest: Nest,
     thread: Expr,
@@ -76,87 +76,84 @@ def partial(
     spread: Callable[[ir.Par], Iterator[k.Stmt]],
 ) -> Iterator[k.Stmt]:
     """Each thread's share, combined over the lanes of its warp and left for the other warps."""
-    assert isinstance(leaf.stmt, ir.Par)
-    for accumulator, own in zip(leaf.accumulators, reduction.own, strict=True):
+    for accumulator, own in zip(half.accumulators, reduction.own, strict=True):
         start_values = identity(joined(accumulator.update), [r.dtype for r in own])
         for ref, value in zip(own, start_values, strict=True):
-            yield k.Declare(ref.sym, ref.dtype, value, span=leaf.stmt.span)
+            yield k.Declare(ref.sym, ref.dtype, value, span=par.span)
         emitter.elements[accumulator.key] = own
-    yield from spread(leaf.stmt)
-    for accumulator in leaf.accumulators:
+    yield from spread(par)
+    for accumulator in half.accumulators:
         del emitter.elements[accumulator.key]
     if nest.team > 1:
-        yield _lanes(leaf, reduction, nest, emitter)
+        yield _lanes(par, half, reduction, nest, emitter)
     if reduction.scratch:
-        yield _left(leaf, reduction.own, reduction.scratch, (thread // nest.warp,), thread % nest.warp)
+        yield _left(par, reduction.own, reduction.scratch, (thread // nest.warp,), thread % nest.warp)
     elif reduction.rank is not None:
-        yield _left(leaf, reduction.own, reduction.joint, (expr(reduction.rank), ZERO), thread)
+        yield _left(par, reduction.own, reduction.joint, (expr(reduction.rank), ZERO), thread)
 
 
 def _left(
-    leaf: Step, own: tuple[tuple[Ref, ...], ...], scratch: tuple[tuple[Buffer, ...], ...], at: tuple[Expr, ...], number: Expr
+    par: ir.Par, own: tuple[tuple[Ref, ...], ...], scratch: tuple[tuple[Buffer, ...], ...], at: tuple[Expr, ...], number: Expr
 ) -> k.If:
     """The first of some threads leaves what they have for others; `number`: which of them one is."""
     pairs = ((ref, array) for refs, arrays in zip(own, scratch, strict=True) for ref, array in zip(refs, arrays, strict=True))
-    stores = tuple(k.Store(Load(array, at), ref, span=leaf.stmt.span) for ref, array in pairs)
-    return k.If(Op("eq", (Index(number, I32), Literal(0, I32)), BOOL), stores, span=leaf.stmt.span)
+    stores = tuple(k.Store(Load(array, at), ref, span=par.span) for ref, array in pairs)
+    return k.If(Op("eq", (Index(number, I32), Literal(0, I32)), BOOL), stores, span=par.span)
 
 
-def middle(leaf: Step, reduction: Reduction, thread: Expr, emitter: Emitter) -> Iterator[k.Stmt]:
+def middle(par: ir.Par, half: Half, reduction: Reduction, thread: Expr, emitter: Emitter) -> Iterator[k.Stmt]:
     """The combination over the warps of a block, left for the other blocks of the cluster."""
     assert reduction.rank is not None
     every: list[tuple[Ref, ...]] = []
-    for accumulator, own, arrays in zip(leaf.accumulators, reduction.own, reduction.scratch, strict=True):
+    for accumulator, own, arrays in zip(half.accumulators, reduction.own, reduction.scratch, strict=True):
         found = tuple(Ref(emitter.names.sym(f"{r.sym.name}_block"), r.dtype) for r in own)
-        yield from _joined(leaf, found, arrays, emitter, _bind(accumulator, leaf))
+        yield from _joined(par, found, arrays, emitter, _bind(accumulator, par))
         every.append(found)
-    yield _left(leaf, tuple(every), reduction.joint, (expr(reduction.rank), ZERO), thread)
+    yield _left(par, tuple(every), reduction.joint, (expr(reduction.rank), ZERO), thread)
 
 
-def _lanes(leaf: Step, reduction: Reduction, nest: Nest, emitter: Emitter) -> k.For:
+def _lanes(par: ir.Par, half: Half, reduction: Reduction, nest: Nest, emitter: Emitter) -> k.For:
     """What the lanes of a warp have, joined: with the lane half of them away, then a quarter, down to the one beside."""
     lanes = min(nest.team, nest.warp)
     step, body = emitter.names.sym("step"), list[k.Stmt]()
     every = [tuple(Ref(emitter.names.sym(f"{r.sym.name}_other"), r.dtype) for r in own) for own in reduction.own]
     for own, others in zip(reduction.own, every, strict=True):
         pairs = zip(own, others, strict=True)
-        body += (
-            k.Exchange(other.sym, ref, lanes // 2, nest.warp, span=leaf.stmt.span, shift=expr(step)) for ref, other in pairs
-        )
-    for accumulator, own, others in zip(leaf.accumulators, reduction.own, every, strict=True):
-        body += emitter.join(own, joined(accumulator.update), others, _bind(accumulator, leaf))
+        body += (k.Exchange(other.sym, ref, lanes // 2, nest.warp, span=par.span, shift=expr(step)) for ref, other in pairs)
+    for accumulator, own, others in zip(half.accumulators, reduction.own, every, strict=True):
+        body += emitter.join(own, joined(accumulator.update), others, _bind(accumulator, par))
     turns = lanes.bit_length() - 1
-    return k.For(step, ZERO, expr(turns), tuple(body), ONE, "unroll", span=leaf.stmt.span)
+    return k.For(step, ZERO, expr(turns), tuple(body), ONE, "unroll", span=par.span)
 
 
-def total(leaf: Step, reduction: Reduction, nest: Nest, leader: Value | None, emitter: Emitter) -> Iterator[k.Stmt]:
+def total(par: ir.Par, half: Half, reduction: Reduction, leader: Value, emitter: Emitter) -> Iterator[k.Stmt]:
     """The combination over warps, and the update of the element that was reduced into. `leader`: its guard."""
-    for number, accumulator in enumerate(leaf.accumulators):
+    for number, accumulator in enumerate(half.accumulators):
         own = reduction.own[number]
-        bind = _bind(accumulator, leaf)
+        bind = _bind(accumulator, par)
         if reduction.scratch or reduction.joint:
             arrays = (reduction.joint or reduction.scratch)[number]
             own = tuple(Ref(emitter.names.sym(f"{r.sym.name}_all"), r.dtype) for r in own)
-            yield from _joined(leaf, own, arrays, emitter, bind)
+            yield from _joined(par, own, arrays, emitter, bind)
         targets = tuple(emitter.target(t) for t in accumulator.targets)
         update = tuple(emitter.join(targets, joined(accumulator.update), own, bind))
-        if leaf.replicated or leader is None:
+        if half.replicated:
             yield from update
         else:
-            yield k.If(leader, update, span=leaf.stmt.span)
+            yield k.If(leader, update, span=par.span)
 
 
-def _joined(leaf: Step, own: tuple[Ref, ...], arrays: tuple[Buffer, ...], emitter: Emitter, bind: ir.Bind) -> Iterator[k.Stmt]:
+def _joined(par: ir.Par, own: tuple[Ref, ...], arrays: tuple[Buffer, ...], emitter: Emitter, bind: ir.Bind) -> Iterator[k.Stmt]:
     """New registers `own`: what warps, or blocks, left in scratch arrays, joined."""
     assert bind.update is not None
     rest = tuple(ZERO for _ in arrays[0].shape[1:])
     for ref, array in zip(own, arrays, strict=True):
-        yield k.Declare(ref.sym, ref.dtype, Load(array, (ZERO, *rest)), span=leaf.stmt.span)
+        yield k.Declare(ref.sym, ref.dtype, Load(array, (ZERO, *rest)), span=par.span)
     other = emitter.names.sym("other" if rest else "warp")
     loaded = tuple(Load(array, (expr(other), *rest)) for array in arrays)
     step = tuple(emitter.join(own, joined(bind.update), loaded, bind))
-    yield k.For(other, ONE, arrays[0].shape[0], step, ONE, "unroll", span=leaf.stmt.span)
+    yield k.For(other, ONE, arrays[0].shape[0], step, ONE, "unroll", span=par.span)
 
 
-def _bind(accumulator: Accumulator, leaf: Step) -> ir.Bind:
-    return ir.Bind(accumulator.targets, accumulator.targets, accumulator.update, leaf.stmt.span)
+def _bind(accumulator: Accumulator, par: ir.Par) -> ir.Bind:
+    return ir.Bind(accumulator.targets, accumulator.targets, accumulator.update, par.span)

@@ -13,17 +13,19 @@ from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.program.uses import loads
+from texpr.ir.steps import Step
+from texpr.ir.steps.digits import turns
+from texpr.ir.steps.work import Decide, End, Middle, Partial, Run, Spread, Total
 from texpr.ir.value import Index, Literal, Op, Ref, Value, conjunction
 from texpr.ir.value.types import BOOL, I32
-from texpr.lowering.build.cluster import WHOLE, Cluster, each_where, only_where
+from texpr.lowering.build.cluster import Cluster, each_where, only_where
 from texpr.lowering.build.coordinates import Coordinates
-from texpr.lowering.build.team import HALVES, Step, Team, ThreadSet
 from texpr.lowering.emit import points, reduce
 from texpr.lowering.emit.converge import converged
 from texpr.lowering.emit.emitter import Emitter, unrolling
 from texpr.lowering.names import Names
 from texpr.lowering.place.distributed import ranges
-from texpr.lowering.place.owners import by_first, by_thread, turns
+from texpr.lowering.place.owners import by_first, by_thread
 from texpr.lowering.place.placement import Placement
 from texpr.lowering.steps import Choice, OrderedNode, Repeat, Steps, Sync
 from texpr.lowering.sync.phases import Tensors
@@ -38,7 +40,6 @@ class Statements(Mutable):
     nest: Nest
     names: Names
     at: Coordinates
-    tree: Team
     placement: Placement
     tensors: Tensors
     cluster: Cluster
@@ -86,7 +87,7 @@ class Statements(Mutable):
         found: list[k.Stmt] = []
         leading: list[k.Stmt] = []
         for at, step in enumerate(steps):
-            if isinstance(step, Step) and step.who is ThreadSet.LEADER:
+            if isinstance(step, Step) and step.threads.is_one:
                 copy = self.tensors.steps.get(step)
                 own = copy is None or copy.stores
                 self.emitter.frame = by_first()
@@ -120,9 +121,7 @@ class Statements(Mutable):
             return made
         if isinstance(node.stmt, ir.If) and self.cluster.alike(node.stmt.condition):
             return made
-        return (
-            only_where(runs, made) if isinstance(node.stmt, ir.Par | ir.Seq) and node.who in WHOLE else each_where(runs, made)
-        )
+        return only_where(runs, made) if _is_whole(node) else each_where(runs, made)
 
     def _flush(self, leading: list[k.Stmt], found: list[k.Stmt]) -> None:
         if leading:
@@ -144,25 +143,24 @@ class Statements(Mutable):
 
     def _done(self, leaf: Step, rest: tuple[OrderedNode, ...]) -> Iterator[k.Stmt]:
         stmt = leaf.stmt
-        match leaf.who, stmt:
-            case ThreadSet.SPREAD, ir.Par():
+        match leaf.work, stmt:
+            case Spread(), ir.Par():
                 idle = self._idle(stmt)
                 self.emitter.copying = leaf in self.copying
                 body = tuple(self._spread(stmt))
                 yield from body if idle is None else (k.If(idle, body, span=stmt.span),)
                 self.emitter.copying = False
-            case ThreadSet.PARTIAL, ir.Par():
-                reduction = self.reductions[stmt] = reduce.start(leaf, self.nest, self.at.rank, self.emitter)
+            case Partial() as half, ir.Par():
+                reduction = self.reductions[stmt] = reduce.start(half, self.nest, self.at.rank, self.emitter)
                 own = self.at.thread if self.at.rank is not None else self._team_thread()
-                yield from reduce.partial(leaf, reduction, self.nest, own, self.emitter, self._spread)
-            case ThreadSet.MIDDLE, ir.Par():
-                yield from reduce.middle(leaf, self.reductions[stmt], self.at.thread, self.emitter)
-            case ThreadSet.TOTAL, ir.Par():
-                yield from reduce.total(leaf, self.reductions[stmt], self.nest, self._leads(), self.emitter)
-            case ThreadSet.END, _:
+                yield from reduce.partial(stmt, half, reduction, self.nest, own, self.emitter, self._spread)
+            case Middle() as half, ir.Par():
+                yield from reduce.middle(stmt, half, self.reductions[stmt], self.at.thread, self.emitter)
+            case Total() as half, ir.Par():
+                yield from reduce.total(stmt, half, self.reductions[stmt], self._leads(), self.emitter)
+            case End(), _:
                 pass
-            case _, ir.If():
-                decided = self.tree.decided[stmt]
+            case Decide(decided), ir.If():
                 yield from self.emitter.fetch(stmt)
                 yield k.Declare(decided, BOOL, self.emitter.value(stmt.condition), span=stmt.span)
             case _, ir.New():
@@ -231,7 +229,7 @@ class Statements(Mutable):
         turn = None if extent.is_constant and extent.constant <= radix else self.names.sym("turn")
         index = loop_map.share(self._team_thread(), team) + (expr(turn) * radix if turn is not None else ZERO)
         outer = self.emitter.frame
-        self.emitter.frame = outer.also(par, loop_map, turn, team)
+        self.emitter.frame = outer.also(par, loop_map.digits, turn, team)
         match par.body:
             case (ir.Par() as inner,) if inner in self.nest.loops and self.nest.loops[inner].role is loop_map.role:
                 body = tuple(self._spread(inner))
@@ -246,7 +244,7 @@ class Statements(Mutable):
             yield from body
         else:
             kind = "unroll" if par.sym in self.placement.unrolled else "serial"
-            yield k.For(turn, ZERO, turns(par, loop_map), body, ONE, kind, span=par.span)
+            yield k.For(turn, ZERO, turns(par.extent, loop_map.digits), body, ONE, kind, span=par.span)
 
     def within_warp(self, keeper: Expr) -> Expr:
         """A thread that there is in the running one's warp, if not all are: who reads what is not there does not use it."""
@@ -257,6 +255,11 @@ class Statements(Mutable):
         return maximum(first, minimum(keeper, minimum(first + (warp - 1), threads - 1)))
 
 
+def _is_whole(step: Step) -> bool:
+    """Whether a step declares nothing for those behind it."""
+    return step.threads.is_all and isinstance(step.work, Spread | Run) and isinstance(step.stmt, ir.Par | ir.Seq)
+
+
 def _is_half(step: OrderedNode) -> bool:
     """Whether a step is part of a reduction before its total."""
-    return isinstance(step, Step) and step.who in HALVES
+    return isinstance(step, Step) and isinstance(step.work, Partial | Middle)

@@ -22,10 +22,10 @@ from texpr.ir.program.marked import mark
 from texpr.ir.program.marks import Vector
 from texpr.ir.program.rewrite import map_value, substitute_load, substitute_value
 from texpr.ir.program.updates import combine
+from texpr.ir.steps.place import Place
 from texpr.ir.value import Buffer, Literal, Load, Ref, Value, conjunction
 from texpr.lowering.emit.emitter import Emitter
 from texpr.lowering.engine.copies import filled_with_zero, is_copy
-from texpr.lowering.place.places import Place
 from texpr.schedule.rewrite.vectors import Lanes, Obstacle, maybe_read, reads
 from texpr.support.diagnostic import TexprError
 from texpr.support.record import Mutable, field, replace

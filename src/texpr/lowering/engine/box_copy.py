@@ -14,10 +14,10 @@ from texpr.ir import program as ir
 from texpr.ir.operation.tensor_map import combined_as
 from texpr.ir.program.marked import mark
 from texpr.ir.program.marks import Multicast, Saves, Tensor
+from texpr.ir.steps import Step
+from texpr.ir.steps.place import Place
 from texpr.ir.value import Buffer, Load
-from texpr.lowering.build.team import Step
 from texpr.lowering.engine.holes import Tested, tested
-from texpr.lowering.place.places import Place
 from texpr.mapping.bands import band
 from texpr.relation.facts import in_loop, known
 from texpr.schedule.stage.boxes import Boxes

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from texpr.domain.correctness.holes import Number, same_fill
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
+from texpr.ir.steps.place import Place
 from texpr.ir.value import Buffer, Literal, Load
-from texpr.lowering.place.places import Place
 
 
 def is_copy(bind: ir.Bind, places: Mapping[Buffer, Place]) -> bool:

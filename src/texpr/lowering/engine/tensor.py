@@ -17,6 +17,7 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.operation.tensor_map import combined_as, element
 from texpr.ir.program.rewrite import substitute_value
+from texpr.ir.steps.place import Place
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Value, conjunction, walk
 from texpr.ir.value.types import BOOL, I32, I64
 from texpr.lowering.build.cluster import Cluster, Share
@@ -24,7 +25,6 @@ from texpr.lowering.engine.box_copy import BoxCopy, changed
 from texpr.lowering.engine.holes import ResidualPredicates, asked, bounds, present
 from texpr.lowering.engine.runs import Clipped, clipped, names, starts
 from texpr.lowering.names import Names
-from texpr.lowering.place.places import Place
 from texpr.relation.facts import in_loop, known
 from texpr.schedule.edits import staged_by
 from texpr.schedule.stage.boxes import Boxes, Planned, dense_strides, planned

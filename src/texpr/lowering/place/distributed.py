@@ -17,12 +17,14 @@ from texpr.affine.expr import Expr, Sym, expr
 from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
 from texpr.ir import program as ir
+from texpr.ir.steps.digits import Digit
+from texpr.ir.steps.place import Parts
 from texpr.ir.value import Buffer
 from texpr.lowering.build.team import Team
 from texpr.lowering.dependences.conflict import End
 from texpr.lowering.dependences.needs import Needs
-from texpr.lowering.place.places import Distributed, Parts
-from texpr.mapping.nest import Digit, LoopMap, Nest
+from texpr.lowering.place.placement import Distributed
+from texpr.mapping.nest import LoopMap, Nest
 from texpr.presburger.formula import compare, conj
 from texpr.presburger.isl.maps import left
 from texpr.presburger.isl.raw import Undecided

@@ -15,6 +15,8 @@ from math import prod
 from texpr.affine.expr import ZERO, Expr, Sym, expr, maximum, minimum, term
 from texpr.affine.simplify import Simplifier
 from texpr.ir import program as ir
+from texpr.ir.steps.digits import Digit, radix, share, turns
+from texpr.ir.steps.place import RegisterLayout
 from texpr.mapping.nest import LoopMap
 from texpr.relation.facts import in_loop, known
 from texpr.relation.model import Access
@@ -22,6 +24,9 @@ from texpr.support.diagnostic import Note
 from texpr.support.record import Mutable, Record, field
 
 THREAD = Sym("thread of the team")
+
+_LOW = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+"""Subscripts of a buffer t are called t₀, t₁, …: no program calls anything so."""
 
 WAYS = 4
 """The most slots among which a lane chooses what it reads: each takes a shuffle."""
@@ -35,23 +40,18 @@ class Frame(Record):
     turns: Mapping[Sym, Expr] = field(default_factory=dict[Sym, Expr])
     ranges: tuple[Expr, ...] = ()
 
-    def also(self, loop: ir.Par, found: LoopMap, turn: Sym | None, team: int) -> Frame:
+    def also(self, loop: ir.Par, digits: tuple[Digit, ...], turn: Sym | None, team: int) -> Frame:
         """Within a loop that threads share: `turn` numbers what one runs after another, None where that is one iteration."""
-        index = found.share(expr(THREAD), team)
+        index = share(digits, expr(THREAD), team)
         ranges = self.ranges
         if turn is not None:
-            index = index + expr(turn) * found.radix
-            ranges = (*ranges, *in_loop(turn, turns(loop, found)))
+            index = index + expr(turn) * radix(digits)
+            ranges = (*ranges, *in_loop(turn, turns(loop.extent, digits)))
         return Frame(self.facts, {**self.turns, loop.sym: index}, ranges)
 
     def where(self, facts: Iterable[Expr]) -> Frame:
         """With other facts on the program's indices."""
         return Frame(tuple(facts), self.turns, self.ranges)
-
-
-def turns(loop: ir.Loop, found: LoopMap) -> Expr:
-    """How many iterations of a loop that threads share one of them may have."""
-    return (loop.extent + (found.radix - 1)) // found.radix
 
 
 def by_thread(team: int) -> Frame:
@@ -82,30 +82,17 @@ class RegisterRef(Record):
         return self.ways[0]
 
 
-class RegisterLayout(Record):
-    """How elements are dealt out. `thread` and `slots` are over `names`, the subscripts; `shape`: how many slots there are."""
-
-    names: tuple[Sym, ...]
-    thread: Expr
-    slots: tuple[Expr, ...]
-    shape: tuple[int, ...]
-
-    def same(self, one: Mapping[Sym, Sym], other: Mapping[Sym, Sym]) -> Iterator[tuple[Expr, Expr]]:
-        """What is equal where two elements, by other names of their subscripts, are in one place."""
-        for value in (self.thread, *self.slots):
-            yield value.substitute(one), value.substitute(other)
-
-    def seen(self, index: tuple[Expr, ...], frame: Frame) -> RegisterRef:
-        """An element with these subscripts, where `frame` holds."""
-        element = dict(zip(self.names, index, strict=True))
-        facts = [fact.substitute(frame.turns) for fact in frame.facts]
-        simple = Simplifier(known((*facts, *frame.ranges)))
-        told, keeper = [slot.substitute(element) for slot in self.slots], self.thread.substitute(element)
-        own = simple(keeper.substitute(frame.turns) - THREAD) is ZERO
-        ways = product(*(_ways(simple(e.substitute(frame.turns)), n, simple) for e, n in zip(told, self.shape, strict=True)))
-        plain = Simplifier(known(frame.facts))
-        nowhere = tuple(ZERO for _ in told)  # there is no such element, and nothing that is read
-        return RegisterRef(tuple(ways) or (nowhere,), tuple(map(plain, told)), plain(keeper), own)
+def register_of(layout: RegisterLayout, index: tuple[Expr, ...], frame: Frame) -> RegisterRef:
+    """An element with these subscripts, where `frame` holds."""
+    element = dict(zip(layout.names, index, strict=True))
+    facts = [fact.substitute(frame.turns) for fact in frame.facts]
+    simple = Simplifier(known((*facts, *frame.ranges)))
+    told, keeper = [slot.substitute(element) for slot in layout.slots], layout.thread.substitute(element)
+    own = simple(keeper.substitute(frame.turns) - THREAD) is ZERO
+    ways = product(*(_ways(simple(e.substitute(frame.turns)), n, simple) for e, n in zip(told, layout.shape, strict=True)))
+    plain = Simplifier(known(frame.facts))
+    nowhere = tuple(ZERO for _ in told)  # there is no such element, and nothing that is read
+    return RegisterRef(tuple(ways) or (nowhere,), tuple(map(plain, told)), plain(keeper), own)
 
 
 def _ways(slot: Expr, count: int, simple: Simplifier) -> Iterator[Expr]:
@@ -186,7 +173,7 @@ def dealt(access: Access, shared: Mapping[ir.Loop, LoopMap], scope: frozenset[Sy
 
     `shared`: the loops whose iterations threads share. `scope`: indices of the loops around the `new`.
     """
-    names = tuple(Sym(f"{access.buffer.name}.{dim}") for dim in range(access.buffer.rank))
+    names = tuple(Sym(f"{access.buffer.name}{str(dim).translate(_LOW)}") for dim in range(access.buffer.rank))
     loops = {loop.sym: loop for loop in access.instance.loops if loop.sym not in scope}
     found = _Digits(shared)
     for name, subscript, extent in zip(names, access.load.index, access.buffer.shape, strict=True):

@@ -13,18 +13,25 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
+from texpr.ir.steps.place import Parts, Place
 from texpr.ir.value import Buffer
 from texpr.isa.target import Target
 from texpr.lowering.build.team import COPIES
 from texpr.lowering.names import Names
 from texpr.lowering.place.owners import Lanes, Unfit
-from texpr.lowering.place.places import Distributed, Place
 from texpr.mapping.nest import Nest
 from texpr.support.diagnostic import Limitation, Note, limitation
-from texpr.support.record import Mutable, field, replace
+from texpr.support.record import Mutable, Record, field, replace
 
 OWN_BYTES = 8192
 """The largest array that a thread keeps for itself; a larger one goes to the workspace."""
+
+
+class Distributed(Record):
+    """How the elements of one local lie in blocks; `crosses`: whether a block reads what another one has."""
+
+    parts: Parts
+    crosses: bool
 
 
 class Placement(Mutable):

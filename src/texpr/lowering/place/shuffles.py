@@ -13,9 +13,12 @@ from texpr.affine.expr import ZERO, Expr, Sym, expr
 from texpr.ir import program as ir
 from texpr.ir.program.marked import mark
 from texpr.ir.program.marks import Async, Tensor, Vector
+from texpr.ir.steps.digits import turns
+from texpr.ir.steps.place import RegisterLayout
+from texpr.ir.steps.work import Decide, Partial, Run, Spread, Total
 from texpr.ir.value import Buffer
 from texpr.isa.memories import LANES
-from texpr.lowering.build.team import Team, ThreadSet
+from texpr.lowering.build.team import Team
 from texpr.lowering.build.trips import OPEN
 from texpr.lowering.dependences.conflict import End
 from texpr.lowering.dependences.needs import Needs
@@ -26,13 +29,12 @@ from texpr.lowering.place.owners import (
     Frame,
     Lanes,
     Price,
-    RegisterLayout,
     RegisterRef,
     Unfit,
     by_first,
     by_thread,
     dealt,
-    turns,
+    register_of,
 )
 from texpr.mapping.cost.access import Point, rounds
 from texpr.mapping.nest import LoopMap, Nest, Role
@@ -70,7 +72,7 @@ class Shuffles(Mutable):
             self._require_plain(end)
         writes, reads = [e for e in ends if e.access.writes], [e for e in ends if not e.access.writes]
         found = self._dealt(buffer, writes)
-        asked = [(end, seen) for end in reads if not (seen := found.seen(end.access.load.index, self._frame(end))).own]
+        asked = [(end, seen) for end in reads if not (seen := register_of(found, end.access.load.index, self._frame(end))).own]
         for read, _ in asked:
             self._require_together(read)
             for write in writes:
@@ -81,7 +83,7 @@ class Shuffles(Mutable):
     def _require_plain(self, end: End) -> None:
         """That an access is one that a thread makes by a statement of its own."""
         stmt, span = end.access.instance.stmt, end.access.instance.stmt.span
-        if end.leaf.who is ThreadSet.TOTAL:
+        if isinstance(end.leaf.work, Total):
             raise Unfit("it is reduced into by many threads", Note("here", span))
         if end.thread is None and end.access.writes:
             raise Unfit("all threads write it", Note("here", span))
@@ -104,7 +106,7 @@ class Shuffles(Mutable):
         for found in (dealt(end.access, shared, scope) for end in writes):
             if found is None or not self._is_apart(found, buffer):
                 continue
-            wrong = next((e for e in writes if not found.seen(e.access.load.index, self._frame(e)).own), None)
+            wrong = next((e for e in writes if not register_of(found, e.access.load.index, self._frame(e)).own), None)
             if wrong is None:
                 return found
         for one, other in product(writes, writes):
@@ -125,12 +127,12 @@ class Shuffles(Mutable):
     def _frame(self, end: End) -> Frame:
         """What is known where an access stands."""
         team = self.nest.team
-        start = by_thread(team) if end.leaf.who in (ThreadSet.SPREAD, ThreadSet.PARTIAL, ThreadSet.ALL) else by_first()
+        start = by_thread(team) if _is_of_all(end) else by_first()
         for loop in end.access.instance.loops:
             found = self.nest.loops.get(loop) if isinstance(loop, ir.Par) else None
             if isinstance(loop, ir.Par) and found is not None and found.role is not Role.GRID:
                 one = loop.extent.is_constant and loop.extent.constant <= found.radix
-                start = start.also(loop, found, None if one else turn_of(loop), team)
+                start = start.also(loop, found.digits, None if one else turn_of(loop), team)
         return start.where(end.access.instance.facts)
 
     def _require_together(self, end: End) -> None:
@@ -143,7 +145,7 @@ class Shuffles(Mutable):
 
     def _unrolled(self, end: End, found: RegisterLayout) -> frozenset[Sym]:
         """The loops of the program that the slot of an access depends on, all of which can be unrolled."""
-        seen, used = found.seen(end.access.load.index, self._frame(end)), set[Sym]()
+        seen, used = register_of(found, end.access.load.index, self._frame(end)), set[Sym]()
         loops = {sym: loop for loop in end.access.instance.loops for sym in (loop.sym, turn_of(loop))}
         note = Note("here", end.access.instance.stmt.span)
         if len(seen.ways) > (1 if seen.own or end.access.writes else WAYS):
@@ -152,7 +154,7 @@ class Shuffles(Mutable):
             loop = loops.get(sym)
             if loop is None or (loop.sym == sym and loop in self._shared):
                 raise Unfit("lanes would touch different registers at a time", note)
-            count = turns(loop, self._shared[loop]) if loop in self._shared else loop.extent
+            count = turns(loop.extent, self._shared[loop].digits) if loop in self._shared else loop.extent
             if not count.is_constant or count.constant > MOST_UNROLLED or unrolling(loop) not in (None, 0):
                 raise Unfit(
                     f"the loop over `{loop.sym.base}`, which says in which register an element is, is not unrolled", note
@@ -208,7 +210,7 @@ class Shuffles(Mutable):
         grid = {m.loop for m in self.nest.grid}
         for loop in end.access.instance.loops:
             if loop not in grid and (common is None or loop in common):
-                count = turns(loop, self._shared[loop]) if loop in self._shared else loop.extent
+                count = turns(loop.extent, self._shared[loop].digits) if loop in self._shared else loop.extent
                 total *= max(1, count.constant) if count.is_constant else OPEN
         return total
 
@@ -221,6 +223,11 @@ class Shuffles(Mutable):
             own = self._frame(end).turns
             points.append(point | {sym: e.evaluate(index) for sym, e in own.items()})
         return rounds(end.access.load, points, self.nest.request)
+
+
+def _is_of_all(end: End) -> bool:
+    """Whether all threads of the team make an access."""
+    return end.leaf.threads.is_all and isinstance(end.leaf.work, Spread | Partial | Run | Decide)
 
 
 def turn_of(loop: ir.Loop) -> Sym:

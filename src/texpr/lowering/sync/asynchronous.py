@@ -21,15 +21,17 @@ from texpr.ir import program as ir
 from texpr.ir.ops.copies import COPY_BYTES
 from texpr.ir.program.marked import mark
 from texpr.ir.program.marks import Async, Vector
+from texpr.ir.steps import Branch, Loop, Node, Step, below, leaves
+from texpr.ir.steps.place import Place
+from texpr.ir.steps.work import Spread
 from texpr.ir.value import Buffer
 from texpr.isa.cuda import ASYNC_COPY
 from texpr.isa.target import Target
 from texpr.lowering.build.paths import ProgramPoint, lists
-from texpr.lowering.build.team import Branch, Loop, Node, Step, Team, ThreadSet, below, leaves
+from texpr.lowering.build.team import Team
 from texpr.lowering.build.trips import Trips
 from texpr.lowering.dependences.dependence import Dependence, reach
 from texpr.lowering.engine.copies import is_copy
-from texpr.lowering.place.places import Place
 from texpr.lowering.sync.cover import cover
 from texpr.mapping.bands import band
 from texpr.schedule.edits import staged_by
@@ -46,7 +48,7 @@ def copying_leaves(team: Team, places: Mapping[Buffer, Place], target: Target) -
 
 
 def _starts_copies(leaf: Step, places: Mapping[Buffer, Place], target: Target) -> bool:
-    if leaf.who is not ThreadSet.SPREAD or not isinstance(leaf.stmt, ir.Par) or ASYNC_COPY not in target.features:
+    if not isinstance(leaf.work, Spread) or not isinstance(leaf.stmt, ir.Par) or ASYNC_COPY not in target.features:
         return False
     asked = next((found for par in band(leaf.stmt)[0] if (found := mark(par, Async))), None)
     if asked is None:

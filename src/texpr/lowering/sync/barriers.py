@@ -15,9 +15,9 @@ from fractions import Fraction
 
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
+from texpr.ir.steps import Branch, Loop, Node, Step, below
 from texpr.isa.levels import WARP
 from texpr.lowering.build.paths import Paths, ProgramPoint, lists
-from texpr.lowering.build.team import Branch, Loop, Node, Step, below
 from texpr.lowering.build.trips import Trips
 from texpr.lowering.dependences.dependence import Dependence, Scope, reach
 from texpr.lowering.sync.cover import TRIES, cover

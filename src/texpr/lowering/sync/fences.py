@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
+from texpr.ir.steps import Node, Step
 from texpr.lowering.build.paths import Path, Paths, ProgramPoint, lists
-from texpr.lowering.build.team import Node, Step, Team, surroundings
+from texpr.lowering.build.team import Team, surroundings
 from texpr.lowering.build.trips import Trips
 from texpr.lowering.dependences.conflict import Conflict, apart, landing
 from texpr.lowering.dependences.dependence import Dependence, reach

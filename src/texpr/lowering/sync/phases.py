@@ -22,18 +22,19 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.program.marked import mark
 from texpr.ir.program.marks import Tensor
+from texpr.ir.steps import Loop, Node, Step, leaves
+from texpr.ir.steps.place import Place
 from texpr.ir.value import Buffer, Load, conjunction
 from texpr.ir.value.types import U64
 from texpr.isa.engine import CHUNK
 from texpr.lowering.build.cluster import Cluster
 from texpr.lowering.build.paths import ProgramPoint, lists
-from texpr.lowering.build.team import Loop, Node, Step, Team, leaves
+from texpr.lowering.build.team import Team
 from texpr.lowering.dependences.dependence import Dependence
 from texpr.lowering.dependences.needs import Needs
 from texpr.lowering.engine.box_copy import BoxCopy, changed, step_of
 from texpr.lowering.engine.tensor import Maps
 from texpr.lowering.names import Names
-from texpr.lowering.place.places import Place
 from texpr.lowering.sync.fences import across_proxies, fenced
 from texpr.lowering.sync.turns import Phase, Ring, around, completed, reached, ring
 from texpr.mapping.nest import Nest

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from texpr.ir import kernel as k
+from texpr.ir.steps import Branch, Loop, Node, Step
 from texpr.ir.value import Buffer
 from texpr.isa.target import Target
 from texpr.lowering.build.paths import ProgramPoint
-from texpr.lowering.build.team import Branch, Loop, Node, Step, Team
+from texpr.lowering.build.team import Team
 from texpr.lowering.dependences.lives import Lives, Turn
 from texpr.lowering.dependences.needs import Needs
 from texpr.lowering.place.arena import Arena, Met, share

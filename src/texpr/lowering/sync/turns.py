@@ -15,7 +15,7 @@ from texpr.affine.expr import ZERO, Expr, Sym, expr, maximum
 from texpr.affine.facts import Known
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
-from texpr.lowering.build.team import Branch, Loop, Node, Step, leaves
+from texpr.ir.steps import Branch, Loop, Node, Step, leaves
 from texpr.lowering.dependences.dependence import FAR
 from texpr.lowering.engine.box_copy import BoxCopy
 from texpr.presburger.formula import Or

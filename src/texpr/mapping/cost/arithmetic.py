@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from math import prod
 
-from texpr.mapping.cost.digits import Digit, Digits, of_loops
+from texpr.ir.steps.digits import Digit
+from texpr.mapping.cost.digits import Digits, of_loops
 from texpr.mapping.cost.operations import Operations, divisions, is_power, remainders
 from texpr.mapping.cost.streams import INSIDE, Band
 from texpr.mapping.cost.weights import INSTRUCTIONS

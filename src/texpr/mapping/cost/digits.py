@@ -1,23 +1,13 @@
-"""Digits of a thread number, and what they add to the indices of loops."""
+"""Digits of a thread number as the solver of σ has them: loops of a band and radices."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TypeAlias
 
-from texpr.affine.expr import ZERO, Expr
-from texpr.support.record import Record
+from texpr.ir.steps.digits import Digit
 
 Digits: TypeAlias = tuple[tuple[int, int], ...]
 """Loop (its place in the band) and radix of each digit of a thread number, fastest first."""
-
-
-class Digit(Record, order=True):
-    """One digit of a thread number, `thread / stride % radix`, and what a step of it adds to a loop's index."""
-
-    radix: int
-    stride: int = 1
-    weight: int = 1
 
 
 def of_loops(digits: Digits, loops: int) -> tuple[tuple[Digit, ...], ...]:
@@ -30,15 +20,6 @@ def of_loops(digits: Digits, loops: int) -> tuple[tuple[Digit, ...], ...]:
         weights[loop] *= radix
         stride *= radix
     return tuple(map(tuple, own))
-
-
-def share(digits: Iterable[Digit], thread: Expr, threads: int = 0) -> Expr:
-    """What a thread's number adds to a loop's index; `threads`: that the number is less than, where that is known."""
-    total = ZERO
-    for digit in digits:
-        high = thread // digit.stride
-        total = total + (high if digit.radix * digit.stride == threads else high % digit.radix) * digit.weight
-    return total
 
 
 def of_lanes(digits: Digits, lanes: int) -> Digits:

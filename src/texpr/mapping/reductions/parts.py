@@ -15,36 +15,14 @@ from typing import TypeAlias
 from texpr.affine.expr import Expr, Sym, expr, minimum
 from texpr.ir import program as ir
 from texpr.ir.program.rewrite import Rewriter, replace_loads, substitute_block
-from texpr.ir.program.updates import identity
+from texpr.ir.program.updates import Accumulator, identity
 from texpr.ir.value import Buffer, Load
 from texpr.mapping.bands import rebuild
 from texpr.schedule.rewrite.copies import copied
 from texpr.schedule.tree import Body
-from texpr.support.record import Record, replace
+from texpr.support.record import replace
 
 Slot: TypeAlias = tuple[Buffer, tuple[Expr, ...]]
-
-
-class Accumulator(Record):
-    """An element (or tuple of elements) that iterations meet in, and how."""
-
-    targets: tuple[Load, ...]
-    update: ir.Update
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        """Equal for two updates of the same elements."""
-        return tuple((t.buffer, t.index) for t in self.targets)
-
-
-def accumulators(body: Body, reduce: frozenset[Buffer]) -> tuple[Accumulator, ...]:
-    """The elements of the buffers in `reduce` that `body` updates, each once."""
-    found: dict[tuple[object, ...], Accumulator] = {}
-    for stmt in ir.walk(body):
-        if isinstance(stmt, ir.Bind) and stmt.update is not None and stmt.targets[0].buffer in reduce:
-            accumulator = Accumulator(stmt.targets, stmt.update)
-            found.setdefault(accumulator.key, accumulator)
-    return tuple(found.values())
 
 
 def split(

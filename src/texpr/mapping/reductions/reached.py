@@ -15,10 +15,10 @@ from itertools import product
 from texpr.affine.expr import Expr, Sym, expr, term
 from texpr.affine.facts import Known
 from texpr.ir import program as ir
+from texpr.ir.program.updates import Accumulator
 from texpr.ir.program.uses import loads
 from texpr.ir.value import Buffer, Index, Load, Op, Value, conjunction
 from texpr.ir.value.types import BOOL, I64
-from texpr.mapping.reductions.parts import Accumulator
 from texpr.presburger.formula import And, Eq, Formula, Ge, Or, between, compare, syms
 from texpr.presburger.linear import simple_extrema
 from texpr.presburger.solve.relaxed import flat

@@ -11,11 +11,11 @@ from texpr.affine.expr import Expr, Sym
 from texpr.ir import program as ir
 from texpr.ir.program.marked import asked_at, is_atomic, level_of
 from texpr.ir.program.marks import Bind
+from texpr.ir.program.updates import Accumulator, accumulators
 from texpr.ir.program.uses import bound, loads, used
 from texpr.ir.value import Buffer, Load
 from texpr.mapping.bands import band, contiguous
 from texpr.mapping.bound import is_asked
-from texpr.mapping.reductions.parts import Accumulator, accumulators
 from texpr.mapping.reductions.reached import Around, lines
 from texpr.schedule.edits import left_out
 from texpr.schedule.stage.combining import combined_by_engine

@@ -8,9 +8,8 @@ from __future__ import annotations
 from texpr.ir import program as ir
 from texpr.ir.program.marked import atomic, is_atomic, mark
 from texpr.ir.program.marks import Tensor
-from texpr.ir.program.updates import may_meet
+from texpr.ir.program.updates import Accumulator, may_meet
 from texpr.mapping.bands import rebuild
-from texpr.mapping.reductions.parts import Accumulator
 from texpr.mapping.reductions.way import Case, Rank, Way, serial
 from texpr.schedule.tree import Body
 

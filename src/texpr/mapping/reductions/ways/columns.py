@@ -8,10 +8,11 @@ from __future__ import annotations
 from math import inf
 
 from texpr.ir import program as ir
+from texpr.ir.program.updates import Accumulator
 from texpr.ir.program.uses import loads, used
 from texpr.mapping.bands import rebuild
 from texpr.mapping.bound import is_asked
-from texpr.mapping.reductions.parts import Accumulator, split
+from texpr.mapping.reductions.parts import split
 from texpr.mapping.reductions.reached import where_reached
 from texpr.mapping.reductions.way import Case, Rank, Way, as_seq, most, prefers_thread, serial
 from texpr.schedule.tree import Body

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from texpr.ir.program.marked import atomic, level_of
+from texpr.ir.program.updates import accumulators
 from texpr.mapping.bands import rebuild
 from texpr.mapping.bound import is_own
-from texpr.mapping.reductions.parts import accumulators
 from texpr.mapping.reductions.way import Case, Rank, Way, as_seq, buffers, invariant, parted, serial
 from texpr.mapping.reductions.ways.atomics import may_be_atomic
 from texpr.schedule.tree import Body

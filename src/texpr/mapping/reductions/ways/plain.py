@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from texpr.ir import program as ir
+from texpr.ir.program.updates import Accumulator, accumulators
 from texpr.ir.program.uses import bound, loads, symbols, written
 from texpr.mapping.bands import band, rebuild
-from texpr.mapping.reductions.parts import Accumulator, accumulators
 from texpr.mapping.reductions.way import Case, Rank, Way, buffers, invariant, prefers_thread, serial
 from texpr.mapping.reductions.ways.columns import columns
 from texpr.schedule.tree import Body

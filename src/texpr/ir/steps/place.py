@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.ir.kernel import Space
 from texpr.ir.value import Buffer
-from texpr.lowering.place.owners import RegisterLayout
 from texpr.support.record import Record, field
 
 
@@ -47,11 +46,18 @@ class Parts(Record):
         return (*whole[: self.dim], part, *whole[self.dim + 1 :])
 
 
-class Distributed(Record):
-    """How the elements of one local lie in blocks; `crosses`: whether a block reads what another one has."""
+class RegisterLayout(Record):
+    """How elements are dealt out. `thread` and `slots` are over `names`, the subscripts; `shape`: how many slots there are."""
 
-    parts: Parts
-    crosses: bool
+    names: tuple[Sym, ...]
+    thread: Expr
+    slots: tuple[Expr, ...]
+    shape: tuple[int, ...]
+
+    def same(self, one: Mapping[Sym, Sym], other: Mapping[Sym, Sym]) -> Iterator[tuple[Expr, Expr]]:
+        """What is equal where two elements, by other names of their subscripts, are in one place."""
+        for value in (self.thread, *self.slots):
+            yield value.substitute(one), value.substitute(other)
 
 
 class Place(Record):
