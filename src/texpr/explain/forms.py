@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from texpr.driver import Compiled
-from texpr.ir import kernel as k
 from texpr.ir.kernel.text import plan_text
 from texpr.ir.program.text import print_function
-from texpr.lowering.steps_text import steps_text
+from texpr.ir.steps.text import steps_text
 
 
 def _program(compiled: Compiled) -> str:
@@ -17,10 +16,8 @@ def _program(compiled: Compiled) -> str:
 
 
 def _steps(compiled: Compiled) -> str:
-    """The steps of each kernel in which teams of threads run iterations together; of others there is nothing in between."""
-    threads = {kernel.name: kernel.threads for kernel in k.kernels(compiled.plan.steps)}
-    texts = [steps_text(n.kernel, threads[n.kernel], n.places, n.steps) for n in compiled.notes if n.steps.body]
-    return "\n".join(texts)
+    """The steps of each kernel."""
+    return "\n".join(steps_text(notes.steps) for notes in compiled.notes)
 
 
 def _kernel(compiled: Compiled) -> str:

@@ -16,16 +16,17 @@ from texpr.ir import program as ir
 from texpr.ir.program.marked import mark
 from texpr.ir.program.marks import LaunchBounds, Together
 from texpr.ir.value import Buffer
-from texpr.isa.levels import WARP
 from texpr.isa.target import Target
+from texpr.lowering.assemble import Title
 from texpr.lowering.dependences.needs import Needs
+from texpr.lowering.emit.kernel import emit
 from texpr.lowering.host.bounded import bounded
 from texpr.lowering.host.divide import Choose, Item, Piece, Repeat, divide
 from texpr.lowering.host.fuse import fuse
 from texpr.lowering.host.promote import promote
 from texpr.lowering.host.together import gather
 from texpr.lowering.names import Names
-from texpr.lowering.nests import Lowered, lower_nest
+from texpr.lowering.nests import lower_nest
 from texpr.lowering.notes import Notes, notes
 from texpr.lowering.place.placement import require_sizes
 from texpr.lowering.place.undecided import met
@@ -34,7 +35,6 @@ from texpr.mapping.cut import cut
 from texpr.mapping.dealt import deal
 from texpr.mapping.default import THREADS, for_grid, map_nest
 from texpr.mapping.fully import at_once
-from texpr.mapping.nest import Nest
 from texpr.mapping.reductions.arrange import arrange
 from texpr.relation.collect import model
 from texpr.support.record import Mutable, field, replace
@@ -86,7 +86,8 @@ class _Lowering(Mutable):
     values: Mapping[Sym, int]
     workspace: list[Buffer] = field(default_factory=list[Buffer])
     notes: list[Notes] = field(default_factory=list[Notes])
-    loops: tuple[Sym, ...] = ()
+    hosts: tuple[tuple[Sym, Expr], ...] = ()
+    where: tuple[ir.Compare, ...] = ()
     together: dict[Sym, Together] = field(default_factory=dict[Sym, Together])
 
     def steps(self, items: tuple[Item, ...]) -> Iterator[k.HostStep]:
@@ -96,75 +97,35 @@ class _Lowering(Mutable):
                 case Piece(body):
                     yield k.Launch(self._kernel(body))
                 case Repeat(stmt, inner):
-                    outer, wish = self.loops, mark(stmt, Together)
+                    outer, wish = self.hosts, mark(stmt, Together)
                     if wish is not None:
                         self.together[stmt.sym] = wish
-                    self.loops = (*outer, stmt.sym)
+                    self.hosts = (*outer, (stmt.sym, stmt.extent))
                     yield k.HostLoop(stmt.sym, stmt.extent, tuple(self.steps(inner)))
-                    self.loops = outer
+                    self.hosts = outer
                 case Choose(conditions, inner):
+                    before = self.where
+                    self.where = (*before, *conditions)
                     yield k.HostIf(conditions, tuple(self.steps(inner)))
+                    self.where = before
 
     def _kernel(self, body: tuple[ir.Stmt, ...]) -> k.Kernel:
-        known = frozenset((*self.function.sizes, *self.loops))
+        known = frozenset((*self.function.sizes, *(sym for sym, _ in self.hosts)))
         nest = map_nest(body, self.target, known, self.values)
         nest = deal(nest, self.values, met(nest, self.names.fork(), self.needs), self.target.shared_static)
         own = self.names.fork()
-        lowered = lower_nest(nest, self.target, own, self.needs, frozenset(self.function.sizes), self.lets)
+        name = self.names.name(f"{self.function.name}_{_title(body)}")
+        title = Title(name, self.function, self.hosts, self.where, self.lets, self.min_blocks, body[0].span)
+        lowered = lower_nest(nest, self.target, own, self.needs, frozenset(self.function.sizes), title)
         self.workspace.extend(lowered.placement.workspace)
-        kernel = self._finish(lowered, nest, body)
-        self.notes.append(notes(kernel, nest, lowered.placement, lowered.copies, lowered.proof, lowered.arena, lowered.steps))
-        return kernel
-
-    def _finish(self, lowered: Lowered, nest: Nest, origin: tuple[ir.Stmt, ...]) -> k.Kernel:
-        """A kernel with its arguments collected from what its body uses."""
-        body = lowered.body
-        own = {a.buffer for a in lowered.arrays}
-        read, written = k.memory(body)
-        touched = {load.buffer for load in (*read, *written)} - own
-        order = (*self.function.params, *self.function.results, *sorted(touched, key=lambda b: b.name))
-        buffers = tuple(b for b in dict.fromkeys(order) if b in touched)
-        scalars = tuple(b for b in buffers if b.rank == 0 and b.role == "input")
-        memory = tuple(b for b in buffers if b not in scalars)
-        used = k.symbols(body) | {s for b in memory for s in _layout_symbols(b)}
-        used |= {
-            s for a in lowered.axes if a.level is not k.Level.BLOCK and a.level is not k.Level.GRID for s in a.extent.syms()
-        }
-        bases = tuple(a.base for a in lowered.axes if a.base is not None)
-        sizes = (*(s for s in (*self.function.sizes, *self.loops) if s in used), *bases)
-        return k.Kernel(
-            self.names.name(f"{self.function.name}_{_title(origin)}"),
-            lowered.axes,
-            memory,
-            scalars,
-            sizes,
-            lowered.arrays,
-            body,
-            frozenset(load.buffer.name for load in written if load.buffer not in own) | _stored(lowered),
-            origin[0].span,
-            min_blocks=self.min_blocks if nest.threads > 1 else 0,
-            maps=lowered.maps,
-            warp=nest.warp if nest.threads > 1 else WARP,
-        )
+        self.notes.append(notes(lowered.steps, nest, lowered.placement, lowered.copies, lowered.proof, lowered.arena))
+        return emit(lowered.steps)
 
     @property
     def min_blocks(self) -> int:
         """Blocks of a multiprocessor that a schedule asks for."""
         asked = mark(self.function, LaunchBounds)
         return 0 if asked is None else asked.blocks
-
-
-def _stored(lowered: Lowered) -> frozenset[str]:
-    """Buffers that are written through a map."""
-    maps = {map.name: map for map in lowered.maps}
-    every = (stmt.moved(maps) for stmt in k.walk(lowered.body) if isinstance(stmt, k.Operation))
-    return frozenset(moved.target.name for moved in every if moved and moved.tile and moved.tile.buffer is moved.source)
-
-
-def _layout_symbols(buffer: Buffer) -> frozenset[Sym]:
-    """Sizes that are needed to find an element's address."""
-    shape: tuple[Expr, ...] = buffer.shape[1:] if buffer.strides is None else buffer.strides
-    return frozenset(s for e in shape for s in e.syms())
 
 
 def _title(origin: tuple[ir.Stmt, ...]) -> str:

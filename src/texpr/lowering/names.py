@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from itertools import count
 
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
+
+_NUMBER = re.compile(r"_[0-9]+$")
+
+PLAIN = frozenset({"anchored", "group", "lane", "next", "other", "step", "tested", "turn", "warp"})
+"""What registers and loops are called that are made when a kernel is emitted, if they are called after nothing else."""
 
 
 class Names:
@@ -16,11 +23,21 @@ class Names:
         self._taken |= {s.name for s in function.sizes} | {s.name for s, _ in function.consts}
         self._taken |= {s.sym.name for s in ir.walk(function.body) if isinstance(s, ir.Par | ir.Seq | ir.Let)}
 
+    @classmethod
+    def beside(cls, taken: Iterable[str]) -> Names:
+        """Names that are none of those `taken`."""
+        made = object.__new__(cls)
+        made._taken = set(taken)
+        return made
+
+    @property
+    def plain(self) -> frozenset[str]:
+        """Of the names that are taken, those that emission might give."""
+        return frozenset(name for name in self._taken if _NUMBER.sub("", name) in PLAIN)
+
     def fork(self) -> Names:
         """Names for one kernel: what it takes stays free for others."""
-        copy = object.__new__(Names)
-        copy._taken = set(self._taken)
-        return copy
+        return Names.beside(self._taken)
 
     def name(self, base: str) -> str:
         """`base`, or the first of `base_1`, `base_2`, … that is free."""

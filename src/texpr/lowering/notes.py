@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from texpr.affine.expr import Expr, Sym, expr
-from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.program.marked import is_atomic
-from texpr.ir.steps.place import Place
-from texpr.ir.value import Buffer
+from texpr.ir.steps import Steps
 from texpr.isa.levels import Space
 from texpr.lowering.place.arena import Arena
 from texpr.lowering.place.placement import Placement, count
-from texpr.lowering.steps import Steps
 from texpr.lowering.sync.barriers import Proof
 from texpr.mapping.nest import LoopMap, Nest, Role, Solved
-from texpr.support.record import Record, field
+from texpr.support.record import Record
 from texpr.tma.model import Copy
 
 
@@ -49,35 +46,32 @@ class BufferNote(Record):
 
 class Notes(Record):
     """Of one kernel. `copies`: for each map's name, how its copy was found. `barriers`: what those cost that dependences need,
-    and why none cost less; None where none are needed. `arena`: what sharing bytes of shared memory came to. `steps`, and the
-    `places` of locals: the form between mapping and statements, where a team of threads runs an iteration.
+    and why none cost less; None where none are needed. `arena`: what sharing bytes of shared memory came to. `steps`:
+    the form from which it was emitted.
     """
 
     kernel: str
     loops: tuple[LoopNote, ...]
     buffers: tuple[BufferNote, ...]
+    steps: Steps
     copies: tuple[tuple[str, Copy], ...] = ()
     solved: tuple[Solved, ...] = ()
     barriers: Proof | None = None
     arena: Arena | None = None
-    steps: Steps = field(default_factory=Steps)
-    places: Mapping[Buffer, Place] = field(default_factory=dict[Buffer, Place])
 
 
 def notes(
-    kernel: k.Kernel,
+    steps: Steps,
     nest: Nest,
     placement: Placement,
     copies: tuple[tuple[str, Copy], ...] = (),
     barriers: Proof | None = None,
     arena: Arena | None = None,
-    steps: Steps | None = None,
 ) -> Notes:
-    """The notes on `kernel`."""
+    """The notes on the kernel of `steps`."""
     kept = arena if arena is not None and arena.at else None
     buffers = tuple(_buffers(placement, kept or Arena()))
-    made, loops = steps or Steps(), tuple(_loops(nest))
-    return Notes(kernel.name, loops, buffers, copies, nest.solved, barriers, kept, made, placement.places)
+    return Notes(steps.name, tuple(_loops(nest)), buffers, steps, copies, nest.solved, barriers, kept)
 
 
 def _loops(nest: Nest) -> Iterator[LoopNote]:

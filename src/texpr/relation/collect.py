@@ -9,7 +9,7 @@ from typing import TypeAlias
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.affine.ranges import Interval, interval
 from texpr.affine.simplify import Simplifier
-from texpr.ir.program import Anchor, Bind, Function, If, Instruction, Let, New, Par, Seq, Stmt, Update
+from texpr.ir.program import Anchor, Assume, Bind, Compare, Function, If, Instruction, Let, New, Par, Seq, Stmt, Update
 from texpr.ir.value import Buffer, Load, Op, Value, operands
 from texpr.presburger.formula import Formula, Ge, between, compare, conj, syms
 from texpr.presburger.linear import is_affine
@@ -19,6 +19,7 @@ from texpr.relation.delinearise import Subscripts, View, views
 from texpr.relation.facts import facts_of, known, remainder
 from texpr.relation.model import Ancestor, Branch, Computing, Draft, Frame, Instance, Model
 from texpr.relation.opaque import Opaque
+from texpr.relation.standing import Standing
 from texpr.support.limits import LARGEST_SIZE
 from texpr.support.record import Mutable, Record, field, replace
 
@@ -55,8 +56,16 @@ class _Site(Record, eq=False, dict=True):
     touches: tuple[_Touch, ...]
     given: tuple[Expr, ...]
 
-    @cached_property
+    @property
+    def path(self) -> tuple[Ancestor, ...]:
+        return self.where.path
+
+    @property
     def facts(self) -> tuple[Expr, ...]:
+        return self._facts
+
+    @cached_property
+    def _facts(self) -> tuple[Expr, ...]:
         return (*self.given, *facts_of(self.where.formulas), *_bound_facts(self.where.lets))
 
 
@@ -171,14 +180,28 @@ def _bound_facts(hidden: Sequence[Hidden]) -> Iterator[Expr]:
     return facts_of(told(hidden))
 
 
+def _walked(body: Sequence[Stmt], sizes: Sequence[Sym], facts: Sequence[Formula], assumes: Sequence[Assume]) -> _Walk:
+    walk = _Walk(Ranges(tuple(assumes)), frozenset(sizes), tuple(facts_of(facts)))
+    walk.intervals.update({size: (0, LARGEST_SIZE) for size in sizes})
+    walk.block(body, _Where())
+    return walk
+
+
+def _promised(sizes: Sequence[Sym], where: Sequence[Compare]) -> list[Formula]:
+    return [*(Ge(expr(s)) for s in sizes), *(compare(c.op, c.left, c.right) for c in where)]
+
+
+def standing(body: Sequence[Stmt], sizes: Sequence[Sym], where: Sequence[Compare], assumes: Sequence[Assume] = ()) -> Standing:
+    """Where the statements of `body` stand, and what is known there, by what is promised of sizes and of data."""
+    walk = _walked(body, sizes, _promised(sizes, where), assumes)
+    return Standing(walk.given, walk.sites)
+
+
 def model(function: Function) -> Model:
     """Every instance and access of `function`."""
     sizes = (*function.sizes, *(sym for sym, _ in function.consts))
-    promised = [compare(c.op, c.left, c.right) for c in function.where]
-    facts: list[Formula] = [*(Ge(expr(s)) for s in function.sizes), *promised]
-    walk = _Walk(Ranges(function.assumes), frozenset(function.sizes), tuple(facts_of(facts)))
-    walk.intervals.update({size: (0, LARGEST_SIZE) for size in function.sizes})
-    walk.block(function.body, _Where())
+    facts = _promised(function.sizes, function.where)
+    walk = _walked(function.body, function.sizes, facts, function.assumes)
     opaque = Opaque(sizes, known(walk.given))
     found, further = _views(walk, opaque)
     given, _ = opaque.close_formula(conj(facts))

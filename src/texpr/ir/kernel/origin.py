@@ -40,7 +40,7 @@ def origin_of(plan: k.Plan) -> Origin | None:
 
 def printed_plan(text: str, name: str, origin: Origin | None) -> k.Plan:
     """The plan that `text` describes, with its places in the file of `origin`, for printers. E0581 as `parse_plan`."""
-    scan = _Placed(text, name, origin)
+    scan = Placed(text, name, origin)
     return replace(PlanParser(scan).plan(), span=NOWHERE if origin is None else Span(scan.origin, 0, 0))
 
 
@@ -55,7 +55,7 @@ def _lines(plan: k.Plan) -> Iterator[int]:
         yield from (span.line for span in spans if span.source is plan.span.source)
 
 
-class _Placed(Scanner):
+class Placed(Scanner):
     """A scanner whose places are those that the text names."""
 
     def __init__(self, text: str, name: str, origin: Origin | None):

@@ -30,7 +30,7 @@ def parse_plan(text: str, name: str = "<plan>") -> k.Plan:
 def parse_kernel(text: str, name: str = "<kernel>") -> k.Kernel:
     """The kernel that `text` describes. E0581 where it describes none."""
     scan = Scanner(text, name)
-    found = _KernelParser(scan, {}).kernel()
+    found = KernelParser(scan, {}).kernel()
     _expect_end(scan)
     return found
 
@@ -40,7 +40,8 @@ def _expect_end(scan: Scanner) -> None:
         scan.fail(f"expected the end of the text, found `{scan.next.text}`")
 
 
-def _buffer(scan: Scanner, clause: str) -> Buffer:
+def declaration(scan: Scanner, clause: str) -> Buffer:
+    """A buffer as a clause declares it."""
     start = scan.next.start
     name = scan.name()
     scan.expect(":")
@@ -49,6 +50,34 @@ def _buffer(scan: Scanner, clause: str) -> Buffer:
     align = scan.integer() if scan.accept("align") else None
     role = scan.name("a role") if scan.accept("role") else USUAL_ROLE[clause]
     return Buffer(name, of, shape, role, strides, align, scan.span(start))
+
+
+def fact(scan: Scanner) -> Compare:
+    """A comparison of index expressions."""
+    start = scan.next.start
+    left = index(scan)
+    if not scan.sees(*_COMPARISONS):
+        scan.fail(f"expected a comparison, found `{scan.next.text}`")
+    op = scan.take().text
+    right = index(scan)
+    return Compare(op, left, right, scan.span(start))
+
+
+def assume(scan: Scanner, buffers: dict[str, Buffer]) -> Assume:
+    """What is promised of the data in one of `buffers`."""
+    start, values = scan.next.start, ValueParser(scan, buffers, {})
+    if scan.sees("injective", "monotone") and scan.second.text == "(":
+        kind = Injective if scan.take().text == "injective" else Monotone
+        scan.expect("(")
+        buffer = values.buffer()
+        scan.expect(")")
+        return kind(buffer, scan.span(start))
+    buffer = values.buffer()
+    scan.expect("in")
+    lo = index(scan)
+    scan.expect("..")
+    hi = index(scan)
+    return InRange(buffer, lo, hi, scan.span(start))
 
 
 class PlanParser:
@@ -83,18 +112,18 @@ class PlanParser:
                 case "fix":
                     fixed.append(self._fix())
                 case "require":
-                    requires.append(self._fact())
+                    requires.append(fact(self.scan))
                 case "bound":
-                    bounds.append(self._fact())
+                    bounds.append(fact(self.scan))
                 case "assume":
-                    assumes.append(self._assume())
+                    assumes.append(assume(self.scan, self.buffers))
                 case other:
                     scan.reject(f"`{other}` begins no clause of a plan")
         steps_at = scan.position
         scan.skip_block()
         span = scan.span(start)
         while scan.sees("kernel"):
-            kernel = _KernelParser(scan, self.buffers).kernel()
+            kernel = KernelParser(scan, self.buffers).kernel()
             if kernel.name in self.kernels:
                 scan.reject(f"kernel `{kernel.name}` is there already")
             self.kernels[kernel.name] = kernel
@@ -106,7 +135,7 @@ class PlanParser:
         )  # fmt: skip
 
     def _declared(self, clause: str) -> Buffer:
-        buffer = _buffer(self.scan, clause)
+        buffer = declaration(self.scan, clause)
         self.buffers[buffer.name] = buffer
         return buffer
 
@@ -114,31 +143,6 @@ class PlanParser:
         symbol = named(self.scan)
         self.scan.expect("=")
         return symbol, self.scan.integer()
-
-    def _fact(self) -> Compare:
-        scan, start = self.scan, self.scan.next.start
-        left = index(scan)
-        if not scan.sees(*_COMPARISONS):
-            scan.fail(f"expected a comparison, found `{scan.next.text}`")
-        op = scan.take().text
-        right = index(scan)
-        return Compare(op, left, right, scan.span(start))
-
-    def _assume(self) -> Assume:
-        scan, start = self.scan, self.scan.next.start
-        values = ValueParser(scan, self.buffers, {})
-        if scan.sees("injective", "monotone") and scan.second.text == "(":
-            kind = Injective if scan.take().text == "injective" else Monotone
-            scan.expect("(")
-            buffer = values.buffer()
-            scan.expect(")")
-            return kind(buffer, scan.span(start))
-        buffer = values.buffer()
-        scan.expect("in")
-        lo = index(scan)
-        scan.expect("..")
-        hi = index(scan)
-        return InRange(buffer, lo, hi, scan.span(start))
 
     def _steps(self) -> tuple[k.HostStep, ...]:
         found: list[k.HostStep] = []
@@ -163,9 +167,9 @@ class PlanParser:
                 scan.expect("{")
                 return k.HostLoop(symbol, extent, self._steps(), together)
             case "if":
-                facts = [self._fact()]
+                facts = [fact(self.scan)]
                 while scan.accept("and"):
-                    facts.append(self._fact())
+                    facts.append(fact(self.scan))
                 scan.expect("{")
                 return k.HostIf(tuple(facts), self._steps())
             case other:
@@ -177,7 +181,9 @@ class PlanParser:
         return k.Together(name, ValueParser(self.scan, self.buffers, {}).buffer())
 
 
-class _KernelParser:
+class KernelParser:
+    """Reads a kernel, or parts of one. `outside`: buffers of the plan, by their names."""
+
     def __init__(self, scan: Scanner, outside: dict[str, Buffer]):
         self.scan = scan
         self.outside = outside
@@ -193,9 +199,9 @@ class _KernelParser:
         while not scan.accept("{"):
             match scan.name("a clause of a kernel"):
                 case "buffer":
-                    buffers.append(self._declared("buffer"))
+                    buffers.append(self.declared("buffer"))
                 case "scalar":
-                    scalars.append(self._declared("scalar"))
+                    scalars.append(self.declared("scalar"))
                 case "size":
                     sizes.extend(separated(scan, named))
                 case "writes":
@@ -205,21 +211,22 @@ class _KernelParser:
                 case "warp":
                     warp = scan.integer()
                 case "axis":
-                    axes.append(self._axis())
+                    axes.append(self.axis())
                 case "array":
-                    arrays.append(self._array())
+                    arrays.append(self.array())
                 case "map":
-                    maps.append(self._map(maps))
+                    maps.append(self.map(maps))
                 case other:
                     scan.reject(f"`{other}` begins no clause of a kernel")
-        body = self._rest_of_block()
+        body = self.rest_of_block()
         return k.Kernel(
             name, tuple(axes), tuple(buffers), tuple(scalars), tuple(sizes), tuple(arrays), body, frozenset(written),
             scan.span(start), min_blocks, tuple(maps), warp,
         )  # fmt: skip
 
-    def _declared(self, clause: str) -> Buffer:
-        buffer = _buffer(self.scan, clause) if clause == "array" else self._known(_buffer(self.scan, clause))
+    def declared(self, clause: str) -> Buffer:
+        """Memory, known by its name from then on."""
+        buffer = declaration(self.scan, clause) if clause == "array" else self._known(declaration(self.scan, clause))
         self.values.buffers[buffer.name] = buffer
         return buffer
 
@@ -236,7 +243,8 @@ class _KernelParser:
         self.scan.take()
         return level
 
-    def _axis(self) -> k.Axis:
+    def axis(self) -> k.Axis:
+        """A hardware coordinate."""
         scan = self.scan
         level = self._level()
         dim = scan.name() if scan.accept(".") else "x"
@@ -245,25 +253,27 @@ class _KernelParser:
         extent = index(scan)
         return k.Axis(symbol, level, extent, dim, named(scan) if scan.accept("base") else None)
 
-    def _array(self) -> k.Array:
+    def array(self) -> k.Array:
+        """Memory of the kernel."""
         try:
             space = k.Space(self.scan.next.text)
         except ValueError:
             self.scan.fail(f"`{self.scan.next.text}` is no space")
         self.scan.take()
-        buffer = self._declared("array")
+        buffer = self.declared("array")
         align = self.scan.integer() if self.scan.accept("at") else USUAL_ALIGNMENT
         start = self.scan.integer() if self.scan.accept("from") else None
         barrier = self.scan.accept("barriers")
         reason = str(json.loads(self.scan.take().text)) if self.scan.next.kind == "string" else ""
         return k.Array(buffer, space, reason, align, barrier, start)
 
-    def _map(self, earlier: list[k.TensorMap]) -> k.TensorMap:
+    def map(self, earlier: list[k.TensorMap]) -> k.TensorMap:
+        """A map, of a buffer that is declared, by an `earlier` one or here."""
         scan, start = self.scan, self.scan.next.start
         name = scan.name()
         scan.expect("of")
         if scan.second.text == ":":
-            buffer = self._known(_buffer(scan, "map"))
+            buffer = self._known(declaration(scan, "map"))
         else:
             mapped = {map.buffer.name: map.buffer for map in earlier}
             buffer = mapped.get(scan.next.text) or self.values.buffer()
@@ -289,9 +299,10 @@ class _KernelParser:
 
     def _block(self) -> tuple[k.Stmt, ...]:
         self.scan.expect("{")
-        return self._rest_of_block()
+        return self.rest_of_block()
 
-    def _rest_of_block(self) -> tuple[k.Stmt, ...]:
+    def rest_of_block(self) -> tuple[k.Stmt, ...]:
+        """The statements up to the brace that closes a block whose opening brace is read."""
         found: list[k.Stmt] = []
         while not self.scan.accept("}"):
             found.append(self._stmt())

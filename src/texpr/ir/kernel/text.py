@@ -92,13 +92,13 @@ def stmt_text(stmt: k.Stmt) -> str:
 
 def _plan_lines(plan: k.Plan) -> Iterator[str]:
     yield f"plan {plan.name}"
-    yield from (f"    param {_buffer(b, 'param')}" for b in plan.params)
-    yield from (f"    result {b.name if b in plan.params else _buffer(b, 'result')}" for b in plan.results)
-    yield from _names("size", plan.sizes)
+    yield from (f"    param {buffer_text(b, 'param')}" for b in plan.params)
+    yield from (f"    result {b.name if b in plan.params else buffer_text(b, 'result')}" for b in plan.results)
+    yield from names_lines("size", plan.sizes)
     yield from (f"    fix {sym} = {value}" for sym, value in plan.fixed)
-    yield from (f"    workspace {_buffer(b, 'workspace')}" for b in plan.workspace)
-    yield from (f"    require {_fact(fact)}" for fact in plan.requires)
-    yield from (f"    bound {_fact(fact)}" for fact in plan.bounds)
+    yield from (f"    workspace {buffer_text(b, 'workspace')}" for b in plan.workspace)
+    yield from (f"    require {fact_text(fact)}" for fact in plan.requires)
+    yield from (f"    bound {fact_text(fact)}" for fact in plan.bounds)
     for assume in plan.assumes:
         yield f"    assume {assume_text(assume)}"
     yield "{"
@@ -116,42 +116,51 @@ def _step_lines(steps: tuple[k.HostStep, ...], pad: str) -> Iterator[str]:
                 together = "" if step.together is None else f" together {step.together.name} in {step.together.meeting.name}"
                 yield f"{pad}loop {step.sym} < {step.extent}{together} {{"
             case k.HostIf():
-                yield f"{pad}if {' and '.join(map(_fact, step.conditions))} {{"
+                yield f"{pad}if {' and '.join(map(fact_text, step.conditions))} {{"
             case _:
                 assert_never(step)
         yield from _step_lines(step.steps, pad + "    ")
         yield pad + "}"
 
 
-def _fact(fact: Compare) -> str:
+def fact_text(fact: Compare) -> str:
+    """A fact about sizes."""
     return f"{fact.left} {fact.op} {fact.right}"
 
 
 def _kernel_lines(kernel: k.Kernel) -> Iterator[str]:
-    yield f"kernel {kernel.name}{_place(kernel.span)}"
-    yield from (f"    buffer {_buffer(b, 'buffer')}" for b in kernel.buffers)
-    yield from (f"    scalar {_buffer(b, 'scalar')}" for b in kernel.scalars)
-    yield from _names("size", kernel.sizes)
-    yield from _names("writes", sorted(kernel.written))
+    yield f"kernel {kernel.name}{place_text(kernel.span)}"
+    yield from (f"    buffer {buffer_text(b, 'buffer')}" for b in kernel.buffers)
+    yield from (f"    scalar {buffer_text(b, 'scalar')}" for b in kernel.scalars)
+    yield from names_lines("size", kernel.sizes)
+    yield from names_lines("writes", sorted(kernel.written))
     if kernel.min_blocks:
         yield f"    blocks {kernel.min_blocks}"
     if kernel.warp != WARP:
         yield f"    warp {kernel.warp}"
-    for axis in kernel.axes:
-        base = "" if axis.base is None else f" base {axis.base}"
-        yield f"    axis {_level(axis)} {axis.sym} < {axis.extent}{base}"
-    for array in kernel.arrays:
-        yield f"    array {array.space.value} {_array(array)}"
-    told = set(kernel.buffers)
-    for map in kernel.maps:
-        yield f"    map {map.name} of {map.buffer.name if map.buffer in told else _buffer(map.buffer, 'map')}{_map(map)}"
-        told.add(map.buffer)
+    yield from machine_lines(kernel.axes, kernel.arrays, kernel.maps, kernel.buffers)
     yield "{"
-    yield from _block_lines(kernel.body, {}, "    ")
+    yield from block_lines(kernel.body, {}, "    ")
     yield "}"
 
 
-def _names(clause: str, names: tuple[Sym, ...] | list[str]) -> Iterator[str]:
+def machine_lines(
+    axes: tuple[k.Axis, ...], arrays: tuple[k.Array, ...], maps: tuple[k.TensorMap, ...], told: tuple[Buffer, ...]
+) -> Iterator[str]:
+    """The clauses for coordinates, memory and maps. `told`: buffers that stand in clauses of their own."""
+    for axis in axes:
+        base = "" if axis.base is None else f" base {axis.base}"
+        yield f"    axis {_level(axis)} {axis.sym} < {axis.extent}{base}"
+    for array in arrays:
+        yield f"    array {array.space.value} {_array(array)}"
+    known = set(told)
+    for map in maps:
+        yield f"    map {map.name} of {map.buffer.name if map.buffer in known else buffer_text(map.buffer, 'map')}{_map(map)}"
+        known.add(map.buffer)
+
+
+def names_lines(clause: str, names: tuple[Sym, ...] | list[str]) -> Iterator[str]:
+    """A clause that is a list of names, where there are any."""
     if names:
         yield f"    {clause} {', '.join(map(str, names))}"
 
@@ -166,7 +175,7 @@ def _array(array: k.Array) -> str:
     start = "" if array.at is None else f" from {array.at}"
     barriers = " barriers" if array.barrier else ""
     reason = f" {json.dumps(array.reason)}" if array.reason else ""
-    return f"{_buffer(array.buffer, 'array')}{at}{start}{barriers}{reason}"
+    return f"{buffer_text(array.buffer, 'array')}{at}{start}{barriers}{reason}"
 
 
 def _map(map: k.TensorMap) -> str:
@@ -183,14 +192,16 @@ def _map(map: k.TensorMap) -> str:
     return f"{start}{tensor}{box}{swizzle}{interleave}{fill}{kind}"
 
 
-def _buffer(buffer: Buffer, clause: str) -> str:
+def buffer_text(buffer: Buffer, clause: str) -> str:
+    """A buffer as a clause declares it."""
     strides = "" if buffer.strides is None else f" strides {list_text(buffer.strides)}"
     align = "" if buffer.align is None else f" align {buffer.align}"
     role = "" if buffer.role == USUAL_ROLE[clause] else f" role {buffer.role}"
     return f"{buffer.name}: {buffer.dtype}{list_text(buffer.shape)}{strides}{align}{role}"
 
 
-def _block_lines(body: tuple[k.Stmt, ...], types: Types, pad: str) -> Iterator[str]:
+def block_lines(body: tuple[k.Stmt, ...], types: Types, pad: str) -> Iterator[str]:
+    """Statements, a line each, those below them included. `types`: of the variables declared so far."""
     for stmt in body:
         yield from _stmt_lines(stmt, types, pad)
 
@@ -198,19 +209,19 @@ def _block_lines(body: tuple[k.Stmt, ...], types: Types, pad: str) -> Iterator[s
 def _stmt_lines(stmt: k.Stmt, types: Types, pad: str) -> Iterator[str]:
     match stmt:
         case k.For():
-            yield f"{pad}{_for_head(stmt)} {{{_line(stmt.span)}"
-            yield from _block_lines(stmt.body, types, pad + "    ")
+            yield f"{pad}{_for_head(stmt)} {{{line_text(stmt.span)}"
+            yield from block_lines(stmt.body, types, pad + "    ")
             yield pad + "}"
         case k.If():
             uniform = " uniform" if stmt.uniform else ""
-            yield f"{pad}if {value_text(stmt.condition, types)}{uniform} {{{_line(stmt.span)}"
-            yield from _block_lines(stmt.then, types, pad + "    ")
+            yield f"{pad}if {value_text(stmt.condition, types)}{uniform} {{{line_text(stmt.span)}"
+            yield from block_lines(stmt.then, types, pad + "    ")
             if stmt.orelse:
                 yield pad + "} else {"
-                yield from _block_lines(stmt.orelse, types, pad + "    ")
+                yield from block_lines(stmt.orelse, types, pad + "    ")
             yield pad + "}"
         case _:
-            yield f"{pad}{operation_text(stmt, types)}{_line(stmt.span)}"
+            yield f"{pad}{operation_text(stmt, types)}{line_text(stmt.span)}"
 
 
 def _for_head(loop: k.For) -> str:
@@ -223,11 +234,11 @@ def _for_head(loop: k.For) -> str:
     return f"for {loop.sym} in {loop.lo}..{loop.hi}{step}{kind}{factor}{reduce}{uniform}"
 
 
-def _line(span: Span) -> str:
+def line_text(span: Span) -> str:
     """Where it comes from, as a comment."""
     return "" if span.source is NOWHERE.source else f"  -- line {span.line}"
 
 
-def _place(span: Span) -> str:
-    """The line and the column."""
-    return "" if span.source is NOWHERE.source else f"{_line(span)}, column {span.source.position(span.start)[1]}"
+def place_text(span: Span) -> str:
+    """The line and the column, as a comment."""
+    return "" if span.source is NOWHERE.source else f"{line_text(span)}, column {span.source.position(span.start)[1]}"

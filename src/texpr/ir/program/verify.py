@@ -72,7 +72,7 @@ def verify_function(function: ir.Function) -> None:
         for complaint in rule(function):
             raise CompilerBug(f"fn {function.name}: {rule.__name__}: {complaint}")
     start = Scope({b.name: b for b in function.params}, frozenset(_constants(function)))
-    for stmt, complaint in _body_complaints(function.body, Place(start)):
+    for stmt, complaint in body_complaints(function.body, start):
         raise CompilerBug(f"fn {function.name}: {complaint}, at {stmt.span}")
 
 
@@ -271,14 +271,19 @@ STMT_RULES: tuple[StmtRule, ...] = (
 )
 
 
-def _body_complaints(body: tuple[ir.Stmt, ...], at: Place) -> Iterator[tuple[ir.Stmt, str]]:
+def body_complaints(body: tuple[ir.Stmt, ...], scope: Scope) -> Iterator[tuple[ir.Stmt, str]]:
+    """Everything wrong with statements that stand in `scope`, each with its rule."""
+    yield from _complaints(body, Place(scope))
+
+
+def _complaints(body: tuple[ir.Stmt, ...], at: Place) -> Iterator[tuple[ir.Stmt, str]]:
     for stmt in body:
         for rule in STMT_RULES:
             for complaint in rule(stmt, at):
                 yield stmt, f"{rule.__name__}: {complaint}"
         inside = at.inside(stmt)
         for block in ir.blocks(stmt):
-            yield from _body_complaints(block, inside)
+            yield from _complaints(block, inside)
         at = at.after(stmt)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.ir.kernel import Space
-from texpr.ir.value import Buffer
-from texpr.support.record import Record, field
+from texpr.ir.value import Buffer, Load, Ref
+from texpr.support.record import Record, field, replace
 
 
 class Parts(Record):
@@ -82,6 +82,12 @@ class Place(Record):
     def is_own(self, own: tuple[Expr, ...]) -> bool:
         """Whether those who touch the element `own` have it in their own block, by what was found before."""
         return self.parts is not None and self.index(own)[:1] == (expr(self.parts.rank),)
+
+    def element(self, load: Load) -> Load | Ref:
+        """An element of the program where it lives: in the variable, or in memory. Not of one that lanes keep."""
+        if self.register is not None:
+            return Ref(self.register, load.dtype)
+        return replace(load, buffer=self.buffer, index=self.index(load.index))
 
     def index(self, own: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """The index in `buffer` of the program's element `own`."""

@@ -17,7 +17,7 @@ from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
 from texpr.ir.steps import Branch, Loop
-from texpr.ir.value import Index, Literal, Load, Op, Ref, Value, conjunction, operands, walk
+from texpr.ir.value import Index, Load, Op, Ref, Value, conjunction, operands
 from texpr.ir.value.types import BOOL, I32
 from texpr.lowering.names import Names
 from texpr.mapping.nest import LoopMap
@@ -27,7 +27,7 @@ from texpr.schedule.edits import without
 from texpr.schedule.rewrite.cluster import apart
 from texpr.support.diagnostic import limitation
 from texpr.support.limits import LARGEST_INT
-from texpr.support.record import Record, field, replace
+from texpr.support.record import Record, field
 from texpr.support.span import Span
 
 
@@ -179,53 +179,6 @@ class Cluster(Record):
         meaning = {a.map.loop.sym: expr(numbers[a.map.loop.sym]) * a.blocks + expr(a.rank) for a in self.along.values()}
         ranges = {**{rank: (0, n - 1) for rank, n in self._ranks.items()}, **{s: (0, LARGEST_INT) for s in numbers.values()}}
         return Simplifier(Known(ranges))(value.substitute(meaning))
-
-
-# What blocks that fill up a cluster leave out.
-
-
-def only_where(runs: Value | None, made: Iterable[k.Stmt]) -> Iterator[k.Stmt]:
-    """Statements, all of them only where `runs` holds."""
-    body = tuple(made)
-    if runs is None or not body:
-        yield from body
-    else:
-        yield k.If(runs, body, uniform=True, span=body[0].span)
-
-
-def each_where(runs: Value, made: Iterable[k.Stmt]) -> Iterator[k.Stmt]:
-    """The same, where what they declare is for those behind them too: there it is 0. Threads meet wherever they did."""
-    run: list[k.Stmt] = []
-    made = tuple(made)
-    assigned = {stmt.sym for stmt in k.walk(made) if isinstance(stmt, k.Assign)}
-    for stmt in made:
-        match stmt:
-            case k.Declare() if _loads(stmt.value) and stmt.sym in assigned:
-                yield from only_where(runs, run)
-                run[:] = [k.Assign(stmt.sym, stmt.value, span=stmt.span)]
-                yield replace(stmt, value=Literal(0, stmt.dtype))
-            case k.Declare():
-                yield from only_where(runs, run)
-                run.clear()
-                lazy = Op("select", (runs, stmt.value, Literal(0, stmt.dtype)), stmt.dtype)
-                yield replace(stmt, value=lazy if _loads(stmt.value) else stmt.value)
-            case k.Operation() if stmt.meets is not None:
-                yield from only_where(runs, run)
-                run.clear()
-                yield stmt
-            case k.For() if any(isinstance(inner, k.Operation) and inner.meets for inner in stmt.body):
-                yield from only_where(runs, run)
-                run.clear()
-                yield stmt
-            case k.Assign() if not run and not _loads(stmt.value):  # what registers get from each other nobody else sees
-                yield stmt
-            case _:
-                run.append(stmt)
-    yield from only_where(runs, run)
-
-
-def _loads(value: Value) -> bool:
-    return any(isinstance(part, Load) for part in walk(value))
 
 
 def _unravelled(number: Expr, counts: Sequence[int]) -> tuple[Expr, ...]:

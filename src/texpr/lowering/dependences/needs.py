@@ -12,7 +12,6 @@ from itertools import combinations_with_replacement, pairwise, product
 from math import prod
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr
-from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
@@ -29,10 +28,9 @@ from texpr.lowering.place.placement import Placement
 from texpr.mapping.nest import Nest, Role
 from texpr.presburger.formula import Formula, compare, equal
 from texpr.presburger.isl.maps import left, right
-from texpr.relation.conditions import condition
-from texpr.relation.facts import facts_of, in_loop, known, unfloored
-from texpr.relation.model import Access, Ancestor, Model
-from texpr.relation.model import Branch as Side
+from texpr.relation.facts import in_loop, known
+from texpr.relation.model import Access, Model
+from texpr.relation.standing import Standing
 from texpr.support.record import Mutable, field, replace
 from texpr.support.span import NOWHERE
 
@@ -42,40 +40,18 @@ class Needs(Mutable):
 
     model: Model
     _atomic: dict[Nest, frozenset[ir.Bind]] = field(default_factory=dict[Nest, frozenset[ir.Bind]])
-    _known: dict[ir.Stmt, Known] = field(default_factory=dict[ir.Stmt, Known])
+    _standing: Standing | None = None
 
-    def known(self, stmt: ir.Stmt) -> Known:
-        """What is known where `stmt` runs; of an `if` that mapping made origin, where something inside of it does."""
-        if not self._known:
-            self._known = {instance.stmt: instance.known for instance in self.model.instances}
-        return next(self._known[s] for s in ir.walk((stmt,)) if s in self._known)
-
-    def loops(self, stmt: ir.Stmt) -> tuple[ir.Loop, ...]:
-        """The loops around `stmt`."""
-        within, path = self._path(stmt)
-        return tuple(loop for loop in path if isinstance(loop, ir.Par | ir.Seq) and loop not in within)
-
-    def _path(self, stmt: ir.Stmt) -> tuple[frozenset[ir.Stmt], tuple[Ancestor, ...]]:
-        """What is in `stmt`, and what is around the first of it that does something."""
-        within = frozenset(ir.walk((stmt,)))
-        return within, next(each for each in self.model.instances if each.stmt in within).path
+    @property
+    def standing(self) -> Standing:
+        """Where each statement stands."""
+        if self._standing is None:
+            self._standing = Standing(self.model.given, self.model.instances)
+        return self._standing
 
     def around(self, par: ir.Stmt) -> tuple[Expr, ...]:
-        """What is not negative where `par` begins: nothing of its loops, nor what is tested inside of them."""
-        within, path = self._path(par)
-        # mapping makes loops and tests origin around those that it runs in order: their indices and conditions stay
-        loops = {s.sym for s in within if isinstance(s, ir.Par | ir.Seq)}
-        tests = {id(s.condition) for s in within if isinstance(s, ir.If)}
-        facts = [*self.model.given]
-        for ancestor in path:
-            match ancestor:
-                case ir.Par() | ir.Seq() if ancestor.sym not in loops:
-                    facts += in_loop(ancestor.sym, ancestor.extent)
-                case Side() if id(ancestor.stmt.condition) not in tests:
-                    facts += unfloored(facts_of([condition(ancestor.stmt.condition, holds=ancestor.taken).formula]))
-                case _:
-                    break  # what is inside of `par`, and all that follows
-        return tuple(facts)
+        """What is not negative where `par` begins."""
+        return self.standing.around(par)
 
     def running(self, nest: Nest, nodes: tuple[Node, ...]) -> frozenset[ir.Seq]:
         """The loops of a team that surely run wherever they are reached."""

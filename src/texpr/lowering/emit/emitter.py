@@ -27,7 +27,6 @@ from texpr.lowering.engine.copies import filled_with_zero, is_copy
 from texpr.lowering.names import Names
 from texpr.lowering.place.owners import Frame, RegisterRef, register_of
 from texpr.relation.facts import in_loop, known
-from texpr.support.diagnostic import limitation
 from texpr.support.record import Mutable, field, replace
 
 MOST_UNROLLED = 64
@@ -81,12 +80,10 @@ class Emitter(Mutable, dict=True):
         place = self.places.get(load.buffer)
         if place is None:
             return None
-        if place.register is not None:
-            return Ref(place.register, load.dtype)
         if place.dealt is not None:
             kept = register_of(place.dealt, load.index, self.frame)
             return self.fetched.get(load) or Load(place.buffer, kept.slots, span=load.span)
-        return replace(load, buffer=place.buffer, index=place.index(load.index))
+        return place.element(load)
 
     def target(self, load: Load) -> Load | Ref:
         """Where a write to `load` goes."""
@@ -123,7 +120,7 @@ class Emitter(Mutable, dict=True):
             case ir.Anchor():
                 yield k.Declare(self.names.sym("anchored"), stmt.value.dtype, self.value(stmt.value), span=stmt.span)
             case ir.Instruction():
-                raise limitation("E0541", stmt.span, f"`{stmt.name}` cannot be emitted: instructions are not lowered yet")
+                raise AssertionError("no instruction is a step")
             case ir.New():
                 yield from self.new(stmt, ())
 
@@ -142,7 +139,7 @@ class Emitter(Mutable, dict=True):
                 found = [Ref(self.names.sym(f"{load.buffer.name.split(chr(39))[0]}_got"), load.dtype) for _ in kept.ways]
                 for got, slots in zip(found, kept.ways, strict=True):
                     there = self._there(slots, place.dealt, stmt)
-                    yield k.Shuffle(got.sym, Load(place.buffer, there), self.within(kept.thread), span=load.span)
+                    yield k.Shuffle(got.sym, Load(place.buffer, there), self.within(kept.thread), span=stmt.span)
                 self.fetched[load] = chosen(found, kept)
 
     def _there(self, slots: tuple[Expr, ...], dealt: RegisterLayout, stmt: ir.Stmt) -> tuple[Expr, ...]:

@@ -25,9 +25,9 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.program.rewrite import substitute_block
 from texpr.ir.program.updates import Accumulator, accumulators, identity
+from texpr.ir.steps import Vectors
 from texpr.ir.value import Buffer, Load, Op, Ref, walk
 from texpr.ir.value.operators import OPS
-from texpr.isa.target import Target
 from texpr.lowering.emit.emitter import Emitter, is_simple
 from texpr.lowering.emit.reduce import joined
 from texpr.mapping.bands import band
@@ -58,19 +58,19 @@ class _Shape(Record):
         return self.streams * self.lanes
 
 
-def in_lanes(around: Callable[[ir.Stmt], Iterable[Expr]], target: Target) -> Callable[[Emitter, ir.Par], Iterator[k.Stmt]]:
+def in_lanes(around: Callable[[ir.Stmt], Iterable[Expr]], vectors: Vectors) -> Callable[[Emitter, ir.Par], Iterator[k.Stmt]]:
     """What one thread runs for a `par` that is a reduction of its own. `around`: what is not negative where a loop begins."""
-    return partial(_reduce, around, target)
+    return partial(_reduce, around, vectors)
 
 
-def _reduce(around: Callable[[ir.Stmt], Iterable[Expr]], target: Target, emitter: Emitter, par: ir.Par) -> Iterator[k.Stmt]:
+def _reduce(around: Callable[[ir.Stmt], Iterable[Expr]], vectors: Vectors, emitter: Emitter, par: ir.Par) -> Iterator[k.Stmt]:
     loops, body = band(par)
     found = accumulators(body, frozenset(b for p in loops for b in p.reduce))
     if not is_simple(body, emitter.atomics) or any(p.reduce != par.reduce for p in loops):
         yield emitter.loop(ir.Seq(par.sym, par.extent, par.body, par.reduce, span=par.span))
         return
     *outer, inner = loops
-    shape = _shape(inner, body, found, target)
+    shape = _shape(inner, body, found, vectors)
     own = tuple(_Own(a, tuple(_array(t, shape, emitter) for t in a.targets)) for a in found)
     for each in own:
         yield from _start(each, shape, emitter, par)
@@ -83,15 +83,15 @@ def _reduce(around: Callable[[ir.Stmt], Iterable[Expr]], target: Target, emitter
         yield from _finish(each, shape, emitter, par)
 
 
-def _shape(loop: ir.Par, body: tuple[ir.Stmt, ...], found: tuple[Accumulator, ...], target: Target) -> _Shape:
+def _shape(loop: ir.Par, body: tuple[ir.Stmt, ...], found: tuple[Accumulator, ...], vectors: Vectors) -> _Shape:
     """Several streams where little is computed with what is read, and the loop is long enough for them.
 
     One whose length is known when it runs may have several stretches of them: partial sums of blocks are fewer. The lanes of
     one stream among several are a cache line.
     """
     ops = (node for stmt in ir.walk(body) for value in ir.values(stmt) for node in walk(value) if isinstance(node, Op))
-    single, line = target.reductions.lanes, target.global_memory.line
-    lanes = min(single, line // max(t.dtype.bytes for a in found for t in a.targets))
+    single = vectors.lanes
+    lanes = min(single, vectors.line // max(t.dtype.bytes for a in found for t in a.targets))
     _, most = bounds(loop.extent, dict.fromkeys(loop.extent.syms(), (0, LARGEST_SIZE)))
     long = most is None or most >= STREAMS * GROUPS * lanes * (1 if loop.extent.is_constant else STREAMS)
     return _Shape(STREAMS, lanes) if long and all(OPS[op.name].exact for op in ops) else _Shape(1, single)

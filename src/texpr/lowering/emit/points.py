@@ -21,44 +21,44 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.program.rewrite import substitute_block
 from texpr.ir.program.uses import loads
+from texpr.ir.steps import Along
 from texpr.ir.steps.place import Place
 from texpr.ir.value import Buffer, Index, Op, Value, conjunction
 from texpr.ir.value.types import BOOL, I64
 from texpr.lowering.emit.emitter import Emitter, is_simple
 from texpr.mapping.distribute import distributes, is_around_loops
-from texpr.mapping.nest import LoopMap
 from texpr.support.record import Mutable, Record, field, replace
 
 
 class Tile(Record):
-    """One loop's points: its map and the expression of its first index."""
+    """One loop's points: the loop and the expression of its first index."""
 
-    map: LoopMap
+    along: Along
     start: Expr
 
 
 def around(tiles: tuple[Tile, ...], body: tuple[ir.Stmt, ...], emitter: Emitter) -> tuple[k.Stmt, ...]:
     """`body` for every point of `tiles`. Atomics stay one by one: lanes gain nothing from them."""
-    if not tiles or emitter.atomics or not distributes(body, frozenset(t.map.loop.sym for t in tiles)):
+    if not tiles or emitter.atomics or not distributes(body, frozenset(t.along.loop.sym for t in tiles)):
         return _each_point(tiles, body, emitter)
-    points = [emitter.names.sym(f"{t.map.loop.sym.base}_point") for t in tiles]
-    moved = {t.map.loop.sym: t.start + expr(point) for t, point in zip(tiles, points, strict=True)}
-    side = _SideBySide(emitter, tuple(Points(p, t.map.tile, expr(t.map.tile)) for p, t in zip(points, tiles, strict=True)))
+    points = [emitter.names.sym(f"{t.along.loop.sym.base}_point") for t in tiles]
+    moved = {t.along.loop.sym: t.start + expr(point) for t, point in zip(tiles, points, strict=True)}
+    side = _SideBySide(emitter, tuple(Points(p, t.along.tile, expr(t.along.tile)) for p, t in zip(points, tiles, strict=True)))
     body = substitute_block(body, moved)
     every, test = side.block(body), conjunction(list(_is_whole(tiles)))
     if test is None:
         return every
-    left = (minimum(t.map.tile, t.map.loop.extent - t.start) for t in tiles)
+    left = (minimum(t.along.tile, t.along.loop.extent - t.start) for t in tiles)
     side.points = tuple(replace(p, count=count) for p, count in zip(side.points, left, strict=True))
-    return (k.If(test, every, side.block(body), span=tiles[0].map.loop.span),)
+    return (k.If(test, every, side.block(body), span=tiles[0].along.loop.span),)
 
 
 def _each_point(tiles: tuple[Tile, ...], body: tuple[ir.Stmt, ...], emitter: Emitter) -> tuple[k.Stmt, ...]:
     kind = "simd" if emitter.simd and is_simple(body, emitter.atomics) else "serial"
     found = emitter.block(body)
     for tile in reversed(tiles):
-        loop = tile.map.loop
-        end = minimum(tile.start + tile.map.tile, loop.extent)
+        loop = tile.along.loop
+        end = minimum(tile.start + tile.along.tile, loop.extent)
         found = (k.For(loop.sym, tile.start, end, found, ONE, kind, span=loop.span),)
         kind = "serial"
     return found
@@ -66,9 +66,9 @@ def _each_point(tiles: tuple[Tile, ...], body: tuple[ir.Stmt, ...], emitter: Emi
 
 def _is_whole(tiles: tuple[Tile, ...]) -> Iterator[Value]:
     for tile in tiles:
-        extent = tile.map.loop.extent
-        if not (extent.is_constant and extent.constant % tile.map.tile == 0):
-            yield Op("le", (Index(tile.start + tile.map.tile, I64), Index(extent, I64)), BOOL)
+        extent = tile.along.loop.extent
+        if not (extent.is_constant and extent.constant % tile.along.tile == 0):
+            yield Op("le", (Index(tile.start + tile.along.tile, I64), Index(extent, I64)), BOOL)
 
 
 class Points(Record):

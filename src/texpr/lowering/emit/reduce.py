@@ -20,25 +20,11 @@ from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.program.updates import Accumulator, identity
+from texpr.ir.steps import Reduction, Steps
 from texpr.ir.steps.work import Half
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
 from texpr.ir.value.types import BOOL, I32
 from texpr.lowering.emit.emitter import Emitter
-from texpr.mapping.nest import Nest
-from texpr.support.record import Mutable
-
-
-class Reduction(Mutable):
-    """The registers and scratch arrays of one team reduction.
-
-    `scratch`: of the warps of a block, if it has several. `joint`: of the blocks of a cluster, in the memory of each; `rank`
-    says which of them a block is.
-    """
-
-    own: tuple[tuple[Ref, ...], ...]
-    scratch: tuple[tuple[Buffer, ...], ...]
-    joint: tuple[tuple[Buffer, ...], ...] = ()
-    rank: Sym | None = None
 
 
 def joined(update: ir.Update) -> ir.Update:
@@ -46,31 +32,11 @@ def joined(update: ir.Update) -> ir.Update:
     return "add" if update == "sub" else update
 
 
-def start(half: Half, nest: Nest, rank: Sym | None, emitter: Emitter) -> Reduction:
-    """Names for a reduction's registers and, where the team is more than one warp, its scratch arrays.
-
-    `rank`: of a block in the cluster whose blocks share the reduction.
-    """
-    warps = min(nest.team, nest.threads) // nest.warp
-
-    def ref(accumulator: Accumulator, at: int) -> Ref:
-        target = accumulator.targets[at]
-        return Ref(emitter.names.sym(f"{target.buffer.name.split(chr(39))[0]}_own"), target.dtype)
-
-    def scratch(own: Ref, what: str, shape: tuple[Expr, ...]) -> Buffer:
-        return Buffer(emitter.names.name(f"{own.sym.name}_{what}"), own.dtype, shape, "local")
-
-    own = tuple(tuple(ref(a, at) for at in range(len(a.targets))) for a in half.accumulators)
-    several = tuple(tuple(scratch(r, "warps", (expr(warps),)) for r in refs) for refs in own) if warps > 1 else ()
-    joint = tuple(tuple(scratch(r, "blocks", (expr(nest.blocks), ONE)) for r in refs) for refs in own) if rank else ()
-    return Reduction(own, several, joint, rank)
-
-
 def partial(
     par: ir.Par,
     half: Half,
     reduction: Reduction,
-    nest: Nest,
+    steps: Steps,
     thread: Expr,
     emitter: Emitter,
     spread: Callable[[ir.Par], Iterator[k.Stmt]],
@@ -84,12 +50,12 @@ def partial(
     yield from spread(par)
     for accumulator in half.accumulators:
         del emitter.elements[accumulator.key]
-    if nest.team > 1:
-        yield _lanes(par, half, reduction, nest, emitter)
-    if reduction.scratch:
-        yield _left(par, reduction.own, reduction.scratch, (thread // nest.warp,), thread % nest.warp)
-    elif reduction.rank is not None:
-        yield _left(par, reduction.own, reduction.joint, (expr(reduction.rank), ZERO), thread)
+    if steps.team > 1:
+        yield _lanes(par, half, reduction, steps, emitter)
+    if reduction.warps:
+        yield _left(par, reduction.own, reduction.warps, (thread // steps.warp,), thread % steps.warp)
+    elif steps.rank is not None:
+        yield _left(par, reduction.own, reduction.blocks, (expr(steps.rank), ZERO), thread)
 
 
 def _left(
@@ -101,25 +67,24 @@ def _left(
     return k.If(Op("eq", (Index(number, I32), Literal(0, I32)), BOOL), stores, span=par.span)
 
 
-def middle(par: ir.Par, half: Half, reduction: Reduction, thread: Expr, emitter: Emitter) -> Iterator[k.Stmt]:
+def middle(par: ir.Par, half: Half, reduction: Reduction, rank: Sym, thread: Expr, emitter: Emitter) -> Iterator[k.Stmt]:
     """The combination over the warps of a block, left for the other blocks of the cluster."""
-    assert reduction.rank is not None
     every: list[tuple[Ref, ...]] = []
-    for accumulator, own, arrays in zip(half.accumulators, reduction.own, reduction.scratch, strict=True):
+    for accumulator, own, arrays in zip(half.accumulators, reduction.own, reduction.warps, strict=True):
         found = tuple(Ref(emitter.names.sym(f"{r.sym.name}_block"), r.dtype) for r in own)
         yield from _joined(par, found, arrays, emitter, _bind(accumulator, par))
         every.append(found)
-    yield _left(par, tuple(every), reduction.joint, (expr(reduction.rank), ZERO), thread)
+    yield _left(par, tuple(every), reduction.blocks, (expr(rank), ZERO), thread)
 
 
-def _lanes(par: ir.Par, half: Half, reduction: Reduction, nest: Nest, emitter: Emitter) -> k.For:
+def _lanes(par: ir.Par, half: Half, reduction: Reduction, steps: Steps, emitter: Emitter) -> k.For:
     """What the lanes of a warp have, joined: with the lane half of them away, then a quarter, down to the one beside."""
-    lanes = min(nest.team, nest.warp)
+    lanes = min(steps.team, steps.warp)
     step, body = emitter.names.sym("step"), list[k.Stmt]()
     every = [tuple(Ref(emitter.names.sym(f"{r.sym.name}_other"), r.dtype) for r in own) for own in reduction.own]
     for own, others in zip(reduction.own, every, strict=True):
         pairs = zip(own, others, strict=True)
-        body += (k.Exchange(other.sym, ref, lanes // 2, nest.warp, span=par.span, shift=expr(step)) for ref, other in pairs)
+        body += (k.Exchange(other.sym, ref, lanes // 2, steps.warp, span=par.span, shift=expr(step)) for ref, other in pairs)
     for accumulator, own, others in zip(half.accumulators, reduction.own, every, strict=True):
         body += emitter.join(own, joined(accumulator.update), others, _bind(accumulator, par))
     turns = lanes.bit_length() - 1
@@ -131,8 +96,8 @@ def total(par: ir.Par, half: Half, reduction: Reduction, leader: Value, emitter:
     for number, accumulator in enumerate(half.accumulators):
         own = reduction.own[number]
         bind = _bind(accumulator, par)
-        if reduction.scratch or reduction.joint:
-            arrays = (reduction.joint or reduction.scratch)[number]
+        if reduction.warps or reduction.blocks:
+            arrays = (reduction.blocks or reduction.warps)[number]
             own = tuple(Ref(emitter.names.sym(f"{r.sym.name}_all"), r.dtype) for r in own)
             yield from _joined(par, own, arrays, emitter, bind)
         targets = tuple(emitter.target(t) for t in accumulator.targets)

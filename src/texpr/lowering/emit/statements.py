@@ -1,6 +1,17 @@
 """The statements of a kernel, made of its steps: nothing is decided here.
 
-Before: steps in their order, synchronised (`texpr.lowering.steps`), and where buffers live. After: the body of a kernel.
+Before, a step: who, what kind of work, and statements of the program.
+
+    all spread reads x writes t {
+        par 64 |j| {
+            t[j] = (2.0:f32 * x[i, j])
+        }
+    }
+
+After, with `dealt j by 64:1` and `place t: f32[64] in t`, in a block of 64 threads:
+
+    let j: i32 = i32(thread)
+    t[j] = (2.0:f32 * x[i, j])
 """
 
 from __future__ import annotations
@@ -13,87 +24,68 @@ from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.program.uses import loads
-from texpr.ir.steps import Step
-from texpr.ir.steps.digits import turns
-from texpr.ir.steps.work import Decide, End, Middle, Partial, Run, Spread, Total
+from texpr.ir.steps import AtBarrier, Branch, Dealt, InGroup, Loop, Node, Step, Steps, program
+from texpr.ir.steps.digits import radix, share, turns
+from texpr.ir.steps.work import Decide, End, Half, Issue, Middle, Order, Partial, Points, Run, Spread
 from texpr.ir.value import Index, Literal, Op, Ref, Value, conjunction
 from texpr.ir.value.types import BOOL, I32
-from texpr.lowering.build.cluster import Cluster, each_where, only_where
-from texpr.lowering.build.coordinates import Coordinates
 from texpr.lowering.emit import points, reduce
 from texpr.lowering.emit.converge import converged
 from texpr.lowering.emit.emitter import Emitter, unrolling
+from texpr.lowering.emit.ragged import each_where, only_where
 from texpr.lowering.names import Names
 from texpr.lowering.place.distributed import ranges
 from texpr.lowering.place.owners import by_first, by_thread
-from texpr.lowering.place.placement import Placement
-from texpr.lowering.steps import Choice, OrderedNode, Repeat, Steps, Sync
-from texpr.lowering.sync.phases import Tensors
 from texpr.mapping.bands import band
-from texpr.mapping.nest import LoopMap, Nest
-from texpr.support.record import Mutable, field
+from texpr.support.record import Mutable
 
 
 class Statements(Mutable):
-    """Makes the statements of one nest. `copying`: steps that start asynchronous copies."""
+    """Makes the statements of one kernel."""
 
-    nest: Nest
+    form: Steps
     names: Names
-    at: Coordinates
-    placement: Placement
-    tensors: Tensors
-    cluster: Cluster
     emitter: Emitter
-    copying: frozenset[Step] = frozenset()
-    reductions: dict[ir.Stmt, reduce.Reduction] = field(default_factory=dict[ir.Stmt, reduce.Reduction])
 
-    def of_threads(self) -> tuple[k.Stmt, ...]:
-        """Those of a nest each of whose iterations is one thread's."""
-        return self._guarded(points.around(self._tiles(), self.nest.body, self.emitter))
-
-    def of_team(self, steps: Steps) -> tuple[k.Stmt, ...]:
-        """Those of a nest whose iterations are a team's each."""
-        return (*self._steps(steps.begin), *self._guarded(self._steps(steps.body)), *self._steps(steps.end))
+    def all(self) -> tuple[k.Stmt, ...]:
+        """Those of the whole kernel, but for what is declared first."""
+        form = self.form
+        return (*self._steps(form.begin), *self._guarded(self._steps(form.body)), *self._steps(form.end))
 
     def _guarded(self, body: tuple[k.Stmt, ...]) -> tuple[k.Stmt, ...]:
         """Padding of the grid is kept out."""
         tests: list[Value] = []
-        for loop_map in self.nest.grid:
-            extent = loop_map.loop.extent
-            divides = extent.is_constant and extent.constant % loop_map.tile == 0
-            if loop_map.tile > 1 and loop_map.points == 1 and not divides:
-                tests.append(Op("lt", (Index(expr(loop_map.loop.sym), I32), Index(extent, I32)), BOOL))
-        if self.nest.team == 1 and self.cluster.runs is not None:
-            tests.append(self.cluster.runs)
+        for along in self.form.grid:
+            extent = along.loop.extent
+            divides = extent.is_constant and extent.constant % along.tile == 0
+            if along.tile > 1 and along.points == 1 and not divides:
+                tests.append(_is_inside(along.loop))
+        if self.form.team == 1 and self.runs is not None:
+            tests.append(self.runs)
         condition = conjunction(tests)
-        return body if condition is None else (k.If(condition, body, uniform=self.nest.team > 1),)
+        return body if condition is None else (k.If(condition, body, uniform=self.form.team > 1),)
+
+    @property
+    def runs(self) -> Value | None:
+        """Whether a block runs an iteration at all, where some only fill up a cluster."""
+        dims = {axis.sym: axis.dim for axis in self.form.axes if axis.level is k.Level.GRID}
+        ragged = sorted((a for a in self.form.grid if a.ragged), key=lambda along: dims[along.block])
+        return conjunction([_is_inside(along.loop) for along in ragged])
 
     def _tiles(self) -> tuple[points.Tile, ...]:
         """Grid loops of which one grid iteration runs several points, the one for vector lanes innermost."""
-        pairs = zip(self.nest.grid, self.at.blocks, strict=True)
-        tiles = (points.Tile(m, block * m.tile) for m, block in pairs if m.points > 1)
-        return tuple(sorted(tiles, key=lambda tile: tile.map.lane))
+        tiles = (points.Tile(a, expr(a.block) * a.tile) for a in self.form.grid if a.points > 1)
+        return tuple(sorted(tiles, key=lambda tile: tile.along.lane))
 
-    def scratch(self) -> Iterator[k.Array]:
-        """The arrays in which parts of reductions meet."""
-        for reduction in self.reductions.values():
-            for array in (array for arrays in reduction.scratch for array in arrays):
-                yield k.Array(array, k.Space.SHARED, "partial values of the warps of one block")
-            for array in (array for arrays in reduction.joint for array in arrays):
-                yield k.Array(array, k.Space.CLUSTER, "partial values of the blocks of a cluster")
-
-    def _steps(self, steps: tuple[OrderedNode, ...]) -> tuple[k.Stmt, ...]:
+    def _steps(self, steps: tuple[Node, ...]) -> tuple[k.Stmt, ...]:
         """The statements of steps; what the first thread alone does, step after step, stands under one test."""
         found: list[k.Stmt] = []
         leading: list[k.Stmt] = []
         for at, step in enumerate(steps):
-            if isinstance(step, Step) and step.threads.is_one:
-                copy = self.tensors.steps.get(step)
-                own = copy is None or copy.stores
-                self.emitter.frame = by_first()
-                issued = tuple(self.emitter.stmt(step.stmt) if copy is None else self.tensors.issue(copy))
+            if isinstance(step, Step) and step.threads.is_one and not isinstance(step.work, Order):
+                issued = tuple(self._alone(step))
                 if not any(isinstance(stmt, k.Shuffle) for stmt in issued):
-                    leading.extend(only_where(self.cluster.runs, issued) if own else issued)
+                    leading.extend(issued if isinstance(step.completion, AtBarrier) else only_where(self.runs, issued))
                     continue
                 made = self._kept_out(step, converged(issued, self.names, (self._leads(),)))  # all lanes take part
             else:
@@ -103,23 +95,28 @@ class Statements(Mutable):
         self._flush(leading, found)
         return tuple(found)
 
-    def _step(self, step: OrderedNode, rest: tuple[OrderedNode, ...]) -> Iterator[k.Stmt]:
+    def _alone(self, step: Step) -> Iterator[k.Stmt]:
+        """What the first thread does by itself."""
+        self.emitter.frame = by_first()
+        yield from step.work.does if isinstance(step.work, Issue) else self.emitter.stmt(step.stmt)
+
+    def _step(self, step: Node, rest: tuple[Node, ...]) -> Iterator[k.Stmt]:
         match step:
+            case Step(work=Points()):
+                yield from points.around(self._tiles(), step.stmts, self.emitter)
+            case Step(work=Order(does)):
+                yield from does if step.threads.is_all else (k.If(self._leads(), does),)
             case Step():
                 yield from self._kept_out(step, self._leaf(step, rest))
-            case Sync(does, leads):
-                yield from (k.If(self._leads(), does),) if leads else does
-            case Repeat(stmt, body):
+            case Loop(stmt, body):
                 yield self._loop(stmt, self._steps(body))
-            case Choice(stmt, decided, then, orelse):
+            case Branch(stmt, decided, then, orelse):
                 yield k.If(Ref(decided, BOOL), self._steps(then), self._steps(orelse), uniform=True, span=stmt.span)
 
     def _kept_out(self, node: Step, made: Iterator[k.Stmt]) -> Iterator[k.Stmt]:
         """A step as blocks that fill up a cluster run it too: not at all, but for what blocks do together."""
-        runs = self.cluster.runs
-        if runs is None:
-            return made
-        if isinstance(node.stmt, ir.If) and self.cluster.alike(node.stmt.condition):
+        runs = self.runs
+        if runs is None or (isinstance(node.work, Decide) and node.work.alike):
             return made
         return only_where(runs, made) if _is_whole(node) else each_where(runs, made)
 
@@ -134,124 +131,136 @@ class Statements(Mutable):
     def _loop(self, loop: ir.Seq, body: tuple[k.Stmt, ...]) -> k.For:
         """A loop that all threads run together."""
         factor = unrolling(loop)
-        kind = "serial" if factor is None and loop.sym not in self.placement.unrolled else "unroll"
+        kind = "serial" if factor is None and loop.sym not in self.form.unrolled else "unroll"
         return k.For(loop.sym, ZERO, loop.extent, body, ONE, kind, uniform=True, span=loop.span, factor=factor or 0)
 
-    def _leaf(self, leaf: Step, rest: tuple[OrderedNode, ...]) -> Iterator[k.Stmt]:
-        self.emitter.frame = by_thread(self.nest.team)
+    def _leaf(self, leaf: Step, rest: tuple[Node, ...]) -> Iterator[k.Stmt]:
+        self.emitter.frame = by_thread(self.form.team)
         return converged(self._done(leaf, rest), self.names)
 
-    def _done(self, leaf: Step, rest: tuple[OrderedNode, ...]) -> Iterator[k.Stmt]:
+    def _done(self, leaf: Step, rest: tuple[Node, ...]) -> Iterator[k.Stmt]:
+        match leaf.work:
+            case Half() as half:
+                yield from self._half(leaf, half)
+            case End():
+                pass
+            case _:
+                yield from self._run(leaf, rest)
+
+    def _half(self, leaf: Step, half: Half) -> Iterator[k.Stmt]:
+        stmt, form, emitter = leaf.stmt, self.form, self.emitter
+        assert isinstance(stmt, ir.Par)
+        reduction = next(each for each in form.reductions if each.sym == stmt.sym)
+        match half:
+            case Partial():
+                own = form.thread if form.rank is not None else self._team_thread()
+                yield from reduce.partial(stmt, half, reduction, form, own, emitter, self._spread)
+            case Middle():
+                assert form.rank is not None
+                yield from reduce.middle(stmt, half, reduction, form.rank, form.thread, emitter)
+            case _:
+                yield from reduce.total(stmt, half, reduction, self._leads(), emitter)
+
+    def _run(self, leaf: Step, rest: tuple[Node, ...]) -> Iterator[k.Stmt]:
         stmt = leaf.stmt
         match leaf.work, stmt:
             case Spread(), ir.Par():
                 idle = self._idle(stmt)
-                self.emitter.copying = leaf in self.copying
+                self.emitter.copying = isinstance(leaf.completion, InGroup)
                 body = tuple(self._spread(stmt))
                 yield from body if idle is None else (k.If(idle, body, span=stmt.span),)
                 self.emitter.copying = False
-            case Partial() as half, ir.Par():
-                reduction = self.reductions[stmt] = reduce.start(half, self.nest, self.at.rank, self.emitter)
-                own = self.at.thread if self.at.rank is not None else self._team_thread()
-                yield from reduce.partial(stmt, half, reduction, self.nest, own, self.emitter, self._spread)
-            case Middle() as half, ir.Par():
-                yield from reduce.middle(stmt, half, self.reductions[stmt], self.at.thread, self.emitter)
-            case Total() as half, ir.Par():
-                yield from reduce.total(stmt, half, self.reductions[stmt], self._leads(), self.emitter)
-            case End(), _:
-                pass
             case Decide(decided), ir.If():
                 yield from self.emitter.fetch(stmt)
                 yield k.Declare(decided, BOOL, self.emitter.value(stmt.condition), span=stmt.span)
             case _, ir.New():
-                after = tuple(step.stmt for step in rest if not isinstance(step, Sync) and not _is_half(step))
-                yield from self.emitter.new(stmt, after)
+                yield from self.emitter.new(stmt, program(rest))
             case _:
                 yield from self.emitter.stmt(stmt)
 
     def _team_thread(self) -> Expr:
-        if self.at.rank is not None:
-            return expr(self.at.rank) * self.nest.threads + self.at.thread
-        return self.at.thread if self.nest.team == self.nest.threads else self.at.thread % self.nest.team
+        form = self.form
+        if form.rank is not None:
+            return expr(form.rank) * form.threads + form.thread
+        return form.thread if form.team == form.threads else form.thread % form.team
 
     def _plain(self, value: Expr) -> Expr:
         """An index as the coordinates of threads have it."""
-        if self.at.rank is None:
+        form = self.form
+        if form.rank is None:
             return value
-        (thread,) = self.at.thread.syms()
-        return Simplifier(ranges(thread, self.nest.threads, self.at.rank, self.nest.blocks))(value)
+        (thread,) = form.thread.syms()
+        return Simplifier(ranges(thread, form.threads, form.rank, form.blocks))(value)
 
     def _idle(self, par: ir.Par) -> Value | None:
         """Which threads run a band that does not use every digit of the thread number: those in which the others are 0."""
-        maps = [m for p in band(par)[0] if (m := self.nest.loops.get(p)) is not None]
-        used = {(d.radix, d.stride) for m in maps for d in m.digits}
-        if prod(radix for radix, _ in used) == self.nest.team:
+        dealt = self.form.dealt
+        used = {(d.radix, d.stride) for p in band(par)[0] if p.sym in dealt for d in dealt[p.sym].digits}
+        if prod(side for side, _ in used) == self.form.team:
             return None
         return conjunction(
             [
-                Op("eq", (Index(self._plain(self._team_thread() // stride % radix), I32), Index(ZERO, I32)), BOOL)
-                for radix, stride in self.nest.digits
-                if (radix, stride) not in used
+                Op("eq", (Index(self._plain(self._team_thread() // stride % side), I32), Index(ZERO, I32)), BOOL)
+                for side, stride in self.form.digits
+                if (side, stride) not in used
             ]
         )
 
     def _spread(self, par: ir.Par) -> Iterator[k.Stmt]:
         """A loop shared out over the team: each thread takes the iterations with its own digit."""
-        loop_map = self.nest.loops[par]
+        dealt = self.form.dealt[par.sym]
         if self._touches_lanes(par):
-            yield from self._in_turns(par, loop_map)
+            yield from self._in_turns(par, dealt)
             return
-        match par.body:
-            case (ir.Par() as inner,) if inner in self.nest.loops and self.nest.loops[inner].role is loop_map.role:
-                body = tuple(self._spread(inner))
-            case _:
-                body = self.emitter.block(par.body)
-        digit = self._plain(loop_map.share(self._team_thread(), self.nest.team))
-        extent = par.extent
-        if extent.is_constant and extent.constant <= loop_map.radix:
+        body = self._inside(par, dealt)
+        digit = self._plain(share(dealt.digits, self._team_thread(), self.form.team))
+        extent, side = par.extent, radix(dealt.digits)
+        if extent.is_constant and extent.constant <= side:
             yield k.Declare(par.sym, I32, Index(digit, I32), span=par.span)
-            if extent.constant == loop_map.radix:
+            if extent.constant == side:
                 yield from body
             else:
-                guard = Op("lt", (Index(expr(par.sym), I32), Index(extent, I32)), BOOL)
-                yield k.If(guard, body, span=par.span)
+                yield k.If(_is_inside(par), body, span=par.span)
         else:
-            yield k.For(par.sym, digit, extent, body, expr(loop_map.radix), span=par.span)
+            yield k.For(par.sym, digit, extent, body, expr(side), span=par.span)
+
+    def _inside(self, par: ir.Par, dealt: Dealt) -> tuple[k.Stmt, ...]:
+        """The body of a loop that the team shares, in which it may share another one."""
+        match par.body:
+            case (ir.Par() as inner,) if (other := self.form.dealt.get(inner.sym)) is not None and other.meets is dealt.meets:
+                return tuple(self._spread(inner))
+            case _:
+                return self.emitter.block(par.body)
 
     def _touches_lanes(self, par: ir.Par) -> bool:
         """Whether anything in a loop is kept by lanes."""
-        kept = {buffer for buffer, place in self.placement.places.items() if place.dealt is not None}
+        kept = {buffer for buffer, place in self.form.places if place.dealt is not None}
         return bool(kept) and any(load.buffer in kept for stmt in ir.walk(par.body) for load in loads(stmt))
 
-    def _in_turns(self, par: ir.Par, loop_map: LoopMap) -> Iterator[k.Stmt]:
+    def _in_turns(self, par: ir.Par, dealt: Dealt) -> Iterator[k.Stmt]:
         """A loop shared out over the team, which all lanes run equally often: what is in a slot is the same for all of them."""
-        extent, radix, team = par.extent, loop_map.radix, self.nest.team
-        turn = None if extent.is_constant and extent.constant <= radix else self.names.sym("turn")
-        index = loop_map.share(self._team_thread(), team) + (expr(turn) * radix if turn is not None else ZERO)
+        extent, side, team = par.extent, radix(dealt.digits), self.form.team
+        turn = None if extent.is_constant and extent.constant <= side else self.names.sym("turn")
+        index = share(dealt.digits, self._team_thread(), team) + (expr(turn) * side if turn is not None else ZERO)
         outer = self.emitter.frame
-        self.emitter.frame = outer.also(par, loop_map.digits, turn, team)
-        match par.body:
-            case (ir.Par() as inner,) if inner in self.nest.loops and self.nest.loops[inner].role is loop_map.role:
-                body = tuple(self._spread(inner))
-            case _:
-                body = self.emitter.block(par.body)
+        self.emitter.frame = outer.also(par, dealt.digits, turn, team)
+        body = self._inside(par, dealt)
         self.emitter.frame = outer
-        if not (extent.is_constant and extent.constant % radix == 0):
-            guard = Op("lt", (Index(expr(par.sym), I32), Index(extent, I32)), BOOL)
-            body = (k.If(guard, body, span=par.span),)
+        if not (extent.is_constant and extent.constant % side == 0):
+            body = (k.If(_is_inside(par), body, span=par.span),)
         body = (k.Declare(par.sym, I32, Index(index, I32), span=par.span), *body)
         if turn is None:
             yield from body
         else:
-            kind = "unroll" if par.sym in self.placement.unrolled else "serial"
-            yield k.For(turn, ZERO, turns(par.extent, loop_map.digits), body, ONE, kind, span=par.span)
+            kind = "unroll" if par.sym in self.form.unrolled else "serial"
+            yield k.For(turn, ZERO, turns(par.extent, dealt.digits), body, ONE, kind, span=par.span)
 
     def within_warp(self, keeper: Expr) -> Expr:
         """A thread that there is in the running one's warp, if not all are: who reads what is not there does not use it."""
-        warp = self.nest.warp
-        if (threads := self.nest.threads) % warp == 0:
+        warp = self.form.warp
+        if (threads := self.form.threads) % warp == 0:
             return keeper
-        first = self.at.thread // warp * warp if threads > warp else ZERO
+        first = self.form.thread // warp * warp if threads > warp else ZERO
         return maximum(first, minimum(keeper, minimum(first + (warp - 1), threads - 1)))
 
 
@@ -260,6 +269,6 @@ def _is_whole(step: Step) -> bool:
     return step.threads.is_all and isinstance(step.work, Spread | Run) and isinstance(step.stmt, ir.Par | ir.Seq)
 
 
-def _is_half(step: OrderedNode) -> bool:
-    """Whether a step is part of a reduction before its total."""
-    return isinstance(step, Step) and isinstance(step.work, Partial | Middle)
+def _is_inside(loop: ir.Par) -> Value:
+    """Whether there is an iteration at the index of a loop."""
+    return Op("lt", (Index(expr(loop.sym), I32), Index(loop.extent, I32)), BOOL)

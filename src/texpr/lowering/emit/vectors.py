@@ -166,10 +166,10 @@ class _Vector(Mutable):
                 if first is not None:
                     base = f"v_{load.buffer.name}"
                     own = tuple(self.emitter.names.sym(base) for _ in range(self.lanes.width))
-                    yield k.LoadVector(own, first, span=load.span)
+                    yield k.LoadVector(own, first, span=stmt.span)
                 elif load.buffer not in written and self._is_shared_by_lanes(load):
                     own = (self.emitter.names.sym(f"at_{load.buffer.name}"),) * self.lanes.width
-                    yield k.Declare(own[0], load.dtype, self.emitter.value(load), span=load.span)
+                    yield k.Declare(own[0], load.dtype, self.emitter.value(load), span=stmt.span)
                 else:
                     continue
                 self.held[key] = tuple(Ref(sym, load.dtype) for sym in own)

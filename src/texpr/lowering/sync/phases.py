@@ -284,6 +284,11 @@ class Tensors(Mutable):
         fillings = () if needed is None else self.maps.fillings(step, barrier)
         yield from loads if needed is None else (k.If(needed, loads, fillings, span=step.span),)
 
+    def barrier_of(self, leaf: Step) -> Buffer | None:
+        """The barriers whose phases complete with the copies of a step; None for stores."""
+        step = self.steps[leaf]
+        return next((group.barrier for group in self.groups if step in group.members), None)
+
     def _is_left_out(self, step: BoxCopy) -> bool:
         """Whether a load is left out where it is not needed; its phase then completes with no bytes."""
         return step.tested.fill is None and bool(self.maps.asked(step))

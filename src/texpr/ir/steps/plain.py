@@ -1,0 +1,101 @@
+"""Statements of a program with nothing in them that no kernel depends on, and what a step accesses.
+
+    par 64 |j| 'inner #bind(block.x) #unroll { t[j] = x[j] }    →    par 64 |j| #unroll { t[j] = x[j] }
+
+Gone are labels, pragmas for passes that are through, and which statement of another program one is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from texpr.ir import program as ir
+from texpr.ir.operation import Agent
+from texpr.ir.program.marked import ATOMIC
+from texpr.ir.program.marks import Async, Multicast, Saves, Tensor, Unroll, Vector
+from texpr.ir.program.rewrite import with_blocks
+from texpr.ir.program.uses import loads
+from texpr.ir.steps import Proxy, Step, Touch
+from texpr.ir.steps.work import Does, End, Half, Partial, Total
+from texpr.ir.value import Buffer, Load, Value, walk
+from texpr.support.diagnostic import limitation
+from texpr.support.record import replace
+
+MARKS = (Unroll, Vector, Async, Tensor, Saves, Multicast)
+"""What the marks of a loop say to who makes a kernel of it, or to who reads the form."""
+
+
+def plain(body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
+    """The statements `body`. Raises Limitation E0541 for what no kernel can be made of."""
+    return tuple(map(_stmt, body))
+
+
+def head(loop: ir.Par | ir.Seq) -> ir.Par | ir.Seq:
+    """A loop without its body."""
+    return _loop(replace(loop, body=()))
+
+
+def _stmt(stmt: ir.Stmt) -> ir.Stmt:
+    made = with_blocks(stmt, tuple(map(plain, ir.blocks(stmt))))
+    match made:
+        case ir.Par() | ir.Seq():
+            return _loop(made)
+        case ir.New():
+            return replace(made, space=None)
+        case ir.Let() | ir.Bind():
+            return replace(made, instance=())
+        case ir.Instruction():
+            raise limitation("E0541", stmt.span, f"`{made.name}` cannot be emitted: instructions are not lowered yet")
+        case ir.If() | ir.Anchor():
+            return made
+
+
+def _loop(loop: ir.Par | ir.Seq) -> ir.Par | ir.Seq:
+    kept = (d for d in loop.directives if isinstance(d, MARKS) or d.name == ATOMIC)
+    pragmas = tuple(ir.Directive(d.name) if isinstance(d, ir.Directive) else d for d in kept)
+    made = replace(loop, label=None, directives=pragmas)
+    return replace(made, fully=False) if isinstance(made, ir.Par) else made
+
+
+def touches(step: Step) -> tuple[tuple[Touch, ...], tuple[Touch, ...]]:
+    """What a step reads and what it writes, in the order of its text; not what only its own statements see.
+
+    A share of a reduction reads, and its total updates what is reduced into.
+    """
+    proxy = Proxy.ASYNC if step.agent is Agent.ENGINE else Proxy.GENERIC
+    read, written = list[Buffer](), list[Buffer]()
+    match step.work:
+        case Total(accumulators):
+            written += (t.buffer for a in accumulators for t in a.targets)
+            read += written
+        case Half() as half if not isinstance(half, Partial):
+            pass
+        case Does() | End() if not step.stmts:
+            pass
+        case work:
+            met = {t.buffer for a in work.accumulators for t in a.targets} if isinstance(work, Partial) else set[Buffer]()
+            own = {s.buffer for s in ir.walk(step.stmts) if isinstance(s, ir.New)}
+            read += (b for b in _read(step.stmts) if b not in own and b not in met)
+            written += (b for b in _written(step.stmts) if b not in own and b not in met)
+    return tuple(_touch(read, proxy)), tuple(_touch(written, proxy))
+
+
+def _touch(buffers: Iterable[Buffer], proxy: Proxy) -> Iterator[Touch]:
+    yield from (Touch(buffer, proxy) for buffer in dict.fromkeys(buffers))
+
+
+def _read(body: tuple[ir.Stmt, ...]) -> Iterator[Buffer]:
+    for stmt in ir.walk(body):
+        if not isinstance(stmt, ir.Bind):
+            yield from (load.buffer for load in loads(stmt))
+            continue
+        places = (meaning for target in stmt.targets for _, meaning in target.data)
+        yield from (load.buffer for value in (*ir.values(stmt), *places) for load in _loads(value))
+
+
+def _written(body: tuple[ir.Stmt, ...]) -> Iterator[Buffer]:
+    yield from (target.buffer for stmt in ir.walk(body) if isinstance(stmt, ir.Bind) for target in stmt.targets)
+
+
+def _loads(value: Value) -> Iterator[Load]:
+    yield from (node for node in walk(value) if isinstance(node, Load))

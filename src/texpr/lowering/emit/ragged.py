@@ -1,0 +1,56 @@
+"""What blocks that fill up a cluster leave out: they run no iteration, and meet the others wherever these meet.
+
+t = x[i]; barrier; y[i] = t      →      t = i < n ? x[i] : 0; barrier; if (i < n) y[i] = t
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from texpr.ir import kernel as k
+from texpr.ir.value import Literal, Load, Op, Value, walk
+from texpr.support.record import replace
+
+
+def only_where(runs: Value | None, made: Iterable[k.Stmt]) -> Iterator[k.Stmt]:
+    """Statements, all of them only where `runs` holds."""
+    body = tuple(made)
+    if runs is None or not body:
+        yield from body
+    else:
+        yield k.If(runs, body, uniform=True, span=body[0].span)
+
+
+def each_where(runs: Value, made: Iterable[k.Stmt]) -> Iterator[k.Stmt]:
+    """The same, where what they declare is for those behind them too: there it is 0. Threads meet wherever they did."""
+    run: list[k.Stmt] = []
+    made = tuple(made)
+    assigned = {stmt.sym for stmt in k.walk(made) if isinstance(stmt, k.Assign)}
+    for stmt in made:
+        match stmt:
+            case k.Declare() if _loads(stmt.value) and stmt.sym in assigned:
+                yield from only_where(runs, run)
+                run[:] = [k.Assign(stmt.sym, stmt.value, span=stmt.span)]
+                yield replace(stmt, value=Literal(0, stmt.dtype))
+            case k.Declare():
+                yield from only_where(runs, run)
+                run.clear()
+                lazy = Op("select", (runs, stmt.value, Literal(0, stmt.dtype)), stmt.dtype)
+                yield replace(stmt, value=lazy if _loads(stmt.value) else stmt.value)
+            case k.Operation() if stmt.meets is not None:
+                yield from only_where(runs, run)
+                run.clear()
+                yield stmt
+            case k.For() if any(isinstance(inner, k.Operation) and inner.meets for inner in stmt.body):
+                yield from only_where(runs, run)
+                run.clear()
+                yield stmt
+            case k.Assign() if not run and not _loads(stmt.value):  # what registers get from each other nobody else sees
+                yield stmt
+            case _:
+                run.append(stmt)
+    yield from only_where(runs, run)
+
+
+def _loads(value: Value) -> bool:
+    return any(isinstance(part, Load) for part in walk(value))
