@@ -43,7 +43,7 @@ from texpr.ir.steps.place import Place
 from texpr.ir.steps.plain import head, plain, touches
 from texpr.ir.steps.threads import ALL
 from texpr.ir.steps.threads import ONE as FIRST
-from texpr.ir.steps.work import Decide, Does, End, Issue, Partial, Points
+from texpr.ir.steps.work import Decide, Does, End, Half, Issue, Partial, Points, Spread
 from texpr.ir.steps.work import Order as Ordering
 from texpr.ir.value import Buffer, Load, Ref
 from texpr.isa.levels import WARP
@@ -105,7 +105,7 @@ def assemble(
     assumes = tuple(each for each in function.assumes if each.buffer in touched)
     steps = Steps(
         title.name, function.name, buffers, function.sizes, title.hosts, (*function.where, *title.where), assumes, lets,
-        nest.threads, nest.team, at.axes, at.prelude, grid, tuple(_dealt(nest)), nest.digits, places, arrays,
+        nest.threads, nest.team, at.axes, at.prelude, grid, tuple(_dealt(nest, body)), nest.digits, places, arrays,
         tuple(sorted(placement.unrolled, key=str)), tuple(tensors.maps.found), reductions, begin, body, end,
         nest.warp if nest.threads > 1 else WARP, title.min_blocks if nest.threads > 1 else 0, (),
         Vectors(target.reductions.lanes, target.global_memory.line) if target.has_vector_lanes else None, title.span,
@@ -120,11 +120,13 @@ def _along(nest: Nest, at: Coordinates, cluster: Cluster) -> Iterator[Along]:
         yield Along(loop, sym, found.tile, found.digits, found.lane, found in cluster.ragged)
 
 
-def _dealt(nest: Nest) -> Iterator[Dealt]:
-    """The loops that a team shares, each once."""
+def _dealt(nest: Nest, nodes: tuple[Node, ...]) -> Iterator[Dealt]:
+    """The loops that a team shares, each once; of those that an engine runs none."""
+    shared = (step.stmts for step in leaves(nodes) if isinstance(step.work, Spread | Half))
+    own = {stmt.sym for stmts in shared for stmt in ir.walk(stmts) if isinstance(stmt, ir.Par)}
     found: dict[Sym, Dealt] = {}
     for loop, each in nest.loops.items():
-        if each.role is not Role.GRID:
+        if each.role is not Role.GRID and loop.sym in own:
             dealt = Dealt(loop.sym, each.digits, each.role is Role.REDUCE)
             if found.setdefault(loop.sym, dealt) != dealt:
                 raise CompilerBug(f"loops over {loop.sym} are dealt out in two ways")

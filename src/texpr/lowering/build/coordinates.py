@@ -1,6 +1,9 @@
 """The coordinates of a kernel: its axes, and the indices of the grid's loops in them.
 
 Before: loops of a nest that go to the grid, with their tiles. After: axes of the hardware, and what is declared first.
+
+    par m |r| by blocks of 4, a warp each     →     axis block.x thread < 128     axis grid.x r_block < (m + 3) / 4
+                                                    let r: i32 = i32(4 * r_block + thread / 32)
 """
 
 from __future__ import annotations

@@ -4,6 +4,13 @@ One thread: a register, or the thread's own array, where the size is known; each
 all write the same. One warp: registers of its lanes, where shuffles are fewer than requests to shared memory. One block: shared
 memory, where it fits. Blocks of a cluster: a part in the shared memory of each. Else the caller's workspace, with an element
 for each grid iteration (and thread) that may be alive at once.
+
+Before, steps that make and touch locals. After, for each of these a place (`ir.steps.place`), and the arrays that there are:
+
+    all run { new t }                               array shared t: f32[64] "threads of one block touch it"
+    all spread writes t { … t[j] = … }        →     place t: f32[64] in t
+    all spread reads t { … = t[63 - j] }
+    all run { new c }   all spread { … c[j] … }     place c: f32[64] register c "each element is touched by one thread"
 """
 
 from __future__ import annotations
