@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.ir.steps_text import check
+from tests.lowering.clustered import HALO, blocked, in_turns, normalised
+from tests.schedule.laid import laid
 from tests.snapshot import ROOT, TARGETS, programs
 
 from texpr import driver
 from texpr.driver import Compiled
 from texpr.ir import kernel as k
-from texpr.ir.kernel.text import kernel_text
-from texpr.ir.steps.parse import parse_steps
-from texpr.ir.steps.text import steps_text
-from texpr.ir.steps.verify import verify
-from texpr.ir.value.structure import same
-from texpr.lowering.emit.kernel import emit
+from texpr.ir.steps import text as printer
 from texpr.support.diagnostic import CompilerBug, TexprError
 
 PROGRAMS = {path.relative_to(ROOT).with_suffix("").as_posix(): path for path in programs()}
@@ -37,28 +35,46 @@ def compiled(path: Path, targets: tuple[str, ...]) -> Iterator[Compiled]:
                     continue
 
 
-def holds(made: Compiled) -> int:
-    """How many kernels are emitted from the text of their steps alone, each the same as in the plan, to the byte."""
-    kernels = {kernel.name: kernel for kernel in k.kernels(made.plan.steps)}
-    for notes in made.notes:
-        text = steps_text(notes.steps)
-        verify(notes.steps)
-        again = parse_steps(text)
-        assert same(again, notes.steps)
-        assert steps_text(again) == text
-        verify(again)
-        assert kernel_text(emit(again)) == kernel_text(kernels[notes.kernel])
-    return len(made.notes)
-
-
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_kernel_is_made_of_the_text_of_its_steps_alone(name: str) -> None:
-    every = [holds(made) for made in compiled(PROGRAMS[name], ("cpu", "sm_90a"))]
-    assert all(every)
+    for made in compiled(PROGRAMS[name], ("cpu", "sm_90a")):
+        check(made.plan, made.notes)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_so_it_is_for_all_targets(name: str) -> None:
     for made in compiled(PROGRAMS[name], TARGETS):
-        assert holds(made) > 0
+        check(made.plan, made.notes)
+
+
+CLUSTERS = [
+    (normalised(300), blocked(75, "j", "k", "l", "o")),
+    (normalised(300), in_turns(4, "j", "k", "l", "o")),
+    (HALO, ""),
+]
+
+
+@pytest.mark.parametrize(("text", "directives"), CLUSTERS)
+def test_so_it_is_where_blocks_of_a_cluster_share_an_iteration(text: str, directives: str) -> None:
+    (kernel,) = k.kernels(laid(text, directives).plan.steps)
+    assert kernel.cluster != (1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("_digits", lambda digits: ", ".join(f"{d.radix}:{1}" for d in digits)),
+        ("_changes", lambda place: ""),
+        ("_effects", lambda step: iter(())),
+        ("line_text", lambda span: ""),
+    ],
+    ids=["strides", "changes of subscripts", "effects", "lines"],
+)
+def test_what_a_printer_leaves_out_is_noticed(name: str, wrong: Callable[..., object], monkeypatch: pytest.MonkeyPatch) -> None:
+    (function, *_) = driver.load(ROOT / "examples/tma/matmul.te").functions
+    made = driver.lower(function, "sm_90a", schedule=function.schedules[0])
+    check(made.plan, made.notes)
+    monkeypatch.setattr(printer, name, wrong)
+    with pytest.raises((AssertionError, CompilerBug, TexprError)):
+        check(made.plan, made.notes)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.ir.steps_text import check
 from tests.lowering.emulated import module, results, run_plan
 
 from texpr.backends.cuda import headers, print_kernels
@@ -73,11 +74,12 @@ def laid(text: str, directives: str = "", target: str = "sm_90a") -> Laid:
 
 
 def lowered(original: Function, function: Function, target: str = "sm_90a") -> Laid:
-    """`function`, which means what `original` does, as a plan; both forms are verified. Its text may have marks."""
+    """`function`, which means what `original` does, as a plan; all forms are verified. Its text may have marks."""
     function = read(function)
     program_verify.verify_function(function)
-    plan, _ = lower(function, resolve(target), {})
+    plan, notes = lower(function, resolve(target), {})
     kernel_verify.verify(plan)
+    check(plan, notes)
     return Laid(original, function, plan)
 
 
