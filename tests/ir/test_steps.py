@@ -13,6 +13,7 @@ from tests.snapshot import ROOT, TARGETS, programs
 
 from texpr import driver
 from texpr.driver import Compiled
+from texpr.frontend import parse
 from texpr.ir import kernel as k
 from texpr.ir.steps import text as printer
 from texpr.support.diagnostic import CompilerBug, TexprError
@@ -78,3 +79,37 @@ def test_what_a_printer_leaves_out_is_noticed(name: str, wrong: Callable[..., ob
     monkeypatch.setattr(printer, name, wrong)
     with pytest.raises((AssertionError, CompilerBug, TexprError)):
         check(made.plan, made.notes)
+
+
+WORDS = [
+    "steps", "of", "buffer", "size", "host", "avoid", "threads", "team", "warp", "blocks", "vectors", "line", "axis",
+    "coordinates", "array", "map", "along", "block", "tile", "by", "lane", "ragged", "dealt", "meets", "digits", "unroll",
+    "place", "register", "leading", "trailing", "slots", "parts", "dim", "run", "rank", "known", "thread", "reduction",
+    "own", "warps", "all", "iteration", "each", "alike", "reads", "writes", "through", "completes", "group", "at", "middle",
+    "total", "order", "end", "decide", "repeat", "choose", "partial", "spread", "points", "issue", "engine", "generic",
+    "async", "bind", "update",
+]  # fmt: skip
+"""Words of the grammar that a program may call its own things."""
+
+
+@pytest.mark.parametrize("target", ["cpu", "sm_90a"])
+@pytest.mark.parametrize("first", range(0, len(WORDS) - 6, 6))
+def test_a_program_may_use_the_words_of_the_form(first: int, target: str) -> None:
+    a, b, c, d, e, f = WORDS[first : first + 6]
+    text = f"""
+fn named({a}: f32[n, 64], {b}: i32[n]): f32[n, 64] {{
+    new {c}: f32[n, 64]
+    par n |{d}| {{
+        new {e}: f32[64]
+        new {f}: f32
+        {f} = 0
+        par 64 |j| reduce({f}) {{ {f} += {a}[{d}, j] }}
+        if {b}[{d}] > 0 {{ par 64 |k| {{ {e}[k] = {f} * {a}[{d}, k] }} }} else {{ par 64 |k| {{ {e}[k] = {f} }} }}
+        par 64 |l| {{ {c}[{d}, l] = {e}[63 - l] }}
+    }}
+    return {c}
+}}
+"""
+    (function,) = parse(text, "named.te").functions
+    made = driver.lower(function, target, schedule=None)
+    check(made.plan, made.notes)

@@ -2,7 +2,7 @@
 
 stmt    = ("par" | "seq") index "|" NAME "|" ["reduce" "(" NAME, … ")"] {pragma} block
         | "new" NAME | "let" NAME ":" TYPE "=" value | "anchor" value | "if" value block ["else" block]
-        | element [UPDATE] "=" value | "(" element, … ")" [UPDATE] "=" "(" value, … ")"
+        | element [UPDATE] "=" value | "bind" "(" element, … ")" [UPDATE] "=" "(" value, … ")"
 pragma  = "#" NAME ["(" (INT | NAME | STRING), … ")"]
 block   = "{" {stmt} "}"
 """
@@ -57,8 +57,9 @@ def _lines(stmt: ir.Stmt, types: Types, pad: str) -> Iterator[str]:
             yield f"{pad}let {stmt.sym}: {stmt.value.dtype} = {value_text(stmt.value, types)}{line}"
             types[stmt.sym] = stmt.value.dtype
         case ir.Bind():
-            update = "" if stmt.update is None else f"{update_text(stmt.update)}"
-            yield f"{pad}{_several(stmt.targets, types)} {update}= {_several(stmt.values, types)}{line}"
+            update = "" if stmt.update is None else update_text(stmt.update)
+            head = "bind " if len(stmt.targets) > 1 else ""
+            yield f"{pad}{head}{_several(stmt.targets, types)} {update}= {_several(stmt.values, types)}{line}"
         case ir.Anchor():
             yield f"{pad}anchor {value_text(stmt.value, types)}{line}"
         case ir.Instruction():
@@ -102,7 +103,7 @@ class StatementParser:
     def stmt(self) -> ir.Stmt:
         """One statement. A word followed by `[` is the name of a buffer, whatever the word."""
         scan, start = self.scan, self.scan.next.start
-        if scan.second.text == "[" or scan.sees("("):
+        if scan.second.text == "[" or (scan.second.text == "(" and scan.accept("bind")):
             return self._bind(start)
         match scan.next.text:
             case "par" | "seq":
