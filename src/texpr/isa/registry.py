@@ -1,12 +1,13 @@
-"""Targets and instructions by name."""
+"""Targets, instructions and devices by name."""
 
 from __future__ import annotations
 
 from difflib import get_close_matches
 
-from texpr.isa import instructions, targets
+from texpr.isa import devices, instructions, targets
 from texpr.isa.gather import gather
 from texpr.isa.instruction import Instruction
+from texpr.isa.speed import Device
 from texpr.isa.target import Target
 from texpr.support.diagnostic import limitation
 from texpr.support.span import Span
@@ -20,6 +21,11 @@ INSTRUCTIONS: dict[str, Instruction] = {
     for each in several
 }
 """Every shipped instruction by name."""
+
+DEVICES: dict[str, Device] = {
+    target: device for device in gather(devices.__name__, devices.__path__, "DEVICE", Device) for target in device.targets
+}
+"""The device that stands for a target, where one is described: how fast it is."""
 
 
 def resolve(name: str, span: Span | None = None) -> Target:

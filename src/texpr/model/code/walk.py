@@ -1,0 +1,191 @@
+"""How often each instruction is run by the warps of a launch: threads are walked through the code, as far as sizes decide.
+
+Where data decides which way to go, the shorter way to the end is counted, so that no count is more than what is run. A wait is
+taken to end at once. Not every thread is walked: of blocks along an axis, and of warps, the first, one from between, and the
+last, where control flow depends on which they are; of a warp its first and last lane. The others are taken to be like the one
+between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import TypeAlias
+
+from texpr.isa.constants import ConstantBank
+from texpr.isa.levels import WARP
+from texpr.model.code.flow import JUMPS
+from texpr.model.code.operand import Number, Thread
+from texpr.model.code.program import CALLS, Block, Program
+from texpr.support.record import Mutable, Record, field
+
+Three: TypeAlias = tuple[int, int, int]
+MOST = 400_000
+"""Blocks of code that one thread is walked through; it is given up, and says so, where there are more."""
+
+_WORD = 4
+
+
+class Launch(Record):
+    """What runs: blocks of the grid, threads of a block, blocks of a cluster; arguments as their size in bytes and their value,
+    None where that is not known; how many lanes a warp has."""
+
+    grid: Three
+    block: Three
+    arguments: tuple[tuple[int, int | None], ...]
+    bank: ConstantBank
+    cluster: Three = (1, 1, 1)
+    warp: int = WARP
+
+    @property
+    def warps(self) -> int:
+        """Of a block."""
+        return -(-self.block[0] * self.block[1] * self.block[2] // self.warp)
+
+    @property
+    def blocks(self) -> int:
+        """Of the grid."""
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+    def words(self) -> dict[int, int]:
+        """The first bank of constant memory, as far as it is known, by offset."""
+        found: dict[int, int] = {}
+        for first, extents in ((self.bank.block, self.block), (self.bank.grid, self.grid)):
+            found |= {first + _WORD * at: extent for at, extent in enumerate(extents)}
+        at = self.bank.arguments
+        for size, value in self.arguments:
+            align = min(size, 2 * _WORD) if size in (1, 2, 4, 8) else 2 * _WORD
+            at = -(-at // align) * align
+            if value is not None:
+                found |= {at + _WORD * part: value >> 8 * _WORD * part & (2 ** (8 * _WORD) - 1) for part in range(max(1, size // _WORD))}
+            at += size
+        return found
+
+
+class Counts(Record):
+    """Of each instruction, by its place: how many warps issue it in the whole launch, and how many run it, its guard being true.
+
+    `undecided`: addresses of jumps that data decides. `cut`: some thread was not walked to its end.
+    """
+
+    issued: tuple[float, ...]
+    executed: tuple[float, ...]
+    undecided: tuple[int, ...]
+    cut: bool
+
+
+class _Path(Mutable):
+    """One thread's way."""
+
+    visits: list[int]
+    idle: list[int]
+    undecided: set[int] = field(default_factory=set[int])
+    cut: bool = False
+
+
+def count(made: Program, launch: Launch) -> Counts:
+    """The counts of a launch."""
+    size = len(made.code.instructions)
+    issued, executed = [0.0] * size, [0.0] * size
+    undecided: set[int] = set()
+    cut = False
+    words = launch.words()
+    for weight, threads in _samples(made, launch):
+        paths = [_walk(made, Thread(special, lambda bank, at: None if bank else words.get(at))) for special in threads]
+        undecided.update(*(path.undecided for path in paths))
+        cut = cut or any(path.cut for path in paths)
+        for number, block in enumerate(made.blocks):
+            visits = max(path.visits[number] for path in paths)
+            if not visits:
+                continue
+            for at in range(block.first, block.last + 1):
+                issued[at] += weight * visits
+                executed[at] += weight * max(path.visits[number] - path.idle[at] for path in paths)
+    return Counts(tuple(issued), tuple(executed), tuple(sorted(undecided)), cut)
+
+
+def _samples(made: Program, launch: Launch) -> Iterator[tuple[float, list[dict[str, int]]]]:
+    """Lanes of one warp each, and how many warps they stand for."""
+    axes = [_some(extent, f"SR_CTAID.{name}" in made.special) for extent, name in zip(launch.grid, "XYZ", strict=True)]
+    by_thread = any(name.startswith(("SR_TID", "SR_LANEID", "PT")) for name in made.special)
+    for places in product(*axes):
+        block = tuple(at for at, _ in places)
+        share = 1.0
+        for _, times in places:
+            share *= times
+        for warp, times in _some(launch.warps, by_thread):
+            last = min(launch.warp, launch.block[0] * launch.block[1] * launch.block[2] - warp * launch.warp) - 1
+            lanes = sorted({0, last}) if by_thread else [0]
+            yield share * times, [_special(launch, block, warp, lane) for lane in lanes]
+
+
+def _some(extent: int, each: bool) -> Sequence[tuple[int, int]]:
+    """Places along an axis, and how many each stands for."""
+    if not each:
+        return [(0, extent)]
+    if extent <= 3:
+        return [(at, 1) for at in range(extent)]
+    return [(0, 1), (extent // 2, extent - 2), (extent - 1, 1)]
+
+
+def _special(launch: Launch, block: Sequence[int], warp: int, lane: int) -> dict[str, int]:
+    thread = warp * launch.warp + lane
+    wide, high, _ = launch.block
+    x, y, z = (at % of for at, of in zip(block, launch.cluster, strict=True))
+    rank = x + launch.cluster[0] * (y + launch.cluster[1] * z)
+    found = {"SR_TID.X": thread % wide, "SR_TID.Y": thread // wide % high, "SR_TID.Z": thread // (wide * high), "SR_LANEID": lane}
+    found |= {f"SR_CTAID.{name}": at for name, at in zip("XYZ", block, strict=True)}
+    return {**found, "SR_CgaCtaId": rank, "SR_CgaSize": launch.cluster[0] * launch.cluster[1] * launch.cluster[2]}
+
+
+def _walk(made: Program, thread: Thread) -> _Path:
+    path = _Path([0] * len(made.blocks), [0] * len(made.code.instructions))
+    instructions, places = made.code.instructions, made.code.index()
+    calls: list[int] = []
+    number: int | None = 0
+    for _ in range(MOST):
+        if number is None:
+            return path
+        block = made.blocks[number]
+        path.visits[number] += 1
+        for step in block.steps:
+            step(thread, path.idle)
+        one = instructions[block.last]
+        onwards = made.starts.get(block.last + 1)
+        if one.name in CALLS and _goes(made, block, thread, path):
+            calls.append(block.last + 1)
+            number = made.starts.get(places.get(one.target or -1, -1))
+        elif one.name in JUMPS:
+            number = made.starts.get(places.get(one.target or -1, -1)) if _goes(made, block, thread, path) else onwards
+        elif one.name == "RET" and calls:
+            number = made.starts.get(calls.pop())
+        elif one.name in ("EXIT", "RET", "BRX", "JMX", "BRXU"):
+            number = None if _goes(made, block, thread, path) else onwards
+        else:
+            number = onwards
+    path.cut = True
+    return path
+
+
+def _goes(made: Program, block: Block, thread: Thread, path: _Path) -> bool:
+    """Whether the last instruction of a block is done: where data decides, what leads to the end sooner."""
+    values: list[Number] = [ask(thread) for ask in (block.guard, block.decides) if ask is not None]
+    if 0 in values:
+        path.idle[block.last] += 1
+        return False
+    if None not in values:
+        return True
+    one = made.code.instructions[block.last]
+    path.undecided.add(one.address)
+    if one.name not in JUMPS:
+        return False
+    left, there = made.flow.left, made.code.index().get(one.target or -1)
+    far = left[there] if there is not None else None
+    near = left[block.last + 1] if block.last + 1 < len(left) else None
+    return far is not None and (near is None or far < near)
+
+
+def sizes(launch: Launch, values: Mapping[int, int]) -> Launch:
+    """The launch with arguments, by their number, that are known."""
+    known = tuple((size, values.get(at, value)) for at, (size, value) in enumerate(launch.arguments))
+    return Launch(launch.grid, launch.block, known, launch.bank, launch.cluster, launch.warp)
