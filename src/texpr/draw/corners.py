@@ -9,8 +9,8 @@ from texpr.affine.expr import Sym
 from texpr.draw.owners import run
 from texpr.draw.tensor import Seen
 from texpr.ir import kernel as k
+from texpr.ir.kernel.point import number
 from texpr.isa.levels import Level
-from texpr.mapping.cost.access import number
 from texpr.support.record import replace
 
 MOST_BLOCKS = 512

@@ -7,9 +7,9 @@ from itertools import product
 
 from texpr.affine.expr import Sym
 from texpr.ir import kernel as k
+from texpr.ir.kernel.point import Point, holds, number, touched
 from texpr.ir.value import Buffer, Index, Load
 from texpr.isa.levels import Level
-from texpr.mapping.cost.access import Point, holds, number, touched
 from texpr.support.record import Mutable, Record, field
 
 MOST_STEPS = 400_000

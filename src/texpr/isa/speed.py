@@ -1,7 +1,7 @@
 """How fast a device is: rates of its units, bandwidths, latencies, each number with where it comes from.
 
-A rate is what one multiprocessor does in a clock: operations of lanes (an instruction of a warp is one a lane), multiply-adds of
-the matrix unit, bytes of a memory. What nobody has published is `None`, and whoever needs it says that it is not known.
+A rate is what one multiprocessor does in a clock: operations of lanes (an instruction of a warp is one a lane), multiply-adds
+of the matrix unit, bytes of a memory. What nobody has published is `None`, and whoever needs it says that it is not known.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Rates(Record):
 
     `issue`: whatever the instruction. `fma`: add, multiply, multiply-add of f32. `alu`: integer addition, logic, shifts,
     comparisons, minima, conversions by rounding. `imad`: integer multiply-add. `half`: pairs of f16 or bf16. `fp64`: f64.
-    `special`: reciprocals, roots, exponentials, conversions between integers and floats. `lsu`: lanes whose addresses are taken.
+    `special`: reciprocals, roots, exponentials, conversions between integers and floats. `lsu`: lanes that get at memory.
     """
 
     issue: Figure

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from texpr.backends.c.scope import Scope
 from texpr.backends.c.value import place_text
 from texpr.ir.kernel import For
-from texpr.ir.kernel.streams import streams
+from texpr.ir.kernel.vector.streams import streams
 from texpr.ir.value import Buffer
 
 

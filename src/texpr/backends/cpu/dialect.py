@@ -13,7 +13,7 @@ from texpr.backends.c.types import OPERATOR_TYPES, SMALL_FLOATS
 from texpr.backends.cpu.ahead import fetch_ahead
 from texpr.backends.cpu.lanes import head, rows
 from texpr.ir.kernel import Assign, For, walk
-from texpr.ir.kernel.lanes import lanes_of
+from texpr.ir.kernel.vector.lanes import lanes_of
 from texpr.ir.operation import Operation
 from texpr.ir.value import Buffer
 from texpr.ir.value.types import BOOL, DType

@@ -27,7 +27,7 @@ from texpr.backends.c.text import Binds, Text, binary
 from texpr.backends.c.types import C_NAMES
 from texpr.backends.c.value import addend, element_text, value_text
 from texpr.ir.kernel import For, Store
-from texpr.ir.kernel.lanes import Lanes, is_same
+from texpr.ir.kernel.vector.lanes import Lanes, is_same
 from texpr.ir.program.updates import sum_and_product
 from texpr.ir.value import Buffer, Cast, Load, Op, Value, walk
 from texpr.support.record import Record

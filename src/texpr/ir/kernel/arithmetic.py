@@ -27,9 +27,9 @@ from texpr.ir.kernel.knowledge import (
     loops_around,
     source_of,
 )
-from texpr.ir.kernel.lanes import lanes_of
-from texpr.ir.kernel.streams import streams
 from texpr.ir.kernel.together import grid, joint, together
+from texpr.ir.kernel.vector.lanes import lanes_of
+from texpr.ir.kernel.vector.streams import streams
 from texpr.ir.program import Compare, InRange
 from texpr.ir.value import Buffer, Index, Load, Op, Ref, Value, operands
 from texpr.ir.value.types import DType

@@ -11,6 +11,7 @@ from itertools import product
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr
 from texpr.ir import program as ir
+from texpr.ir.kernel.point import Point
 from texpr.ir.program.marked import mark
 from texpr.ir.program.marks import Async, Tensor, Vector
 from texpr.ir.steps.digits import turns
@@ -36,7 +37,7 @@ from texpr.lowering.place.owners import (
     dealt,
     register_of,
 )
-from texpr.mapping.cost.access import Point, rounds
+from texpr.mapping.cost.access import rounds
 from texpr.mapping.nest import LoopMap, Nest, Role
 from texpr.presburger.formula import Formula, between, compare, conj, differ, disj
 from texpr.presburger.isl.maps import left, right

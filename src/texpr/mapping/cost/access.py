@@ -8,20 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from texpr.affine.expr import Expr, Sym
 from texpr.ir import kernel as k
-from texpr.ir.value import Buffer, Index, Literal, Load, Op, Value
-from texpr.ir.value import walk as value_walk
+from texpr.ir.kernel.point import SIZE, Point, address, holds, number, touched
+from texpr.ir.value import Buffer, Index, Load
 from texpr.isa.levels import Level, Space
 from texpr.isa.memories import Coalescing
 from texpr.isa.requests import bank_rounds, conflicts, windows
 from texpr.support.record import Record
-
-SIZE = 4096
-"""What an open size is taken to be."""
-
-Point = dict[Sym, int]
-"""Where one thread is: its coordinates, and the indices of the loops that it runs."""
 
 
 class Access(Record):
@@ -111,22 +104,6 @@ def _entering(loop: k.For, lanes: list[Point]) -> Iterator[Point]:
             yield {**lane, loop.sym: lo}
 
 
-def touched(stmt: k.Stmt) -> Iterator[tuple[Load, str, int]]:
-    """The first elements of what `stmt` touches, how, and how many each lane touches at once."""
-    for value in stmt.computed if isinstance(stmt, k.Operation) else k.values(stmt):
-        yield from _loads(value)
-    if isinstance(stmt, k.Operation):
-        yield from sorted(stmt.costs, key=lambda each: each[1] != "load")  # what it reads first
-
-
-def _loads(value: Value) -> Iterator[tuple[Load, str, int]]:
-    seen: set[tuple[Buffer, tuple[Expr, ...]]] = set()
-    for node in value_walk(value):
-        if isinstance(node, Load) and (node.buffer, node.index) not in seen:
-            seen.add((node.buffer, node.index))
-            yield node, "load", 1
-
-
 def _cost(request: Request, machine: Coalescing) -> Access:
     starts, width, lanes = request.starts, request.width, len(request.lanes)
     head = (request.load.buffer.name, request.kind, request.space.value, request.line, lanes)
@@ -149,48 +126,3 @@ def rounds(load: Load, lanes: list[Point], machine: Coalescing) -> int:
     if len(starts) < len(found):
         starts = [lane * width for lane in range(len(found))]
     return bank_rounds(starts, width, machine.banks, machine.word)
-
-
-def address(load: Load, lane: Point) -> int | None:
-    """The element's offset from the start of its buffer, in elements."""
-    strides = load.buffer.strides
-    total = 0
-    for at, index in enumerate(load.index):
-        value = number(index, lane)
-        if value is None:
-            return None
-        if strides is not None:
-            step = number(strides[at], lane)
-            if step is None:
-                return None
-            total += value * step
-        else:
-            extent = number(load.buffer.shape[at], lane)
-            total = total * (SIZE if extent is None else extent) + value
-    return total
-
-
-def number(value: Expr, lane: Point) -> int | None:
-    """The value at a point, None where a symbol in it has none there."""
-    return value.evaluate(lane) if value.syms() <= lane.keys() else None
-
-
-def holds(condition: Value, lane: Point, unknown: bool) -> bool:
-    """Whether a condition on indices is true at a point; `unknown` where it depends on data."""
-    match condition:
-        case Op("and", (one, other)):
-            return holds(one, lane, unknown) and holds(other, lane, unknown)
-        case Op("lt" | "eq" | "le" | "gt" | "ge" | "ne" as name, (Index() | Literal() as one, Index() | Literal() as other)):
-            left, right = _side(one, lane), _side(other, lane)
-            if left is None or right is None:
-                return unknown
-            return {
-                "lt": left < right, "le": left <= right, "gt": left > right,
-                "ge": left >= right, "eq": left == right, "ne": left != right,
-            }[name]  # fmt: skip
-        case _:
-            return unknown
-
-
-def _side(value: Index | Literal, lane: Point) -> int | None:
-    return int(value.value) if isinstance(value, Literal) else number(value.expr, lane)

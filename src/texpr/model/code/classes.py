@@ -40,8 +40,8 @@ _SPACES = {
     Space.LOCAL: "LDL STL",
 }
 _SPACE = {name: space for space, names in _SPACES.items() for name in names.split()}
-_STORES = frozenset("STG ST STS STSM STL RED REDG".split())
-_BOTH = frozenset("ATOM ATOMG ATOMS".split())
+_STORES = frozenset(["STG", "ST", "STS", "STSM", "STL", "RED", "REDG"])
+_BOTH = frozenset(["ATOM", "ATOMG", "ATOMS"])
 _WIDTHS = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16, "256": 32}
 _WORD = 4
 

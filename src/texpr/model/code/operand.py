@@ -138,10 +138,47 @@ def following(name: str, count: int) -> Iterator[str]:
 
 
 _NOTHING = frozenset(
-    "STG ST STS STL STSM RED REDG BRA EXIT BAR BSYNC BSSY RET CALL NOP WARPSYNC YIELD NANOSLEEP MEMBAR FENCE DEPBAR LDGDEPBAR LDGSTS "
-    "UTMALDG UTMASTG UTMAREDG UBLKCP UBLKRED UTMAPF UTMACMDFLUSH ERRBAR CCTL BPT WARPGROUP USETMAXREG UCGABAR_ARV UCGABAR_WAIT".split()
+    [
+        "STG",
+        "ST",
+        "STS",
+        "STL",
+        "STSM",
+        "RED",
+        "REDG",
+        "BRA",
+        "EXIT",
+        "BAR",
+        "BSYNC",
+        "BSSY",
+        "RET",
+        "CALL",
+        "NOP",
+        "WARPSYNC",
+        "YIELD",
+        "NANOSLEEP",
+        "MEMBAR",
+        "FENCE",
+        "DEPBAR",
+        "LDGDEPBAR",
+        "LDGSTS",
+        "UTMALDG",
+        "UTMASTG",
+        "UTMAREDG",
+        "UBLKCP",
+        "UBLKRED",
+        "UTMAPF",
+        "UTMACMDFLUSH",
+        "ERRBAR",
+        "CCTL",
+        "BPT",
+        "WARPGROUP",
+        "USETMAXREG",
+        "UCGABAR_ARV",
+        "UCGABAR_WAIT",
+    ]
 )
-_TESTS = frozenset("ISETP UISETP FSETP DSETP HSETP2 PLOP3 UPLOP3 PSETP UPSETP".split())
+_TESTS = frozenset(["ISETP", "UISETP", "FSETP", "DSETP", "HSETP2", "PLOP3", "UPLOP3", "PSETP", "UPSETP"])
 _WIDE = {"64": 2, "128": 4, "WIDE": 2, "256": 8}
 
 

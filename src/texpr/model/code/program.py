@@ -252,7 +252,7 @@ def _sets(names: tuple[str, ...], value: Reader) -> Step:
 def _computes(one: Instruction, named_results: tuple[str, ...], width: int, sources: tuple[str, ...]) -> Step:
     meaning, words = MEANINGS[one.name], one.modifiers
     whole = one.name in ("LDC", "ULDC", "LDCU") and width > 1
-    wide = "WIDE" in words or "HI" in words and one.name in ("IMAD", "UIMAD")
+    wide = "WIDE" in words or ("HI" in words and one.name in ("IMAD", "UIMAD"))
     readers = [reader(text, wide=whole or (wide and at == 2)) for at, text in enumerate(sources)]
     numbers = [following(text, width) if not is_predicate(text) else () for text in named_results]
     values_of = tuple(name for names in numbers for name in names)

@@ -57,13 +57,16 @@ class Launch(Record):
             align = min(size, 2 * _WORD) if size in (1, 2, 4, 8) else 2 * _WORD
             at = -(-at // align) * align
             if value is not None:
-                found |= {at + _WORD * part: value >> 8 * _WORD * part & (2 ** (8 * _WORD) - 1) for part in range(max(1, size // _WORD))}
+                found |= {
+                    at + _WORD * part: value >> 8 * _WORD * part & (2 ** (8 * _WORD) - 1)
+                    for part in range(max(1, size // _WORD))
+                }
             at += size
         return found
 
 
 class Counts(Record):
-    """Of each instruction, by its place: how many warps issue it in the whole launch, and how many run it, its guard being true.
+    """Of each instruction, by its place: how many warps issue it in the whole launch; how many run it, its guard being true.
 
     `undecided`: addresses of jumps that data decides. `cut`: some thread was not walked to its end.
     """
@@ -133,7 +136,12 @@ def _special(launch: Launch, block: Sequence[int], warp: int, lane: int) -> dict
     wide, high, _ = launch.block
     x, y, z = (at % of for at, of in zip(block, launch.cluster, strict=True))
     rank = x + launch.cluster[0] * (y + launch.cluster[1] * z)
-    found = {"SR_TID.X": thread % wide, "SR_TID.Y": thread // wide % high, "SR_TID.Z": thread // (wide * high), "SR_LANEID": lane}
+    found = {
+        "SR_TID.X": thread % wide,
+        "SR_TID.Y": thread // wide % high,
+        "SR_TID.Z": thread // (wide * high),
+        "SR_LANEID": lane,
+    }
     found |= {f"SR_CTAID.{name}": at for name, at in zip("XYZ", block, strict=True)}
     return {**found, "SR_CgaCtaId": rank, "SR_CgaSize": launch.cluster[0] * launch.cluster[1] * launch.cluster[2]}
 

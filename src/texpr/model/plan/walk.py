@@ -1,0 +1,312 @@
+"""What the warps of a launch do, counted statement by statement, each with how often it runs and with which lanes.
+
+Warps are looked at one by one where tests depend on which they are, first, between and last; turns of a loop likewise. What a
+turn does not change is done once: a compiler moves it out, as long as nothing is written that it reads. Requests of memory are
+what `isa.requests` makes of them. Instructions for indices are estimated: one for each element that is touched and whose place
+changes from turn to turn.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+
+from texpr.affine.expr import Expr, Sym
+from texpr.ir import kernel as k
+from texpr.ir.kernel.point import Point, address, holds, number, touched
+from texpr.ir.value import Buffer, Index, Load
+from texpr.isa.levels import Level, Space
+from texpr.isa.memories import Coalescing
+from texpr.isa.requests import bank_rounds, windows
+from texpr.model.plan.operations import Units, conversions, fused, instructions
+from texpr.support.record import Mutable, field
+
+PROLOGUE = {"other": 3.0, "imad": 1.0, "control": 1.0, "uniform": 1.0}
+"""What each warp does first and last: its place, where memory is, its end. Counted as `operations`."""
+
+POINTER = {"other": 1.0, "imad": 1.0}
+"""For each array of global memory: where it begins, and the first place."""
+
+TURN = {"alu": 2.0, "control": 1.0}
+"""Of a loop that stays one: counted up, compared, jumped back."""
+
+UNROLLED = 4
+"""Turns that nvcc writes out of a loop whose body is short."""
+
+SHORT = 60
+"""Instructions of a body up to which it does so."""
+
+
+class Loop(Mutable, eq=False):
+    """A loop that is being gone through. `flat`: it is written out whole. `writes`: what is written in it; `meets`: threads wait
+    in it for each other."""
+
+    sym: Sym
+    trips: float
+    flat: bool
+    writes: frozenset[Buffer]
+    meets: bool
+
+
+class Counted(Mutable):
+    """Totals of a launch, by name: units, and `issued`, `requests`, `sectors`, `l1`, `shared`, `barriers`, `engine`; bytes that
+    are asked of each buffer."""
+
+    sums: Counter[str] = field(default_factory=Counter[str])
+    asked: Counter[tuple[Buffer, str]] = field(default_factory=Counter[tuple[Buffer, str]])
+
+    def units(self, found: Mapping[str, float], weight: float) -> None:
+        """Adds instructions."""
+        for unit, times in found.items():
+            self.sums[unit] += times * weight
+            self.sums["issued"] += times * weight
+
+
+class Walk(Mutable, eq=False):
+    """One kernel at given sizes. `decides`: coordinates on which a test or a bound depends, so that it matters where one is."""
+
+    kernel: k.Kernel
+    machine: Coalescing
+    sizes: Mapping[Sym, int]
+    spaces: Mapping[Buffer, Space]
+    decides: frozenset[Sym]
+    counted: Counted = field(default_factory=Counted)
+    loops: list[Loop] = field(default_factory=list[Loop])
+    derived: dict[Sym, frozenset[Sym]] = field(default_factory=dict[Sym, frozenset[Sym]])
+    seen: list[set[tuple[Buffer, tuple[Expr, ...]]]] = field(default_factory=list[set[tuple[Buffer, tuple[Expr, ...]]]])
+
+    def run(self) -> Counted:
+        """All warps of all blocks."""
+        pointers = len(self.kernel.buffers)
+        for weight, lanes in self._warps():
+            self.counted.units(PROLOGUE, weight)
+            self.counted.units(POINTER, weight * pointers)
+            self.seen = [set()]
+            self._block(self.kernel.body, lanes, weight)
+        return self.counted
+
+    def _warps(self) -> Iterator[tuple[float, list[Point]]]:
+        grid = [axis for axis in self.kernel.axes if axis.level is Level.GRID]
+        inside = [axis for axis in self.kernel.axes if axis.level is Level.BLOCK]
+        others = [axis for axis in self.kernel.axes if axis.level is Level.CLUSTER]
+        places = [_some(self._extent(axis.extent), axis.sym in self.decides) for axis in grid]
+        threads = self.kernel.threads
+        warps = -(-threads // self.kernel.warp)
+        by_thread = any(axis.sym in self.decides for axis in inside)
+        for chosen in product(*places):
+            weight = 1.0
+            point: Point = {**self.sizes, **{axis.base: 0 for axis in grid if axis.base is not None}}
+            for axis, (at, times) in zip(grid, chosen, strict=True):
+                weight *= times
+                point[axis.sym] = at
+            for axis in others:
+                along = next((at for each, (at, _) in zip(grid, chosen, strict=True) if each.dim == axis.dim), 0)
+                point[axis.sym] = along % axis.extent.constant
+            for warp, times in _some(warps, by_thread):
+                first = warp * self.kernel.warp
+                lanes = [{**point, **_coordinates(inside, at)} for at in range(first, min(threads, first + self.kernel.warp))]
+                yield weight * times, lanes
+
+    def _extent(self, extent: Expr) -> int:
+        return max(0, extent.evaluate(dict(self.sizes)))
+
+    def _block(self, body: tuple[k.Stmt, ...], lanes: list[Point], weight: float) -> None:
+        if not lanes or not weight:
+            return
+        for stmt in body:
+            match stmt:
+                case k.For():
+                    self._loop(stmt, lanes, weight)
+                case k.If():
+                    self._branch(stmt, lanes, weight)
+                case _:
+                    self._operation(stmt, lanes, weight)
+
+    def _loop(self, loop: k.For, lanes: list[Point], weight: float) -> None:
+        ends = [(number(loop.lo, p), number(loop.hi, p), number(loop.step, p) or 1) for p in lanes]
+        trips = [0 if lo is None or hi is None else max(0, -(-(hi - lo) // step)) for lo, hi, step in ends]
+        most = max(trips)
+        if not most:
+            return
+        inside = tuple(k.walk(loop.body))
+        writes = frozenset(each.buffer for each in k.memory(loop.body)[1])
+        meets = any(isinstance(each, k.Barrier | k.WaitAsync | k.BarrierWait) for each in inside)
+        self.derived[loop.sym] = frozenset({loop.sym}) | self._from((loop.lo,))
+        self.loops.append(Loop(loop.sym, most, _is_flat(loop), writes, meets))
+        before = self.counted.sums["issued"]
+        for turn, times in _some(most, loop.sym in self.decides or len(set(trips)) > 1):
+            running = [
+                {**p, loop.sym: lo + turn * step}
+                for p, (lo, _, step), n in zip(lanes, ends, trips, strict=True)
+                if turn < n and lo is not None
+            ]
+            self.seen.append(set())
+            self._block(loop.body, running, weight * times)
+            self.seen.pop()
+        self.loops.pop()
+        self._overhead(loop, inside, most, weight, self.counted.sums["issued"] - before)
+
+    def _overhead(self, loop: k.For, inside: tuple[k.Stmt, ...], trips: int, weight: float, issued: float) -> None:
+        """What the loop itself takes: nothing where it is written out whole."""
+        if _is_flat(loop):
+            return
+        innermost = not any(isinstance(each, k.For) and not _is_flat(each) for each in inside)
+        copies = loop.factor or (UNROLLED if innermost and issued < SHORT * trips * weight and trips >= UNROLLED else 1)
+        moving = {
+            (load.buffer, tuple(index - index.constant for index in load.index))
+            for each in inside
+            for load, _, _ in touched(each)
+            if self.spaces.get(load.buffer, Space.GLOBAL) not in (Space.LOCAL, Space.LANES) and self._depends(load, loop.sym)
+        }
+        self.counted.units(TURN, weight * trips / copies)
+        self.counted.units({"alu": float(len(moving))}, weight * trips / copies)
+
+    def _branch(self, stmt: k.If, lanes: list[Point], weight: float) -> None:
+        then = [p for p in lanes if holds(stmt.condition, p, True)]
+        other = [p for p in lanes if not holds(stmt.condition, p, False)]
+        self.counted.units({**instructions(stmt.condition), "alu": 1.0, "control": 1.0}, weight)
+        self._block(stmt.then, then, weight)
+        if len(then) < len(lanes):
+            self._block(stmt.orelse, other, weight)
+
+    def _operation(self, stmt: k.Stmt, lanes: list[Point], weight: float) -> None:
+        if not isinstance(stmt, k.Operation):
+            return
+        for bound in stmt.bound:
+            if isinstance(bound.value, Index):
+                self.derived[bound.sym] = self._from((bound.value.expr,))
+                for point in lanes:
+                    known = number(bound.value.expr, point)
+                    if known is not None:
+                        point[bound.sym] = known
+        made = dict(each for value in stmt.computed for each in conversions(value))
+        for load, kind, count in touched(stmt):
+            self._access(load, kind, count, lanes, weight, made.get(load, {}))
+        self._compute(stmt, weight)
+        moved = stmt.moved(self.kernel.map_of)
+        if moved is not None and stmt.AGENT is not k.Operation.AGENT:
+            source = moved.source if moved.source in self.kernel.buffers or moved.map else moved.target
+            self.counted.sums["engine"] += moved.bytes * weight * len(lanes)
+            self.counted.asked[source, "store" if moved.reduce or source is moved.target else "load"] += int(
+                moved.bytes * weight * len(lanes)
+            )
+        if isinstance(stmt, k.Barrier) and stmt.level is not Level.WARP:
+            self.counted.units({"barrier": 1.0}, weight)
+            self.counted.sums["barriers"] += weight
+        elif isinstance(stmt, k.Exchange | k.Shuffle):
+            self.counted.units({"lsu": 1.0}, weight)
+
+    def _compute(self, stmt: k.Operation, weight: float) -> None:
+        """Operations on data; of a value that only is an index nothing, which is counted where it is used."""
+        for value in stmt.computed:
+            found = instructions(value)
+            if getattr(stmt, "fused", False):
+                found = fused(found, value.dtype)
+            if found:
+                self.counted.units(found, weight)
+
+    def _access(self, load: Load, kind: str, count: int, lanes: list[Point], weight: float, made: Units) -> None:
+        space = self.spaces.get(load.buffer, Space.GLOBAL)
+        if space in (Space.LOCAL, Space.LANES) or load.buffer in self.kernel.scalars:
+            self.counted.units(made, weight)
+            return
+        key = (load.buffer, load.index)
+        if kind == "load":
+            if any(key in level for level in self.seen):
+                return
+            weight /= self._moved_out(load)
+            self.seen[-1].add(key)
+        else:
+            for level in self.seen:
+                level -= {each for each in level if each[0] is load.buffer}
+        self.counted.units({"lsu": 1.0}, weight)
+        self.counted.units(made, weight)
+        width = load.dtype.bytes * count
+        found = [address(load, point) for point in lanes]
+        starts = [at * load.dtype.bytes for at in found if at is not None]
+        if load.data or len(starts) < len(found):
+            starts = [lane * width for lane in range(len(lanes))]  # no fewer sectors than if they were side by side
+        sums = self.counted.sums
+        if space is not Space.GLOBAL:
+            sums["shared"] += bank_rounds(starts, width, self.machine.banks, self.machine.word) * weight
+            return
+        sectors = len(windows(starts, self.machine.sector, width))
+        sums["requests"] += weight
+        sums["sectors"] += sectors * weight
+        sums["l1"] += max(1.0, sectors * self.machine.sector / (self.machine.banks * self.machine.word)) * weight
+        self.counted.asked[load.buffer, "load" if kind == "load" else "store"] += int(sectors * self.machine.sector * weight)
+
+    def _moved_out(self, load: Load) -> float:
+        """Turns of the loops around that do not change what is read: those of loops that are written out all stand side by side,
+        so that each element is read once; out of others a compiler moves it."""
+        times = 1.0
+        shared = self.spaces.get(load.buffer) is not None
+        for loop in reversed(self.loops):
+            if load.buffer in loop.writes or (loop.meets and shared):
+                break
+            if not self._depends(load, loop.sym):
+                times *= loop.trips
+            elif not loop.flat:
+                break
+        return times
+
+    def _depends(self, load: Load, sym: Sym) -> bool:
+        return bool(load.data) or sym in self._from(load.index)
+
+    def _from(self, indices: Sequence[Expr]) -> frozenset[Sym]:
+        """The symbols of indices, and those of which they were made."""
+        found = {sym for index in indices for sym in index.syms()}
+        return frozenset(found).union(*(self.derived[sym] for sym in found if sym in self.derived))
+
+
+def _is_flat(loop: k.For) -> bool:
+    """Whether it is written out whole."""
+    return loop.kind == "unroll" and not loop.factor
+
+
+def walk_of(kernel: k.Kernel, sizes: Mapping[Sym, int], machine: Coalescing) -> Walk:
+    """A kernel to be counted."""
+    spaces = {array.buffer: array.space for array in kernel.arrays}
+    return Walk(kernel, machine, sizes, spaces, _decides(kernel))
+
+
+def _decides(kernel: k.Kernel) -> frozenset[Sym]:
+    """Symbols on which tests and bounds depend."""
+    meaning = {
+        s.sym: s.value.expr.syms() for s in k.walk(kernel.body) if isinstance(s, k.Declare) and isinstance(s.value, Index)
+    }
+    found: set[Sym] = set()
+    for stmt in k.walk(kernel.body):
+        if isinstance(stmt, k.For):
+            found |= stmt.lo.syms() | stmt.hi.syms()
+        elif isinstance(stmt, k.If):
+            found |= k.value_symbols(stmt.condition)
+        elif isinstance(stmt, k.CopyAsync) and stmt.when is not None:
+            found |= k.value_symbols(stmt.when)
+    waiting = list(found)
+    while waiting:
+        for sym in meaning.get(waiting.pop(), frozenset()):
+            if sym not in found:
+                found.add(sym)
+                waiting.append(sym)
+    return frozenset(found)
+
+
+def _some(extent: int, each: bool) -> Sequence[tuple[int, int]]:
+    """Places, and how many each stands for."""
+    if not each:
+        return [(0, extent)]
+    if extent <= 3:
+        return [(at, 1) for at in range(extent)]
+    return [(0, 1), (extent // 2, extent - 2), (extent - 1, 1)]
+
+
+def _coordinates(axes: Sequence[k.Axis], thread: int) -> Point:
+    found: Point = {}
+    for dim in "xyz":
+        for axis in axes:
+            if axis.dim == dim:
+                found[axis.sym] = thread % axis.extent.constant
+                thread //= axis.extent.constant
+    return found
