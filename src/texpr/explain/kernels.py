@@ -14,6 +14,7 @@ from texpr.driver import Compiled
 from texpr.explain.layout import layout
 from texpr.explain.planned import planned
 from texpr.explain.sigma import sigma
+from texpr.explain.speed import speed
 from texpr.ir import kernel as k
 from texpr.ir.kernel.shared import shared_bytes
 from texpr.ir.kernel.together import why_apart
@@ -27,7 +28,7 @@ from texpr.mapping.cost.access import accesses
 from texpr.schedule.rewrite.materialise import Materialised
 from texpr.support.diagnostic import TexprError
 from texpr.support.record import as_dict
-from texpr.toolchain.cuda import compile_cuda, find_nvcc
+from texpr.toolchain.cuda import compile_cuda, disassemble, find_nvcc
 from texpr.toolchain.machine import Machine
 from texpr.toolchain.resources import Resources
 
@@ -40,9 +41,9 @@ def explain(compiled: Compiled, machine: Machine) -> Data:
     """The decisions on `compiled`. `machine` is asked for a CUDA compiler; without one the last three entries are None.
 
     `schedule`: its name, empty where it has none; None where no schedule was used. `planned`: how it was found, where it was
-    not written.
+    not written. `speed`: how fast it can be at most (`explain.speed`).
     """
-    resources = _resources(compiled, machine)
+    resources, code = _built(compiled, machine)
     by_name = {note.kernel: note for note in compiled.notes}
     found = {kernel.name: kernel for kernel in k.kernels(compiled.plan.steps)}
     return {
@@ -60,6 +61,7 @@ def explain(compiled: Compiled, machine: Machine) -> Data:
         "launches": _launches(compiled.plan),
         "planned": planned(compiled),
         "layout": None if compiled.laid_out is None else layout(compiled.laid_out),
+        "speed": speed(compiled, code, resources),
         "kernels": [_kernel(kernel, by_name[name], resources.get(name), compiled) for name, kernel in found.items()],
     }
 
@@ -78,16 +80,18 @@ def _host_loop(loop: k.HostLoop) -> Data:
     return {"loop": loop.sym.name, "extent": str(loop.extent), "together": kernel, "why_not": why_apart(loop)}
 
 
-def _resources(compiled: Compiled, machine: Machine) -> dict[str, Resources]:
-    """Registers and memory by kernel, as the compiler counts them."""
+def _built(compiled: Compiled, machine: Machine) -> tuple[dict[str, Resources], str | None]:
+    """Registers and memory by kernel, as the compiler counts them, and the machine code, as far as tools are at hand."""
     if not compiled.target.is_launched:
-        return {}
+        return {}, None
+    found: dict[str, Resources] = {}
     try:
         nvcc = find_nvcc(machine)
         binary = compile_cuda(machine, nvcc, compiled.source, headers(), compiled.target.name)
+        found = {each.kernel: each for each in binary.kernels}
+        return found, disassemble(machine, nvcc, binary.cubin, encoding=True)
     except TexprError:
-        return {}
-    return {each.kernel: each for each in binary.kernels}
+        return found, None
 
 
 def _kernel(kernel: k.Kernel, note: Notes, resources: Resources | None, compiled: Compiled) -> Data:

@@ -9,9 +9,9 @@ from texpr.support.record import Record
 
 
 class Residence(Record):
-    """`blocks`: that a multiprocessor holds at once; `by`: what allows no more. `warps`: of these blocks. `waves`: how often
-    all multiprocessors are filled until all blocks have run. `loss`: how much longer the one with most blocks is at work than
-    if all had the same: by the pigeonhole principle it has ⌈blocks / multiprocessors⌉."""
+    """`blocks`: that a multiprocessor can hold at once; `by`: what allows no more. `warps`: of those that it has, which are
+    fewer where the launch has few. `waves`: how often all multiprocessors are filled until all blocks have run. `loss`: how
+    much longer the one with most blocks is at work than if all had the same: it has ⌈blocks / multiprocessors⌉."""
 
     blocks: int
     by: str
@@ -38,4 +38,6 @@ def residence(shape: Shape, target: Target, device: Device) -> Residence:
     many = int(device.multiprocessors.value or 1)
     waves = -(-shape.blocks // (many * held))
     fullest = -(-shape.blocks // many)
-    return Residence(held, by, held * warps, waves, fullest * many / shape.blocks if shape.blocks else 1.0)
+    return Residence(
+        held, by, min(held, max(1, fullest)) * warps, waves, fullest * many / shape.blocks if shape.blocks else 1.0
+    )

@@ -10,6 +10,7 @@ import click
 
 from texpr.cli.console import Console
 from texpr.cli.program import FILE, FUNCTION, JSON, SCHEDULE, SIZE, legal_function, parse_sizes
+from texpr.cli.speed import function_lines, kernel_lines
 from texpr.delivery import shown
 from texpr.explain import FORMS, Data, explain, form
 from texpr.ir.program import Function
@@ -80,6 +81,7 @@ def _show(console: Console, data: Data) -> None:
     _entry(console, "checked before a launch", data["requires"])
     _entry(console, "workspace", data["workspace"])
     _entry(console, "loops of the host", [_host_loop(each) for each in data["launches"]])
+    _entry(console, "bound", list(function_lines(data["speed"])))
     if data["planned"] is not None:
         _planned(console, data["planned"])
     if data["layout"] is not None and any(data["layout"].values()):
@@ -88,6 +90,7 @@ def _show(console: Console, data: Data) -> None:
     for kernel in kernels:
         console.say("")
         _kernel(console, kernel)
+        _entry(console, "bound", list(kernel_lines(data["speed"], kernel["name"])))
 
 
 def _host_loop(data: Data) -> str:

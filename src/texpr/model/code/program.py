@@ -47,6 +47,8 @@ class Program(Record, eq=False):
     blocks: tuple[Block, ...]
     starts: dict[int, int]
     special: frozenset[str]
+    places: dict[int, int]
+    """The place of each instruction, by its address."""
 
 
 def program(code: Code) -> Program:
@@ -61,7 +63,8 @@ def program(code: Code) -> Program:
         for one, decides in zip(code.instructions, matters, strict=True)
         if decides and one.name in ("S2R", "S2UR", "ELECT")
     }
-    return Program(code, ways, blocks, {block.first: at for at, block in enumerate(blocks)}, frozenset(special))
+    starts = {block.first: at for at, block in enumerate(blocks)}
+    return Program(code, ways, blocks, starts, frozenset(special), code.index())
 
 
 def _leaders(code: Code) -> set[int]:

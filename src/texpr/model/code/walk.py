@@ -1,9 +1,9 @@
 """How often each instruction is run by the warps of a launch: threads are walked through the code, as far as sizes decide.
 
 Where data decides which way to go, the shorter way to the end is counted, so that no count is more than what is run. A wait is
-taken to end at once. Not every thread is walked: of blocks along an axis, and of warps, the first, one from between, and the
-last, where control flow depends on which they are; of a warp its first and last lane. The others are taken to be like the one
-between.
+taken to end at once. Not every thread is walked: of blocks along an axis, and of many warps, the first, one from between, and
+the last, where control flow depends on which they are; of the first and the last warp two lanes, of others one. The others are
+taken to be like those between.
 """
 
 from __future__ import annotations
@@ -23,12 +23,16 @@ Three: TypeAlias = tuple[int, int, int]
 MOST = 400_000
 """Blocks of code that one thread is walked through; it is given up, and says so, where there are more."""
 
+MANY = 16
+"""Warps up to which each is walked: they may have roles of their own."""
+
 _WORD = 4
 
 
 class Launch(Record):
     """What runs: blocks of the grid, threads of a block, blocks of a cluster; arguments as their size in bytes and their value,
-    None where that is not known; how many lanes a warp has."""
+    None where that is not known; how many lanes a warp has. `turns`: of loops that data ends, how often each is run before a
+    jump, by its address, leaves it, where somebody knows that."""
 
     grid: Three
     block: Three
@@ -36,6 +40,7 @@ class Launch(Record):
     bank: ConstantBank
     cluster: Three = (1, 1, 1)
     warp: int = WARP
+    turns: Mapping[int, int] = field(default_factory=dict[int, int])
 
     @property
     def warps(self) -> int:
@@ -82,7 +87,9 @@ class _Path(Mutable):
 
     visits: list[int]
     idle: list[int]
+    turns: Mapping[int, int]
     undecided: set[int] = field(default_factory=set[int])
+    passed: dict[int, int] = field(default_factory=dict[int, int])
     cut: bool = False
 
 
@@ -94,7 +101,7 @@ def count(made: Program, launch: Launch) -> Counts:
     cut = False
     words = launch.words()
     for weight, threads in _samples(made, launch):
-        paths = [_walk(made, Thread(special, lambda bank, at: None if bank else words.get(at))) for special in threads]
+        paths = [_walk(made, _thread(special, words), launch.turns) for special in threads]
         undecided.update(*(path.undecided for path in paths))
         cut = cut or any(path.cut for path in paths)
         for number, block in enumerate(made.blocks):
@@ -107,6 +114,10 @@ def count(made: Program, launch: Launch) -> Counts:
     return Counts(tuple(issued), tuple(executed), tuple(sorted(undecided)), cut)
 
 
+def _thread(special: Mapping[str, int], words: Mapping[int, int]) -> Thread:
+    return Thread(special, lambda bank, at: None if bank else words.get(at))
+
+
 def _samples(made: Program, launch: Launch) -> Iterator[tuple[float, list[dict[str, int]]]]:
     """Lanes of one warp each, and how many warps they stand for."""
     axes = [_some(extent, f"SR_CTAID.{name}" in made.special) for extent, name in zip(launch.grid, "XYZ", strict=True)]
@@ -116,17 +127,17 @@ def _samples(made: Program, launch: Launch) -> Iterator[tuple[float, list[dict[s
         share = 1.0
         for _, times in places:
             share *= times
-        for warp, times in _some(launch.warps, by_thread):
+        for warp, times in _some(launch.warps, by_thread, MANY):
             last = min(launch.warp, launch.block[0] * launch.block[1] * launch.block[2] - warp * launch.warp) - 1
-            lanes = sorted({0, last}) if by_thread else [0]
+            lanes = sorted({0, last}) if by_thread and warp in (0, launch.warps - 1) else [0]
             yield share * times, [_special(launch, block, warp, lane) for lane in lanes]
 
 
-def _some(extent: int, each: bool) -> Sequence[tuple[int, int]]:
+def _some(extent: int, each: bool, few: int = 3) -> Sequence[tuple[int, int]]:
     """Places along an axis, and how many each stands for."""
     if not each:
         return [(0, extent)]
-    if extent <= 3:
+    if extent <= few:
         return [(at, 1) for at in range(extent)]
     return [(0, 1), (extent // 2, extent - 2), (extent - 1, 1)]
 
@@ -146,9 +157,9 @@ def _special(launch: Launch, block: Sequence[int], warp: int, lane: int) -> dict
     return {**found, "SR_CgaCtaId": rank, "SR_CgaSize": launch.cluster[0] * launch.cluster[1] * launch.cluster[2]}
 
 
-def _walk(made: Program, thread: Thread) -> _Path:
-    path = _Path([0] * len(made.blocks), [0] * len(made.code.instructions))
-    instructions, places = made.code.instructions, made.code.index()
+def _walk(made: Program, thread: Thread, turns: Mapping[int, int]) -> _Path:
+    path = _Path([0] * len(made.blocks), [0] * len(made.code.instructions), turns)
+    instructions, places = made.code.instructions, made.places
     calls: list[int] = []
     number: int | None = 0
     for _ in range(MOST):
@@ -187,13 +198,21 @@ def _goes(made: Program, block: Block, thread: Thread, path: _Path) -> bool:
     path.undecided.add(one.address)
     if one.name not in JUMPS:
         return False
-    left, there = made.flow.left, made.code.index().get(one.target or -1)
+    there = made.places.get(one.target or -1)
+    if one.address in path.turns:
+        return _stays(made, block.last, there, path)
+    left = made.flow.left
     far = left[there] if there is not None else None
     near = left[block.last + 1] if block.last + 1 < len(left) else None
     return far is not None and (near is None or far < near)
 
 
-def sizes(launch: Launch, values: Mapping[int, int]) -> Launch:
-    """The launch with arguments, by their number, that are known."""
-    known = tuple((size, values.get(at, value)) for at, (size, value) in enumerate(launch.arguments))
-    return Launch(launch.grid, launch.block, known, launch.bank, launch.cluster, launch.warp)
+def _stays(made: Program, at: int, there: int | None, path: _Path) -> bool:
+    """Whether a jump that somebody knows the turns of is taken: the way that stays in its loop is, as often as they say."""
+    address = made.code.instructions[at].address
+    passed = path.passed.get(address, 0)
+    leaves = passed + 1 >= path.turns[address]
+    path.passed[address] = 0 if leaves else passed + 1
+    around = [loop for loop in made.flow.loops if at in loop.body]
+    jump_stays = bool(around) and there in min(around, key=len).body
+    return jump_stays != leaves

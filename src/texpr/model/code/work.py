@@ -31,9 +31,9 @@ class Reading(Record):
     cut: bool
 
 
-def read_work(code: Code, counts: Counts, target: Target, dram: float | None = None) -> Reading:
+def read_work(code: Code, counts: Counts, target: Target, known: Work | None = None) -> Reading:
     """The work of a launch. Addresses are not known: what lanes ask of global memory counts as dense, and banks as free of
-    conflicts. `dram`: bytes that must move, which somebody else knows."""
+    conflicts. `known`: who knows which bytes must move between memories says it there."""
     units: Counter[str] = Counter()
     products: Counter[str] = Counter()
     sums: Counter[str] = Counter()
@@ -53,10 +53,19 @@ def read_work(code: Code, counts: Counts, target: Target, dram: float | None = N
             _memory(sums, asked, times, target)
         sums["barriers"] += times if one.name == "BAR" else 0.0
     kept = {name: amount for name, amount in units.items() if amount}
+    l2, dram = (None, None) if known is None else (known.l2, known.dram)
     work = Work(
-        sum(counts.issued), kept, {name: amount for name, amount in products.items() if amount},
-        sums["requests"], sums["l1"], sums["shared"], sums["l2"], dram, sums["barriers"], sums["spilled"],
-    )  # fmt: skip
+        issued=sum(counts.issued),
+        units=kept,
+        products={name: amount for name, amount in products.items() if amount},
+        requests=sums["requests"],
+        l1=sums["l1"],
+        shared=sums["shared"],
+        l2=l2,
+        dram=dram,
+        barriers=sums["barriers"],
+        spilled=sums["spilled"],
+    )
     return Reading(work, tuple(sorted(unknown)), kept.get("copy", 0.0), counts.undecided, counts.cut)
 
 
@@ -73,7 +82,6 @@ def _memory(sums: Counter[str], asked: Access, times: float, target: Target) -> 
         case _:
             sums["requests"] += times
             sums["shared" if asked.around else "l1"] += rounds
-            sums["l2"] += whole * times if asked.stores or asked.around else 0.0
 
 
 def _operand_bytes(one: Instruction) -> float:

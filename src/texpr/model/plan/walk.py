@@ -39,8 +39,8 @@ SHORT = 60
 
 
 class Loop(Mutable, eq=False):
-    """A loop that is being gone through. `flat`: it is written out whole. `writes`: what is written in it; `meets`: threads wait
-    in it for each other."""
+    """A loop that is being gone through. `flat`: it is written out whole. `writes`: what is written in it; `meets`: threads
+    wait in it for each other."""
 
     sym: Sym
     trips: float
@@ -238,8 +238,8 @@ class Walk(Mutable, eq=False):
         self.counted.asked[load.buffer, "load" if kind == "load" else "store"] += int(sectors * self.machine.sector * weight)
 
     def _moved_out(self, load: Load) -> float:
-        """Turns of the loops around that do not change what is read: those of loops that are written out all stand side by side,
-        so that each element is read once; out of others a compiler moves it."""
+        """Turns of the loops around that do not change what is read: those of loops that are written out stand side by side, so
+        that each element is read once; out of others a compiler moves it."""
         times = 1.0
         shared = self.spaces.get(load.buffer) is not None
         for loop in reversed(self.loops):
