@@ -137,47 +137,13 @@ def following(name: str, count: int) -> Iterator[str]:
         yield from (f"{kind}{int(number) + more}" for more in range(count))
 
 
-_NOTHING = frozenset(
-    [
-        "STG",
-        "ST",
-        "STS",
-        "STL",
-        "STSM",
-        "RED",
-        "REDG",
-        "BRA",
-        "EXIT",
-        "BAR",
-        "BSYNC",
-        "BSSY",
-        "RET",
-        "CALL",
-        "NOP",
-        "WARPSYNC",
-        "YIELD",
-        "NANOSLEEP",
-        "MEMBAR",
-        "FENCE",
-        "DEPBAR",
-        "LDGDEPBAR",
-        "LDGSTS",
-        "UTMALDG",
-        "UTMASTG",
-        "UTMAREDG",
-        "UBLKCP",
-        "UBLKRED",
-        "UTMAPF",
-        "UTMACMDFLUSH",
-        "ERRBAR",
-        "CCTL",
-        "BPT",
-        "WARPGROUP",
-        "USETMAXREG",
-        "UCGABAR_ARV",
-        "UCGABAR_WAIT",
-    ]
-)
+_STORES = ("STG", "ST", "STS", "STL", "STSM", "RED", "REDG", "LDGSTS")
+_JUMPS = ("BRA", "EXIT", "RET", "CALL", "BSYNC", "BSSY", "NOP", "WARPSYNC", "YIELD", "NANOSLEEP", "BPT")
+_WAITS = ("BAR", "MEMBAR", "FENCE", "DEPBAR", "LDGDEPBAR", "ERRBAR", "CCTL", "WARPGROUP", "UCGABAR_ARV", "UCGABAR_WAIT")
+_COPIES = ("UTMALDG", "UTMASTG", "UTMAREDG", "UBLKCP", "UBLKRED", "UTMAPF", "UTMACMDFLUSH")
+_NOTHING = frozenset((*_STORES, *_JUMPS, *_WAITS, *_COPIES))
+"""What writes no register and no predicate."""
+
 _TESTS = frozenset(["ISETP", "UISETP", "FSETP", "DSETP", "HSETP2", "PLOP3", "UPLOP3", "PSETP", "UPSETP"])
 _WIDE = {"64": 2, "128": 4, "WIDE": 2, "256": 8}
 

@@ -39,8 +39,7 @@ class Block(Record, eq=False):
 
 
 class Program(Record, eq=False):
-    """`starts`: the block that begins at a place. `special`: the special registers that control flow depends on, and "PT" where
-    it depends on which lane is elected."""
+    """`starts`: the block that begins at a place. `special`: the special registers that control flow depends on."""
 
     code: Code
     flow: Flow
@@ -61,7 +60,7 @@ def program(code: Code) -> Program:
     special = {
         one.operands[-1]
         for one, decides in zip(code.instructions, matters, strict=True)
-        if decides and one.name in ("S2R", "S2UR", "ELECT")
+        if decides and one.name in ("S2R", "S2UR")
     }
     starts = {block.first: at for at, block in enumerate(blocks)}
     return Program(code, ways, blocks, starts, frozenset(special), code.index())
@@ -215,8 +214,10 @@ def _step(one: Instruction) -> Step:
         return _sets(_written(one)[-1:], reader(sources[0]))  # the value of one lane, where all have the same
     if one.name == "HFMA2" and len(sources) == 4 and all(text.strip("-") == "RZ" for text in sources[:2]):
         return _sets(_written(one), _halves(*sources[2:]))
+    if one.name == "USETMAXREG" or (one.name == "SYNCS" and "PHASECHK" in one.modifiers):
+        return _sets(_written(one), lambda thread: 1)  # a wait ends at once
     if one.name == "ELECT":
-        return _sets(_written(one), lambda thread: int(thread.special.get("SR_LANEID") == 0))
+        return _sets(_written(one), lambda thread: 1)  # a lane that is walked is the one, or its turn comes
     known = one.name in MEANINGS and not (one.name in ("VOTE", "VOTEU") and any(map(_is_whole, named_results)))
     return _computes(one, named_results, width, sources) if known else _forgets(one)
 

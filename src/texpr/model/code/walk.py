@@ -121,7 +121,7 @@ def _thread(special: Mapping[str, int], words: Mapping[int, int]) -> Thread:
 def _samples(made: Program, launch: Launch) -> Iterator[tuple[float, list[dict[str, int]]]]:
     """Lanes of one warp each, and how many warps they stand for."""
     axes = [_some(extent, f"SR_CTAID.{name}" in made.special) for extent, name in zip(launch.grid, "XYZ", strict=True)]
-    by_thread = any(name.startswith(("SR_TID", "SR_LANEID", "PT")) for name in made.special)
+    by_thread = any(name.startswith(("SR_TID", "SR_LANEID")) for name in made.special)
     for places in product(*axes):
         block = tuple(at for at, _ in places)
         share = 1.0
@@ -196,11 +196,11 @@ def _goes(made: Program, block: Block, thread: Thread, path: _Path) -> bool:
         return True
     one = made.code.instructions[block.last]
     path.undecided.add(one.address)
-    if one.name not in JUMPS:
-        return False
     there = made.places.get(one.target or -1)
     if one.address in path.turns:
         return _stays(made, block.last, there, path)
+    if one.name not in JUMPS:
+        return False
     left = made.flow.left
     far = left[there] if there is not None else None
     near = left[block.last + 1] if block.last + 1 < len(left) else None
@@ -214,5 +214,5 @@ def _stays(made: Program, at: int, there: int | None, path: _Path) -> bool:
     leaves = passed + 1 >= path.turns[address]
     path.passed[address] = 0 if leaves else passed + 1
     around = [loop for loop in made.flow.loops if at in loop.body]
-    jump_stays = bool(around) and there in min(around, key=len).body
+    jump_stays = bool(around) and there is not None and there in min(around, key=len).body
     return jump_stays != leaves
