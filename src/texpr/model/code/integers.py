@@ -164,6 +164,18 @@ def _to_float(words: Words, sources: Sequence[int]) -> tuple[int, ...] | None:
     return (found + ("RP" in words and _float(found) < value),)
 
 
+def _reversed(words: Words, sources: Sequence[int]) -> tuple[int, ...]:
+    return (int(f"{sources[0] & BITS:0{_HALF}b}"[::-1], 2),)
+
+
+def _leading(words: Words, sources: Sequence[int]) -> tuple[int, ...] | None:
+    """The place of the highest bit that is set, or with `SH` how far it is from the top; all bits where there is none."""
+    if "U32" not in words:
+        return None
+    at = (sources[0] & BITS).bit_length() - 1
+    return (BITS if at < 0 else _HALF - 1 - at if "SH" in words else at,)
+
+
 def _special(words: Words, sources: Sequence[int]) -> tuple[int, ...] | None:
     value = _float(sources[0])
     return (_bits(1 / value),) if words and words[0] == "RCP" and value else None
@@ -191,6 +203,10 @@ MEANINGS: Mapping[str, Meaning] = {
     **dict.fromkeys(("MOV", "UMOV", "R2UR", "LDC", "ULDC", "VOTEU", "VOTE", "LDCU"), _move),
     "IABS": lambda words, sources: (abs(signed(sources[0])) & BITS,),
     "POPC": lambda words, sources: (sources[0].bit_count(),),
+    "BREV": _reversed,
+    "UBREV": _reversed,
+    "FLO": _leading,
+    "UFLO": _leading,
     "I2F": _to_float,
     "MUFU": _special,
     "F2I": _to_integer,

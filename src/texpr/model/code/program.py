@@ -49,6 +49,11 @@ class Program(Record, eq=False):
     places: dict[int, int]
     """The place of each instruction, by its address."""
 
+    def aimed(self, one: Instruction) -> int | None:
+        """The block that a jump leads to; None where it is not known."""
+        place = None if one.target is None else self.places.get(one.target)
+        return None if place is None else self.starts.get(place)
+
 
 def program(code: Code) -> Program:
     """Code made ready."""

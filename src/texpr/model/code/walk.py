@@ -159,7 +159,7 @@ def _special(launch: Launch, block: Sequence[int], warp: int, lane: int) -> dict
 
 def _walk(made: Program, thread: Thread, turns: Mapping[int, int]) -> _Path:
     path = _Path([0] * len(made.blocks), [0] * len(made.code.instructions), turns)
-    instructions, places = made.code.instructions, made.places
+    instructions = made.code.instructions
     calls: list[int] = []
     number: int | None = 0
     for _ in range(MOST):
@@ -173,9 +173,9 @@ def _walk(made: Program, thread: Thread, turns: Mapping[int, int]) -> _Path:
         onwards = made.starts.get(block.last + 1)
         if one.name in CALLS and _goes(made, block, thread, path):
             calls.append(block.last + 1)
-            number = made.starts.get(places.get(one.target or -1, -1))
+            number = made.aimed(one)
         elif one.name in JUMPS:
-            number = made.starts.get(places.get(one.target or -1, -1)) if _goes(made, block, thread, path) else onwards
+            number = made.aimed(one) if _goes(made, block, thread, path) else onwards
         elif one.name == "RET" and calls:
             number = made.starts.get(calls.pop())
         elif one.name in ("EXIT", "RET", "BRX", "JMX", "BRXU"):
@@ -196,7 +196,7 @@ def _goes(made: Program, block: Block, thread: Thread, path: _Path) -> bool:
         return True
     one = made.code.instructions[block.last]
     path.undecided.add(one.address)
-    there = made.places.get(one.target or -1)
+    there = None if one.target is None else made.places.get(one.target)
     if one.address in path.turns:
         return _stays(made, block.last, there, path)
     if one.name not in JUMPS:
