@@ -15,7 +15,8 @@ from itertools import product
 from texpr.affine.expr import Expr, Sym
 from texpr.ir import kernel as k
 from texpr.ir.kernel.point import Point, address, holds, number, touched
-from texpr.ir.value import Buffer, Index, Load
+from texpr.ir.value import Buffer, Index, Load, Op, Ref, Value
+from texpr.ir.value.types import BOOL
 from texpr.isa.levels import Level, Space
 from texpr.isa.memories import Coalescing
 from texpr.isa.requests import bank_rounds, windows
@@ -36,6 +37,10 @@ UNROLLED = 4
 
 SHORT = 60
 """Instructions of a body up to which it does so."""
+
+
+FEW = 3
+"""Places up to which each is looked at."""
 
 
 class Loop(Mutable, eq=False):
@@ -64,15 +69,18 @@ class Counted(Mutable):
 
 
 class Walk(Mutable, eq=False):
-    """One kernel at given sizes. `decides`: coordinates on which a test or a bound depends, so that it matters where one is."""
+    """One kernel at given sizes. `decides`: coordinates on which a test or a bound depends, so that it matters where one is.
+    `literal`: as it is written, nothing moved out of loops, each warp and each turn looked at."""
 
     kernel: k.Kernel
     machine: Coalescing
     sizes: Mapping[Sym, int]
     spaces: Mapping[Buffer, Space]
     decides: frozenset[Sym]
+    literal: bool = False
     counted: Counted = field(default_factory=Counted)
     loops: list[Loop] = field(default_factory=list[Loop])
+    conditions: dict[Sym, Value] = field(default_factory=dict[Sym, Value])
     derived: dict[Sym, frozenset[Sym]] = field(default_factory=dict[Sym, frozenset[Sym]])
     seen: list[set[tuple[Buffer, tuple[Expr, ...]]]] = field(default_factory=list[set[tuple[Buffer, tuple[Expr, ...]]]])
 
@@ -90,7 +98,7 @@ class Walk(Mutable, eq=False):
         grid = [axis for axis in self.kernel.axes if axis.level is Level.GRID]
         inside = [axis for axis in self.kernel.axes if axis.level is Level.BLOCK]
         others = [axis for axis in self.kernel.axes if axis.level is Level.CLUSTER]
-        places = [_some(self._extent(axis.extent), axis.sym in self.decides) for axis in grid]
+        places = [self._some(self._extent(axis.extent), axis.sym in self.decides) for axis in grid]
         threads = self.kernel.threads
         warps = -(-threads // self.kernel.warp)
         by_thread = any(axis.sym in self.decides for axis in inside)
@@ -103,10 +111,20 @@ class Walk(Mutable, eq=False):
             for axis in others:
                 along = next((at for each, (at, _) in zip(grid, chosen, strict=True) if each.dim == axis.dim), 0)
                 point[axis.sym] = along % axis.extent.constant
-            for warp, times in _some(warps, by_thread):
+            for warp, times in self._some(warps, by_thread):
                 first = warp * self.kernel.warp
                 lanes = [{**point, **_coordinates(inside, at)} for at in range(first, min(threads, first + self.kernel.warp))]
                 yield weight * times, lanes
+
+    def _some(self, extent: int, each: bool) -> Sequence[tuple[int, int]]:
+        """Places, and how many each stands for."""
+        if self.literal:
+            return [(at, 1) for at in range(extent)]
+        if not each:
+            return [(0, extent)]
+        if extent <= FEW:
+            return [(at, 1) for at in range(extent)]
+        return [(0, 1), (extent // 2, extent - 2), (extent - 1, 1)]
 
     def _extent(self, extent: Expr) -> int:
         return max(0, extent.evaluate(dict(self.sizes)))
@@ -135,7 +153,7 @@ class Walk(Mutable, eq=False):
         self.derived[loop.sym] = frozenset({loop.sym}) | self._from((loop.lo,))
         self.loops.append(Loop(loop.sym, most, _is_flat(loop), writes, meets))
         before = self.counted.sums["issued"]
-        for turn, times in _some(most, loop.sym in self.decides or len(set(trips)) > 1):
+        for turn, times in self._some(most, loop.sym in self.decides or len(set(trips)) > 1):
             running = [
                 {**p, loop.sym: lo + turn * step}
                 for p, (lo, _, step), n in zip(lanes, ends, trips, strict=True)
@@ -163,17 +181,32 @@ class Walk(Mutable, eq=False):
         self.counted.units({"alu": float(len(moving))}, weight * trips / copies)
 
     def _branch(self, stmt: k.If, lanes: list[Point], weight: float) -> None:
-        then = [p for p in lanes if holds(stmt.condition, p, True)]
-        other = [p for p in lanes if not holds(stmt.condition, p, False)]
+        condition = self._said(stmt.condition)
+        then = [p for p in lanes if holds(condition, p, True)]
+        other = [p for p in lanes if not holds(condition, p, False)]
         self.counted.units({**instructions(stmt.condition), "alu": 1.0, "control": 1.0}, weight)
         self._block(stmt.then, then, weight)
         if len(then) < len(lanes):
             self._block(stmt.orelse, other, weight)
 
+    def _said(self, condition: Value) -> Value:
+        """A condition with what its variables were declared as."""
+        match condition:
+            case Ref(sym) if sym in self.conditions:
+                return self.conditions[sym]
+            case Op(name, args, dtype):
+                return Op(name, tuple(map(self._said, args)), dtype)
+            case _:
+                return condition
+
     def _operation(self, stmt: k.Stmt, lanes: list[Point], weight: float) -> None:
         if not isinstance(stmt, k.Operation):
             return
+        if isinstance(stmt, k.Assign):
+            self.conditions.pop(stmt.sym, None)
         for bound in stmt.bound:
+            if bound.dtype is BOOL and isinstance(bound.value, Op):
+                self.conditions[bound.sym] = self._said(bound.value)
             if isinstance(bound.value, Index):
                 self.derived[bound.sym] = self._from((bound.value.expr,))
                 for point in lanes:
@@ -212,7 +245,7 @@ class Walk(Mutable, eq=False):
             self.counted.units(made, weight)
             return
         key = (load.buffer, load.index)
-        if kind == "load":
+        if kind == "load" and not self.literal:
             if any(key in level for level in self.seen):
                 return
             weight /= self._moved_out(load)
@@ -265,17 +298,15 @@ def _is_flat(loop: k.For) -> bool:
     return loop.kind == "unroll" and not loop.factor
 
 
-def walk_of(kernel: k.Kernel, sizes: Mapping[Sym, int], machine: Coalescing) -> Walk:
+def walk_of(kernel: k.Kernel, sizes: Mapping[Sym, int], machine: Coalescing, *, literal: bool = False) -> Walk:
     """A kernel to be counted."""
     spaces = {array.buffer: array.space for array in kernel.arrays}
-    return Walk(kernel, machine, sizes, spaces, _decides(kernel))
+    return Walk(kernel, machine, sizes, spaces, _decides(kernel), literal)
 
 
 def _decides(kernel: k.Kernel) -> frozenset[Sym]:
     """Symbols on which tests and bounds depend."""
-    meaning = {
-        s.sym: s.value.expr.syms() for s in k.walk(kernel.body) if isinstance(s, k.Declare) and isinstance(s.value, Index)
-    }
+    meaning = {s.sym: k.value_symbols(s.value) for s in k.walk(kernel.body) if isinstance(s, k.Declare)}
     found: set[Sym] = set()
     for stmt in k.walk(kernel.body):
         if isinstance(stmt, k.For):
@@ -291,15 +322,6 @@ def _decides(kernel: k.Kernel) -> frozenset[Sym]:
                 found.add(sym)
                 waiting.append(sym)
     return frozenset(found)
-
-
-def _some(extent: int, each: bool) -> Sequence[tuple[int, int]]:
-    """Places, and how many each stands for."""
-    if not each:
-        return [(0, extent)]
-    if extent <= 3:
-        return [(at, 1) for at in range(extent)]
-    return [(0, 1), (extent // 2, extent - 2), (extent - 1, 1)]
 
 
 def _coordinates(axes: Sequence[k.Axis], thread: int) -> Point:

@@ -36,22 +36,23 @@ def launches(plan: k.Plan, sizes: Mapping[Sym, int], target: Target) -> tuple[La
     """Every launch, each kernel once, in the order of the host's steps."""
     found: dict[k.Kernel, int] = {}
     values: dict[Sym, int] = dict(sizes)
-    for kernel, times in _steps(plan.steps, values):
+    for kernel, times in launched(plan.steps, values):
         found[kernel] = found.get(kernel, 0) + times
     return tuple(_launched(kernel, times, values, target) for kernel, times in found.items())
 
 
-def _steps(steps: tuple[k.HostStep, ...], values: dict[Sym, int], times: int = 1) -> Iterator[tuple[k.Kernel, int]]:
+def launched(steps: tuple[k.HostStep, ...], values: dict[Sym, int], times: int = 1) -> Iterator[tuple[k.Kernel, int]]:
+    """The kernels that a host launches at these sizes, and how often; indices of its own loops are added to `values`."""
     for step in steps:
         match step:
             case k.Launch():
                 yield step.kernel, times
             case k.HostLoop():
                 values[step.sym] = 0
-                yield from _steps(step.steps, values, times * max(0, step.extent.evaluate(values)))
+                yield from launched(step.steps, values, times * max(0, step.extent.evaluate(values)))
             case k.HostIf():
                 if all(_holds(each, values) for each in step.conditions):
-                    yield from _steps(step.steps, values, times)
+                    yield from launched(step.steps, values, times)
 
 
 def _holds(fact: k.Compare, values: Mapping[Sym, int]) -> bool:

@@ -1,0 +1,79 @@
+"""Both readings of the same launch: what the plan says before nvcc has run, and what its machine code says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.gallery.scheduled import CASES
+
+from references import BY_NAME
+from texpr.driver import Compiled, load, lower
+from texpr.explain import explain
+from texpr.ir.program.selection import AUTO
+from texpr.toolchain import this_machine
+
+NEAR = 0.15
+"""By how much the readings may differ."""
+
+
+def example(name: str, sizes: dict[str, int]) -> Compiled:
+    """A program of the gallery, as the compiler lays it out."""
+    return lower(load(BY_NAME[name].path)[BY_NAME[name].function], "sm_90a", sizes, schedule=AUTO)
+
+
+def scheduled(function: str, schedule: str | None, sizes: dict[str, int]) -> Compiled:
+    """One that is laid out by hand."""
+    case = next(c for c in CASES if c.function == function and schedule in c.schedules)
+    return case.lowered(schedule, tuple(sizes.items()))
+
+
+def speed(compiled: Compiled) -> dict[str, Any]:
+    """What is told of it, where there is machine code."""
+    found: dict[str, Any] = explain(compiled, this_machine())["speed"]
+    if any(kernel["code"] is None for kernel in found["kernels"].values()):
+        pytest.skip("no nvcc, or no nvdisasm")
+    return found
+
+
+def compared(found: dict[str, Any]) -> None:
+    """Of each kernel, the bounds, and the units that need at least a fifth of them."""
+    for kernel in found["kernels"].values():
+        code = kernel["code"]
+        assert code["whole"] and not code["unknown_opcodes"] and not code["unknown"]
+        assert abs(code["plan_over_code"] - 1) <= NEAR
+        for unit in ("issue", "fma", "special", "l1", "shared"):
+            plan, real = (each["units_us"].get(unit, 0.0) for each in (kernel, code))
+            if max(plan, real) > 0.2 * code["bound_us"] and unit in ("l1", "shared", "special"):
+                assert plan == pytest.approx(real, rel=NEAR), unit
+
+
+def test_readings_agree_on_softmax() -> None:
+    found = speed(example("softmax", {"M": 8192, "N": 4096}))
+    compared(found)
+    assert found["ratio"] == pytest.approx(1.0, abs=0.01)
+    (kernel,) = found["kernels"].values()
+    assert kernel["deciding"] == kernel["code"]["deciding"] == "dram"
+    assert kernel["instructions_per_element"] == pytest.approx(kernel["code"]["instructions_per_element"], rel=NEAR)
+    assert kernel["code"]["steady"]["clocks"] >= kernel["code"]["steady"]["least_clocks"]
+
+
+def test_readings_agree_on_a_product_of_matrices() -> None:
+    """8.6e9 products and as many sums in lanes: twice as many instructions as could be, and no matrix unit."""
+    found = speed(scheduled("whole", "copies", {"M": 2048, "N": 2048, "K": 2048}))
+    compared(found)
+    (kernel,) = found["kernels"].values()
+    assert kernel["deciding"] == kernel["code"]["deciding"] == "issue"
+    assert kernel["code"]["units_us"]["fma"] == pytest.approx(2 * 2048**3 / (132 * 128 * 1.98e9) * 1e6, rel=0.04)
+    assert found["ratio"] > 2
+
+
+def test_a_target_of_which_nothing_is_known() -> None:
+    compiled = lower(load(BY_NAME["saxpy"].path)["saxpy"], "cpu", {"n": 4096}, schedule=AUTO)
+    assert explain(compiled, this_machine())["speed"] is None
+
+
+def test_open_sizes_are_said_to_be_assumed() -> None:
+    compiled = lower(load(BY_NAME["saxpy"].path)["saxpy"], "sm_90a", {}, schedule=AUTO)
+    found = explain(compiled, this_machine())["speed"]
+    assert found["assumed"] == ["n"] and found["sizes"] == {"n": 4096}

@@ -1,0 +1,126 @@
+"""What is counted of a plan before anything runs, against what the emulator counts as it runs, and against closed forms."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from tests.gallery.scheduled import CASES, Scheduled, Sizes
+from tests.lowering.emulated import module, run_plan
+
+from texpr.driver import Compiled, lower
+from texpr.frontend import parse
+from texpr.isa.registry import DEVICES, resolve
+from texpr.model.bound import bound
+from texpr.model.least import least
+from texpr.model.plan.walk import walk_of
+from texpr.model.plan.work import Launched, launched, launches
+
+TARGET, DEVICE = resolve("sm_90a"), DEVICES["sm_90a"]
+
+
+def emulated(compiled: Compiled, case: Scheduled, sizes: Sizes) -> Counter[str]:
+    """Requests and sectors of global memory, rounds of shared memory, and arrivals of warps at barriers of their block."""
+    made = module(compiled.source)
+    made.clear_counts()
+    open_sizes = {s.name: sizes[s.name] for s in compiled.function.sizes}
+    run = run_plan(compiled.function, compiled.plan, case.arrays(sizes), open_sizes, count=True)
+    assert run.reports == []
+    found: Counter[str] = Counter()
+    for each in made.counts().values():
+        found["requests"] += each.global_load_requests + each.global_store_requests
+        found["sectors"] += each.global_load_sectors + each.global_store_sectors
+        found["shared"] += each.shared_wavefronts
+    return found
+
+
+def literal(compiled: Compiled, sizes: Sizes) -> Counter[str]:
+    """The same, of the plan."""
+    values = {s: sizes[s.name] for s in compiled.plan.sizes}
+    found: Counter[str] = Counter()
+    for kernel, times in launched(compiled.plan.steps, values):
+        counted = walk_of(kernel, values, TARGET.coalescing, literal=True).run()
+        found.update({name: times * int(counted.sums[name]) for name in ("requests", "sectors", "shared")})
+    return found
+
+
+COUNTED: tuple[tuple[str, str | None, dict[str, int]], ...] = (
+    ("saxpy", None, {"n": 5003}),
+    ("transpose2d", "padded", {"M": 67, "N": 101}),
+    ("transpose2d", "swizzled", {"M": 96, "N": 96}),
+    ("wide", "vectors", {"M": 68, "N": 100}),
+    ("matmul", "tiles", {"M": 70, "N": 66, "K": 19}),
+    ("whole", "copies", {"M": 128, "N": 128, "K": 32}),
+    ("jacobi", None, {"H": 37, "W": 71}),
+    ("softmax", None, {"M": 3, "N": 1028}),
+)
+
+
+@pytest.mark.parametrize(("function", "schedule", "sizes"), COUNTED, ids=lambda value: str(value) if value is None else None)
+def test_requests_sectors_and_rounds_are_those_of_the_emulator(function: str, schedule: str | None, sizes: Sizes) -> None:
+    case = next(c for c in CASES if c.function == function and schedule in c.schedules)
+    fixed = tuple(sizes.items()) if case.fixed else ()
+    compiled = case.lowered(schedule, fixed)
+    assert literal(compiled, sizes) == emulated(compiled, case, sizes)
+
+
+def only(text: str, sizes: Sizes | None = None) -> Launched:
+    """The only launch of a text."""
+    compiled = lower(parse(text).functions[0], "sm_90a", sizes or {})
+    (found,) = launches(compiled.plan, dict(compiled.plan.fixed), TARGET)
+    return found
+
+
+ROWS = (
+    "fn f(x: f32[M, N]): f32[M] {{\n new y: f32[M]\n par M |i| {{ y[i] = 0.0\n seq N |j| reduce(y) {{ {} }} }}\n return y\n}}"
+)
+
+
+def test_each_operation_is_counted_for_each_execution() -> None:
+    found = only(ROWS.format("y[i] += x[i, j] * x[i, j]"), {"M": 256, "N": 1000})
+    assert found.work.units["fma"] * 32 >= 256 * 1000
+    assert found.work.dram == 256 * 1000 * 4 + 256 * 4
+
+
+def test_what_is_touched_counts_once_however_often_it_is_read() -> None:
+    text = "fn f(x: f32[n]): f32[n] {\n new y: f32[n]\n par n |i| { y[i] = x[i] + x[n - 1 - i] }\n return y\n}"
+    found = only(text, {"n": 1 << 16})
+    assert found.work.requests == 3 * (1 << 16) // 32
+    assert found.work.dram == 2 * 4 * (1 << 16)
+
+
+def test_a_part_of_an_array_is_its_box() -> None:
+    text = "fn f(x: f32[8, n]): f32[n] {\n new y: f32[n]\n par n |i| { y[i] = x[3, i] }\n return y\n}"
+    assert only(text, {"n": 4096}).work.dram == 2 * 4 * 4096
+
+
+def test_an_element_that_a_turn_does_not_change_is_read_once() -> None:
+    text = (
+        "fn f(x: f32[n], z: f32[64]): f32[n] {\n new y: f32[n]\n par n |i| { new s: f32\n s = 0.0\n"
+        " seq 64 |j| { s = s + x[i] * z[j] }\n y[i] = s }\n return y\n}"
+    )
+    assert only(text, {"n": 4096}).work.requests == (1 + 64 + 1) * 4096 // 32
+
+
+def test_the_least_takes_the_best_unit_that_types_allow() -> None:
+    """2 · 4096³ operations at 989.4 TFLOP/s, where factors are bf16; on lanes of f32, where they are f32."""
+    text = (
+        "fn f(a: {0}[n, n], b: {0}[n, n]): f32[n, n] {{\n new c: f32[n, n]\n par n |i| {{ par n |j| {{ c[i, j] = 0.0\n"
+        " seq n |k| reduce(c) {{ c[i, j] += f32(a[i, k]) * f32(b[k, j]) }} }} }}\n return c\n}}"
+    )
+
+    def needed(dtype: str) -> float:
+        function = parse(text.format(dtype)).functions[0]
+        (n,) = function.sizes
+        return least(function, {n: 4096}, DEVICE).unit
+
+    assert needed("bf16") == pytest.approx(2 * 4096**3 / 989.4e12 * 1e6, rel=1e-3)
+    assert needed("f32") == pytest.approx(4096**3 / (132 * 128 * 1.98e9) * 1e6, rel=1e-3)
+
+
+@pytest.mark.parametrize("rows", [4096, 100])
+def test_a_bound_is_no_less_than_the_least(rows: int) -> None:
+    compiled = lower(parse(ROWS.format("y[i] += x[i, j]")).functions[0], "sm_90a", {"M": rows, "N": 4096})
+    sizes = dict(compiled.plan.fixed)
+    total = sum(bound(each.work, each.shape, TARGET, DEVICE).us * each.times for each in launches(compiled.plan, sizes, TARGET))
+    assert total >= 0.999 * least(compiled.written or compiled.function, sizes, DEVICE).us
