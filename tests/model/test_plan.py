@@ -102,6 +102,13 @@ def test_an_element_that_a_turn_does_not_change_is_read_once() -> None:
     assert only(text, {"n": 4096}).work.requests == (1 + 64 + 1) * 4096 // 32
 
 
+def test_what_finds_a_place_is_read_too() -> None:
+    text = "fn f(x: i32[n], inout y: i32[64]) assume x in 0..64 {\n par n |i| reduce(y) #atomic { y[x[i]] += 1 }\n}"
+    found = only(text, {"n": 1 << 20})
+    assert found.work.dram is not None and found.work.dram >= 4 << 20
+    assert found.elements == 1 << 20
+
+
 def test_the_least_takes_the_best_unit_that_types_allow() -> None:
     """2 · 4096³ operations at 989.4 TFLOP/s, where factors are bf16; on lanes of f32, where they are f32."""
     text = (

@@ -10,6 +10,18 @@ from texpr.support.record import Record
 Three: TypeAlias = tuple[int, int, int]
 
 
+class Totals(dict[str, float]):
+    """Amounts by name; of what was never added there is none."""
+
+    def __missing__(self, name: str) -> float:
+        return 0.0
+
+    def more(self, others: Mapping[str, float], times: float = 1.0) -> None:
+        """Adds other amounts, so many times."""
+        for name, amount in others.items():
+            self[name] += amount * times
+
+
 class Shape(Record):
     """How a launch is cut: blocks of the grid, threads of a block; registers of a thread and bytes of shared memory of a block,
     which decide how many blocks a multiprocessor holds."""

@@ -171,10 +171,14 @@ def _block(code: Code, first: int, last: int, matters: tuple[bool, ...]) -> Bloc
             steps.append(step)
     one = code.instructions[last]
     guard = reader(one.guard) if one.guard and one.name in _ENDS else None
-    decides = reader(one.operands[0]) if one.name in JUMPS and len(one.operands) > 1 else None
-    if decides is not None and one.operands[0].startswith("UR"):
-        decides = lambda thread: 0  # noqa: E731 - `BRA.DIV`: lanes of a warp stay together
+    asks, *more = one.operands or ("",)
+    decides = _decides(asks) if one.name in JUMPS and more else None
     return Block(first, last, tuple(steps), guard, decides)
+
+
+def _decides(asks: str) -> Reader:
+    """What a jump looks at: lanes of a warp are taken to stay together, so that none leads to where they do not."""
+    return (lambda thread: 0) if asks.startswith("UR") else reader(asks)
 
 
 def _guarded(guard: Reader, step: Step | None, forgets: Step, at: int) -> Step:

@@ -76,8 +76,10 @@ class _Draft(Mutable):
     """A section that is being read: what is known of each instruction, and where labels stand."""
 
     kernel: str
-    found: list[list[str]] = field(default_factory=list[list[str]])
-    lines: list[tuple[str, int] | None] = field(default_factory=list[tuple[str, int] | None])
+    found: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    high: dict[int, str] = field(default_factory=dict[int, str])
+    """The second half of the encoding, by the number of the instruction."""
+    lines: list[tuple[str, int] | None] = field(default_factory=list["tuple[str, int] | None"])
     labels: dict[str, int] = field(default_factory=dict[str, int])
     waiting: list[str] = field(default_factory=list[str])
     line: tuple[str, int] | None = None
@@ -87,13 +89,14 @@ class _Draft(Mutable):
         for label in self.waiting:
             self.labels[label] = int(address, 16)
         self.waiting.clear()
-        self.found.append([address, text, ""])
+        self.found.append((address, text))
         self.lines.append(self.line)
 
     def finish(self) -> Code:
         """All of it, with addresses in place of labels."""
-        rows = zip(self.found, self.lines, strict=True)
-        return Code(self.kernel, tuple(_instruction(*row, line, self.labels) for row, line in rows))
+        rows = enumerate(zip(self.found, self.lines, strict=True))
+        made = (_instruction(address, text, self.high.get(at, ""), line, self.labels) for at, ((address, text), line) in rows)
+        return Code(self.kernel, tuple(made))
 
 
 def read_code(text: str) -> tuple[Code, ...]:
@@ -114,7 +117,7 @@ def _drafts(text: str) -> Iterator[_Draft]:
             draft.line = found[1], int(found[2])
         elif found := _MORE.match(line):
             if draft.found:
-                draft.found[-1][2] = found[1]
+                draft.high[len(draft.found) - 1] = found[1]
         elif (found := _CODE.match(line)) and found[2]:
             draft.add(found[1], found[2])
         elif found := _LABEL.match(line):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from texpr.isa.levels import Space
 from texpr.isa.memories import SHARED
 from texpr.isa.target import Target
@@ -11,7 +9,7 @@ from texpr.model.bound import SYNC
 from texpr.model.code.classes import Access, access, product, unit
 from texpr.model.code.text import Code, Instruction
 from texpr.model.code.walk import Counts
-from texpr.model.work import Work
+from texpr.model.work import Totals, Work
 from texpr.support.record import Record
 
 ROUND = SHARED.banks * SHARED.bank_width
@@ -34,9 +32,9 @@ class Reading(Record):
 def read_work(code: Code, counts: Counts, target: Target, known: Work | None = None) -> Reading:
     """The work of a launch. Addresses are not known: what lanes ask of global memory counts as dense, and banks as free of
     conflicts. `known`: who knows which bytes must move between memories says it there."""
-    units: Counter[str] = Counter()
-    products: Counter[str] = Counter()
-    sums: Counter[str] = Counter()
+    units = Totals()
+    products = Totals()
+    sums = Totals()
     unknown: set[str] = set()
     for one, times in zip(code.instructions, counts.executed, strict=True):
         by = unit(one)
@@ -69,7 +67,7 @@ def read_work(code: Code, counts: Counts, target: Target, known: Work | None = N
     return Reading(work, tuple(sorted(unknown)), kept.get("copy", 0.0), counts.undecided, counts.cut)
 
 
-def _memory(sums: Counter[str], asked: Access, times: float, target: Target) -> None:
+def _memory(sums: Totals, asked: Access, times: float, target: Target) -> None:
     """Adds what a request of a warp takes."""
     whole = asked.width * target.warp
     rounds = max(1.0, whole / ROUND) * times

@@ -6,12 +6,12 @@ are usual ones: no way for those near infinity or nothing is counted. `tests/mod
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from texpr.ir.value import Cast, Load, Op, Ref, Value
 from texpr.ir.value.types import BF16, F16, F32, F64, DType
+from texpr.model.work import Totals
 
 Units: TypeAlias = Mapping[str, float]
 
@@ -55,25 +55,25 @@ def _table(dtype: DType) -> Mapping[str, Units]:
     return _F64 if dtype is F64 else _F32 if dtype.is_float else _INTEGER
 
 
-def instructions(value: Value) -> Counter[str]:
+def instructions(value: Value) -> Totals:
     """Those of a value without what its loads, their conversions and its indices take. An operation of a type of 16 bits is one
     of f32 between conversions."""
-    found: Counter[str] = Counter()
+    found = Totals()
     _add(value, found)
     return found
 
 
-def _add(value: Value, found: Counter[str]) -> None:
+def _add(value: Value, found: Totals) -> None:
     match value:
         case Op(name, args, dtype):
             for arg in args:
                 _add(arg, found)
-            found.update(_table(dtype if name == "select" else args[-1].dtype).get(name, _ONE))
+            found.more(_table(dtype if name == "select" else args[-1].dtype).get(name, _ONE))
             if dtype in _HALVES:
                 found["alu"] += 1 + sum(isinstance(arg, Ref) for arg in args)
         case Cast(arg, dtype) if not isinstance(arg, Load):
             _add(arg, found)
-            found.update(_converted(arg.dtype, dtype))
+            found.more(_converted(arg.dtype, dtype))
         case _:
             pass
 
@@ -106,7 +106,7 @@ def _converted(source: DType, target: DType) -> Units:
     return {} if source.bytes >= target.bytes else _ONE
 
 
-def fused(found: Counter[str], dtype: DType) -> Counter[str]:
+def fused(found: Totals, dtype: DType) -> Totals:
     """The same where a product and its sum are one instruction."""
     unit = "fp64" if dtype is F64 else "fma"
     found[unit] -= 1

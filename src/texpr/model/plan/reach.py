@@ -10,6 +10,7 @@ from texpr.affine.ranges import Range, bounds
 from texpr.ir import kernel as k
 from texpr.ir.kernel.point import SIZE, touched
 from texpr.ir.value import Buffer, Index, Load
+from texpr.ir.value import walk as value_walk
 from texpr.support.record import Mutable, field
 
 Box = list[tuple[int, int]]
@@ -59,8 +60,17 @@ def _block(
             _block(block, ranges, found, own, sizes, kernel)
 
 
+def every_touch(stmt: k.Stmt) -> Iterator[tuple[Load, str, int]]:
+    """What a statement touches, what it reads to find the places of its own operands first."""
+    if isinstance(stmt, k.Operation):
+        for operand in stmt.operands:
+            for _, meaning in operand.first.data:
+                yield from ((node, "load", 1) for node in value_walk(meaning) if isinstance(node, Load))
+    yield from touched(stmt)
+
+
 def _touched(stmt: k.Stmt) -> Iterator[tuple[Load, str]]:
-    for load, kind, count in touched(stmt):
+    for load, kind, count in every_touch(stmt):
         for each in k.consecutive(load, count)[:: max(1, count - 1)]:
             if kind != "store":
                 yield each, "load"

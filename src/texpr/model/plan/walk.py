@@ -14,13 +14,15 @@ from itertools import product
 
 from texpr.affine.expr import Expr, Sym
 from texpr.ir import kernel as k
-from texpr.ir.kernel.point import Point, address, holds, number, touched
+from texpr.ir.kernel.point import Point, address, holds, number
 from texpr.ir.value import Buffer, Index, Load, Op, Ref, Value
 from texpr.ir.value.types import BOOL
 from texpr.isa.levels import Level, Space
 from texpr.isa.memories import Coalescing
 from texpr.isa.requests import bank_rounds, windows
 from texpr.model.plan.operations import Units, conversions, fused, instructions
+from texpr.model.plan.reach import every_touch
+from texpr.model.work import Totals
 from texpr.support.record import Mutable, field
 
 PROLOGUE = {"other": 3.0, "imad": 1.0, "control": 1.0, "uniform": 1.0}
@@ -58,14 +60,13 @@ class Counted(Mutable):
     """Totals of a launch, by name: units, and `issued`, `requests`, `sectors`, `l1`, `shared`, `barriers`, `engine`; bytes that
     are asked of each buffer."""
 
-    sums: Counter[str] = field(default_factory=Counter[str])
+    sums: Totals = field(default_factory=Totals)
     asked: Counter[tuple[Buffer, str]] = field(default_factory=Counter[tuple[Buffer, str]])
 
     def units(self, found: Mapping[str, float], weight: float) -> None:
         """Adds instructions."""
-        for unit, times in found.items():
-            self.sums[unit] += times * weight
-            self.sums["issued"] += times * weight
+        self.sums.more(found, weight)
+        self.sums["issued"] += sum(found.values()) * weight
 
 
 class Walk(Mutable, eq=False):
@@ -174,7 +175,7 @@ class Walk(Mutable, eq=False):
         moving = {
             (load.buffer, tuple(index - index.constant for index in load.index))
             for each in inside
-            for load, _, _ in touched(each)
+            for load, _, _ in every_touch(each)
             if self.spaces.get(load.buffer, Space.GLOBAL) not in (Space.LOCAL, Space.LANES) and self._depends(load, loop.sym)
         }
         self.counted.units(TURN, weight * trips / copies)
@@ -214,7 +215,7 @@ class Walk(Mutable, eq=False):
                     if known is not None:
                         point[bound.sym] = known
         made = dict(each for value in stmt.computed for each in conversions(value))
-        for load, kind, count in touched(stmt):
+        for load, kind, count in every_touch(stmt):
             self._access(load, kind, count, lanes, weight, made.get(load, {}))
         self._compute(stmt, weight)
         moved = stmt.moved(self.kernel.map_of)

@@ -29,7 +29,7 @@ class Launched(Record, eq=False):
     shape: Shape
     work: Work
     elements: int
-    """Of what it writes, each counted once."""
+    """Of the array of which it touches most, each counted once."""
 
 
 def launches(plan: k.Plan, sizes: Mapping[Sym, int], target: Target) -> tuple[Launched, ...]:
@@ -80,7 +80,7 @@ def _launched(kernel: k.Kernel, times: int, sizes: Mapping[Sym, int], target: Ta
     work = Work(
         sums["issued"], units, {}, sums["requests"], sums["l1"], sums["shared"], float(l2), float(dram), sums["barriers"]
     )
-    elements = sum(everywhere.bytes_of(b, "store") // b.dtype.bytes for b, kind in everywhere.boxes if kind == "store")
+    elements = max(_elements(counted, everywhere, sizes), default=0)
     return Launched(kernel, times, Shape(blocks, kernel.threads, 0, shared_bytes(kernel)), work, elements)
 
 
@@ -101,6 +101,11 @@ def _dram(kernel: k.Kernel, counted: Counted, everywhere: Reach, sizes: Mapping[
             continue
         box = everywhere.bytes_of(buffer, kind) or size_of(buffer, sizes)
         yield min(asked, box, size_of(buffer, sizes))
+
+
+def _elements(counted: Counted, everywhere: Reach, sizes: Mapping[Sym, int]) -> Iterator[int]:
+    for (buffer, kind), asked in counted.asked.items():
+        yield min(asked, everywhere.bytes_of(buffer, kind) or size_of(buffer, sizes)) // buffer.dtype.bytes
 
 
 def _l2(kernel: k.Kernel, counted: Counted, sizes: Mapping[Sym, int], blocks: int) -> Iterator[int]:
