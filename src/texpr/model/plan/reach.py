@@ -50,9 +50,10 @@ def _block(
             low, _ = bounds(stmt.lo, ranges)
             _, high = bounds(stmt.hi, ranges)
             ranges[stmt.sym] = (low, None if high is None else high - 1)
-        elif isinstance(stmt, k.Declare) and isinstance(stmt.value, Index):
-            ranges[stmt.sym] = bounds(stmt.value.expr, ranges)
         else:
+            for made in stmt.bound if isinstance(stmt, k.Operation) else ():
+                if isinstance(made.value, Index):
+                    ranges[made.sym] = bounds(made.value.expr, ranges)
             for load, kind in _touched(stmt):
                 if load.buffer not in own and load.buffer not in kernel.scalars:
                     _add(found, load, kind, ranges, sizes)

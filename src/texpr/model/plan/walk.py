@@ -15,6 +15,7 @@ from itertools import product
 from texpr.affine.expr import Expr, Sym
 from texpr.ir import kernel as k
 from texpr.ir.kernel.point import Point, address, holds, number
+from texpr.ir.operation import BLOCK, CLUSTER, WARP
 from texpr.ir.value import Buffer, Index, Load, Op, Ref, Value
 from texpr.ir.value.types import BOOL
 from texpr.isa.levels import Level, Space
@@ -150,7 +151,7 @@ class Walk(Mutable, eq=False):
             return
         inside = tuple(k.walk(loop.body))
         writes = frozenset(each.buffer for each in k.memory(loop.body)[1])
-        meets = any(isinstance(each, k.Barrier | k.WaitAsync | k.BarrierWait) for each in inside)
+        meets = any(isinstance(each, k.Operation) and each.waits_for is not None for each in inside)
         self.derived[loop.sym] = frozenset({loop.sym}) | self._from((loop.lo,))
         self.loops.append(Loop(loop.sym, most, _is_flat(loop), writes, meets))
         before = self.counted.sums["issued"]
@@ -203,8 +204,9 @@ class Walk(Mutable, eq=False):
     def _operation(self, stmt: k.Stmt, lanes: list[Point], weight: float) -> None:
         if not isinstance(stmt, k.Operation):
             return
-        if isinstance(stmt, k.Assign):
-            self.conditions.pop(stmt.sym, None)
+        changed: Sym | None = getattr(stmt, "sym", None)
+        if changed is not None and changed in self.conditions:
+            del self.conditions[changed]  # what gets another value is no condition any more
         for bound in stmt.bound:
             if bound.dtype is BOOL and isinstance(bound.value, Op):
                 self.conditions[bound.sym] = self._said(bound.value)
@@ -225,11 +227,11 @@ class Walk(Mutable, eq=False):
             self.counted.asked[source, "store" if moved.reduce or source is moved.target else "load"] += int(
                 moved.bytes * weight * len(lanes)
             )
-        if isinstance(stmt, k.Barrier) and stmt.level is not Level.WARP:
+        if stmt.meets in (BLOCK, CLUSTER) or (stmt.meets or 0) > self.kernel.warp:
             self.counted.units({"barrier": 1.0}, weight)
             self.counted.sums["barriers"] += weight
-        elif isinstance(stmt, k.Exchange | k.Shuffle):
-            self.counted.units({"lsu": 1.0}, weight)
+        elif stmt.meets == WARP and stmt.bound:
+            self.counted.units({"lsu": 1.0}, weight)  # lanes get what others have
 
     def _compute(self, stmt: k.Operation, weight: float) -> None:
         """Operations on data; of a value that only is an index nothing, which is counted where it is used."""
@@ -307,15 +309,16 @@ def walk_of(kernel: k.Kernel, sizes: Mapping[Sym, int], machine: Coalescing, *, 
 
 def _decides(kernel: k.Kernel) -> frozenset[Sym]:
     """Symbols on which tests and bounds depend."""
-    meaning = {s.sym: k.value_symbols(s.value) for s in k.walk(kernel.body) if isinstance(s, k.Declare)}
+    operations = [s for s in k.walk(kernel.body) if isinstance(s, k.Operation)]
+    meaning = {b.sym: k.value_symbols(b.value) for s in operations for b in s.bound if b.value is not None}
     found: set[Sym] = set()
     for stmt in k.walk(kernel.body):
         if isinstance(stmt, k.For):
             found |= stmt.lo.syms() | stmt.hi.syms()
         elif isinstance(stmt, k.If):
             found |= k.value_symbols(stmt.condition)
-        elif isinstance(stmt, k.CopyAsync) and stmt.when is not None:
-            found |= k.value_symbols(stmt.when)
+    for _, moved in k.moves(kernel):
+        found |= frozenset() if moved.when is None else k.value_symbols(moved.when)
     waiting = list(found)
     while waiting:
         for sym in meaning.get(waiting.pop(), frozenset()):
