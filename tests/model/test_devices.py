@@ -59,7 +59,7 @@ SMALL = 16
 ALLOWED = {
     "code/text.py": ({41, 63}, "bits of an instruction's encoding"),
     "code/integers.py": ({32, 255, 31}, "bits of a register, and of a byte"),
-    "code/walk.py": ({400_000}, "steps of a walk"),
+    "code/walk.py": ({800_000}, "steps of a walk"),
     "code/steady.py": ({500}, "instructions of a long loop"),
     "code/operand.py": ({32, 0xFFFFFFFF}, "bits of a register"),
     "code/program.py": ({32}, "bits of a register"),

@@ -20,8 +20,8 @@ from texpr.model.code.program import CALLS, Block, Program
 from texpr.support.record import Mutable, Record, field
 
 Three: TypeAlias = tuple[int, int, int]
-MOST = 400_000
-"""Blocks of code that one thread is walked through; it is given up, and says so, where there are more."""
+MOST = 800_000
+"""Blocks of code that all threads of a launch are walked through; what is left then is given up, which is said."""
 
 MANY = 16
 """Warps up to which each is walked: they may have roles of their own."""
@@ -99,9 +99,13 @@ def count(made: Program, launch: Launch) -> Counts:
     issued, executed = [0.0] * size, [0.0] * size
     undecided: set[int] = set()
     cut = False
+    left = MOST
     words = launch.words()
     for weight, threads in _samples(made, launch):
-        paths = [_walk(made, _thread(special, words), launch.turns) for special in threads]
+        paths: list[_Path] = []
+        for special in threads:
+            paths.append(_walk(made, _thread(special, words), launch.turns, left))
+            left -= sum(paths[-1].visits)
         undecided.update(*(path.undecided for path in paths))
         cut = cut or any(path.cut for path in paths)
         for number, block in enumerate(made.blocks):
@@ -157,12 +161,12 @@ def _special(launch: Launch, block: Sequence[int], warp: int, lane: int) -> dict
     return {**found, "SR_CgaCtaId": rank, "SR_CgaSize": launch.cluster[0] * launch.cluster[1] * launch.cluster[2]}
 
 
-def _walk(made: Program, thread: Thread, turns: Mapping[int, int]) -> _Path:
+def _walk(made: Program, thread: Thread, turns: Mapping[int, int], most: int) -> _Path:
     path = _Path([0] * len(made.blocks), [0] * len(made.code.instructions), turns)
     instructions = made.code.instructions
     calls: list[int] = []
     number: int | None = 0
-    for _ in range(MOST):
+    for _ in range(most):
         if number is None:
             return path
         block = made.blocks[number]
