@@ -8,7 +8,8 @@ import pytest
 from tests.gallery.scheduled import CASES, Scheduled, Sizes
 from tests.lowering.emulated import module, run_plan
 
-from texpr.driver import Compiled, lower
+from references import FOLDER
+from texpr.driver import Compiled, load, lower
 from texpr.frontend import parse
 from texpr.isa.registry import DEVICES, resolve
 from texpr.model.bound import bound
@@ -107,6 +108,21 @@ def test_what_finds_a_place_is_read_too() -> None:
     found = only(text, {"n": 1 << 20})
     assert found.work.dram is not None and found.work.dram >= 4 << 20
     assert found.elements == 1 << 20
+
+
+def test_what_an_engine_moves_is_counted_both_ways() -> None:
+    """A copy by tiles brings and takes each byte once."""
+    function = load(FOLDER / "tma" / "copy.te")["scale"]
+    compiled = lower(function, "sm_90a", {s.name: 4096 for s in function.sizes}, schedule=function.schedules[0])
+    sizes = dict(compiled.plan.fixed)
+    (found,) = launches(compiled.plan, sizes, TARGET)
+    assert found.work.dram == 2 * 4 * 4096**2
+    assert bound(found.work, found.shape, TARGET, DEVICE).us >= 0.999 * least(function, sizes, DEVICE).us
+
+
+def test_what_is_combined_in_memory_is_brought_and_taken() -> None:
+    text = "fn f(x: f32[n], inout y: f32[n]) {\n par n |i| { y[i] += x[i] }\n}"
+    assert only(text, {"n": 4096}).work.dram == 3 * 4 * 4096
 
 
 def test_the_least_takes_the_best_unit_that_types_allow() -> None:

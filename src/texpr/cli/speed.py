@@ -36,7 +36,7 @@ def kernel_lines(data: Data | None, name: str) -> Iterator[str]:
     code = found["code"]
     if code is None:
         return
-    yield f"machine code: {_bound(code)}" + ("" if code["whole"] else "; not all of it is known")
+    yield f"machine code: {_bound(code)}" + ("" if code["whole"] else "; it was not gone through to its end")
     turn = code["steady"]
     if turn is not None:
         least = f"{turn['least_clocks']:.0f} at least, by {turn['unit']}"

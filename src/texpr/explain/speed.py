@@ -17,7 +17,7 @@ from texpr.model.bound import Bound, bound, ratio
 from texpr.model.code.program import program
 from texpr.model.code.steady import Steady, steady
 from texpr.model.code.text import Code, read_code
-from texpr.model.code.walk import Launch, count
+from texpr.model.code.walk import MOST, Launch, count
 from texpr.model.code.work import ROUND, read_work
 from texpr.model.least import least
 from texpr.model.plan.reach import extent_of
@@ -92,21 +92,22 @@ def _code(
     each: Launched, sizes: Mapping[Sym, int], shape: Shape, code: Code, plan: Bound, compiled: Compiled, device: Device
 ) -> Data | None:
     """What machine code says of the same launch; of the bytes of memory it says what the plan does."""
-    launch = launch_of(each.kernel, sizes, compiled)
+    launch, fixed = launch_of(each.kernel, sizes, compiled), dict(compiled.plan.fixed)
     if launch is None:
         return None
     made = program(code)
-    counts = count(made, launch)
+    counts = count(made, launch, MOST if sizes.keys() == fixed.keys() else FEW)
     reading = read_work(code, counts, compiled.target, each.work)
     by_code = bound(reading.work, shape, compiled.target, device)
     held = by_code.residence
     turn = steady(made, counts, held.warps, held.blocks, compiled.target, device)
     return {
         **_bound(by_code, each, reading.work),
-        "plan_over_code": plan.us / by_code.us if by_code.us else None,
+        "plan_over_code": plan.us / by_code.us if by_code.us and not reading.cut else None,
         "unknown_opcodes": list(reading.unknown),
         "decided_by_data": [f"{address:#x}" for address in reading.undecided],
-        "whole": not reading.cut and not reading.engine,
+        "whole": not reading.cut,
+        "engine_copies": reading.engine,
         "spilled_bytes": reading.work.spilled,
         "steady": None if turn is None else _steady(turn),
     }
@@ -141,6 +142,9 @@ def launch_of(kernel: k.Kernel, sizes: Mapping[Sym, int], compiled: Compiled) ->
     arguments += [(INTEGER, sizes.get(sym, 0)) for sym in kernel.sizes]
     return Launch(_three(grid), _three(block), tuple(arguments), bank, kernel.cluster, kernel.warp)
 
+
+FEW = MOST // 10
+"""Blocks of code to walk through at sizes that nobody gave."""
 
 POINTER, INTEGER = 8, 4
 """Bytes of an argument."""

@@ -93,13 +93,13 @@ class _Path(Mutable):
     cut: bool = False
 
 
-def count(made: Program, launch: Launch) -> Counts:
-    """The counts of a launch."""
+def count(made: Program, launch: Launch, most: int = MOST) -> Counts:
+    """The counts of a launch, of which `most` blocks are walked through."""
     size = len(made.code.instructions)
     issued, executed = [0.0] * size, [0.0] * size
     undecided: set[int] = set()
     cut = False
-    left = MOST
+    left = most
     words = launch.words()
     for weight, threads in _samples(made, launch):
         paths: list[_Path] = []

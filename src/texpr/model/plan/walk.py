@@ -15,7 +15,7 @@ from itertools import product
 from texpr.affine.expr import Expr, Sym
 from texpr.ir import kernel as k
 from texpr.ir.kernel.point import Point, address, holds, number
-from texpr.ir.operation import BLOCK, CLUSTER, WARP
+from texpr.ir.operation import BLOCK, CLUSTER, WARP, Moved
 from texpr.ir.value import Buffer, Index, Load, Op, Ref, Value
 from texpr.ir.value.types import BOOL
 from texpr.isa.levels import Level, Space
@@ -222,16 +222,21 @@ class Walk(Mutable, eq=False):
         self._compute(stmt, weight)
         moved = stmt.moved(self.kernel.map_of)
         if moved is not None and stmt.AGENT is not k.Operation.AGENT:
-            source = moved.source if moved.source in self.kernel.buffers or moved.map else moved.target
-            self.counted.sums["engine"] += moved.bytes * weight * len(lanes)
-            self.counted.asked[source, "store" if moved.reduce or source is moved.target else "load"] += int(
-                moved.bytes * weight * len(lanes)
-            )
+            self._by_engine(moved, weight * len(lanes))
         if stmt.meets in (BLOCK, CLUSTER) or (stmt.meets or 0) > self.kernel.warp:
             self.counted.units({"barrier": 1.0}, weight)
             self.counted.sums["barriers"] += weight
         elif stmt.meets == WARP and stmt.bound:
             self.counted.units({"lsu": 1.0}, weight)  # lanes get what others have
+
+    def _by_engine(self, moved: Moved, times: float) -> None:
+        """Bytes that an engine brings from global memory or takes there."""
+        brings = moved.source not in self.spaces
+        outside = moved.source if brings else moved.target
+        self.counted.sums["engine"] += moved.bytes * times
+        self.counted.asked[outside, "load" if brings else "store"] += int(moved.bytes * times)
+        if moved.reduce and not brings:
+            self.counted.asked[outside, "load"] += int(moved.bytes * times)
 
     def _compute(self, stmt: k.Operation, weight: float) -> None:
         """Operations on data; of a value that only is an index nothing, which is counted where it is used."""
@@ -271,7 +276,8 @@ class Walk(Mutable, eq=False):
         sums["requests"] += weight
         sums["sectors"] += sectors * weight
         sums["l1"] += max(1.0, sectors * self.machine.sector / (self.machine.banks * self.machine.word)) * weight
-        self.counted.asked[load.buffer, "load" if kind == "load" else "store"] += int(sectors * self.machine.sector * weight)
+        for way in ("load", "store") if kind == "atomic" else (kind,):
+            self.counted.asked[load.buffer, way] += int(sectors * self.machine.sector * weight)
 
     def _moved_out(self, load: Load) -> float:
         """Turns of the loops around that do not change what is read: those of loops that are written out stand side by side, so
