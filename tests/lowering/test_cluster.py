@@ -232,7 +232,7 @@ def test_nvcc_makes_multicast_of_it(target: str) -> None:
 def test_machine_code_is_multicast(target: str) -> None:
     made, machine = laid(MATMUL, sharing(*SHAPES["2 by 2, no swizzle"]), target), this_machine()
     try:
-        text = disassemble(machine, find_nvcc(machine), binary(made, target).cubin)
+        text = disassemble(machine, find_nvcc(machine), binary(made, target))
     except TexprError as reason:
         pytest.skip(str(reason))
     assert len(re.findall(r"UTMALDG\S*\.MULTICAST", text)) == 2 and "UCGABAR_ARV" in text

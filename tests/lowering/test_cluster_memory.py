@@ -334,7 +334,7 @@ def test_nvcc_reads_other_blocks(target: str) -> None:
     assert ".explicitcluster" in ptx and ".reqnctapercluster 1, 3, 1" in ptx
     machine = this_machine()
     try:
-        text = disassemble(machine, find_nvcc(machine), found.cubin)
+        text = disassemble(machine, find_nvcc(machine), found)
     except TexprError as reason:
         pytest.skip(str(reason))
     assert "SR_SWINHI" in text and "UCGABAR_ARV" in text  # the window of the cluster's memory, and its barrier

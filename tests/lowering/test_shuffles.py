@@ -334,7 +334,7 @@ def test_machine_code_has_so_many_shuffles_and_no_memory_for_them() -> None:
     whole = binary(first, "sm_90a", text)
     assert all(each.shared_bytes == 0 and each.stack_bytes == 0 for each in whole.kernels)
     try:
-        code = disassemble(this_machine(), find_nvcc(this_machine()), whole.cubin)
+        code = disassemble(this_machine(), find_nvcc(this_machine()), whole)
     except TexprError as reason:
         pytest.skip(str(reason))
     parts = re.split(r"\.section\s+\.text\.(\w+)", code)

@@ -89,7 +89,7 @@ def _built(compiled: Compiled, machine: Machine) -> tuple[dict[str, Resources], 
         nvcc = find_nvcc(machine)
         binary = compile_cuda(machine, nvcc, compiled.source, headers(), compiled.target.name)
         found = {each.kernel: each for each in binary.kernels}
-        return found, disassemble(machine, nvcc, binary.cubin, encoding=True)
+        return found, disassemble(machine, nvcc, binary, encoding=True)
     except TexprError:
         return found, None
 
