@@ -3,7 +3,8 @@
 Before: a checked function. After: `ir.kernel.Plan`. Each pass is one file: `mapping.fully` (what runs at once),
 `mapping.reductions.arrange` (parallel reductions made explicit), `fuse` (fewer kernels), `promote` (running totals), `host`
 (what is a kernel), `mapping.default` (what is a thread, by shape), `place.undecided` (which arrays threads meet in whatever the
-mapping), `mapping.dealt` (bands solved that this leaves free), and `nests`: steps, their places, their order, statements.
+mapping), `mapping.dealt` (bands solved that this leaves free), `nests` (the steps
+of a kernel: built, placed, ordered), and `emit.kernel`.
 """
 
 from __future__ import annotations
