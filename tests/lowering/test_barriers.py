@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from itertools import product
+from types import ModuleType
 
 import pytest
 
@@ -21,6 +22,7 @@ from texpr.ir.steps.threads import ALL
 from texpr.ir.steps.work import Spread
 from texpr.ir.value import Literal
 from texpr.ir.value.types import BOOL
+from texpr.lowering.build import trips
 from texpr.lowering.build.paths import ProgramPoint, lists
 from texpr.lowering.dependences.dependence import Dependence, Scope, parts
 from texpr.lowering.sync import barriers
@@ -73,8 +75,8 @@ def runs(nodes: tuple[Node, ...]) -> Iterator[tuple[tuple[Event, ...], dict[ir.S
     either way each time."""
     numbers = {id(steps.nodes): steps.number for steps in lists(nodes)}
     loops = [node.stmt for node in _every(nodes) if isinstance(node, Loop)]
-    for trips in product(*([s.extent.constant] if s.extent.is_constant else range(4) for s in loops)):
-        extents = dict(zip(loops, trips, strict=True))
+    for counts in product(*([s.extent.constant] if s.extent.is_constant else range(4) for s in loops)):
+        extents = dict(zip(loops, counts, strict=True))
         sides: list[bool] = []
         while True:
             run = Run(numbers, extents, sides)
@@ -386,12 +388,12 @@ def _flat(scope: Scope, team: int, warp: int) -> int:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [("weight", _flat), ("OPEN", 1)],
+    ("module", "name", "value"),
+    [(barriers, "weight", _flat), (trips, "OPEN", 1)],
     ids=["all weigh the same", "open loops run once"],
 )
-def test_another_cost_is_noticed(name: str, value: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(barriers, name, value)
+def test_another_cost_is_noticed(module: ModuleType, name: str, value: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, name, value)
     assert any(dearer(range(1500), 2, solved))
 
 
