@@ -114,8 +114,8 @@ class _Search(Mutable):
         if round < 3 or first:
             every = [a for a in every if a in near or (round and name.startswith(a.stored.name))]
         # a register, and workspace, is called after what it keeps
-        home, copied = home_of(event.target), isinstance(event.value, Load | Ref)
-        if home not in self.stored and home not in reading.spaces and (first or copied):
+        home, copied = home_of(event.target), isinstance(event.value, Load | Ref)  # what joins lanes is of no other statement
+        if home not in self.stored and home not in reading.spaces:
             longest = max((a.stored.name for a in program.actions if name.startswith(a.stored.name)), key=len, default=None)
             every = [a for a in every if a.stored.name == longest] if longest or copied else every
         return sorted(every, key=lambda a: (a.span != event.span, a not in near, a.stored.name != name))
