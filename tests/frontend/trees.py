@@ -114,6 +114,9 @@ def _blocks(statements: SearchStrategy[t.Statement]) -> SearchStrategy[t.Stateme
 
 FLAT: SearchStrategy[t.Statement] = st.one_of(
     st.builds(t.New, IDENTS, TYPES, st.none() | EXPS),
+    st.builds(t.Reg, IDENTS, TYPES, st.none() | EXPS),
+    st.builds(t.Reg, IDENTS, st.none(), EXPS),
+    st.builds(t.Asm, st.sampled_from(["mma.sync", 'add {a}, "{b}";']), tuples(EXPS)),
     st.builds(t.Let, st.lists(IDENTS, min_size=1, max_size=3).map(tuple), EXPS),
     binds(),
     st.builds(t.Anchor, EXPS),

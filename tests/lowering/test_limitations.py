@@ -74,7 +74,12 @@ fn f(x: i32[n, m], len: i32[n]): i32[n]
 }"""
 
 CASES = {
-    "instruction": (INSTRUCTION, "E0541", "`triple` cannot be emitted: instructions are not lowered yet", 6),
+    "instruction": (
+        INSTRUCTION,
+        "E0541",
+        "`triple` has no fragments, so nothing says which lane holds what, and that is not lowered yet",
+        6,
+    ),
     "own index": (OWN_SIZE, "E0542", "the size of `v` depends on `i`, so no memory can be set aside", 5),
     "host loop": (HOST_LOOP, "E0542", "the size of `v` depends on `t`, so no memory can be set aside", 6),
     "data": (DATA, "E0542", "the size of `v` depends on `l`, so no memory can be set aside", 9),

@@ -8,6 +8,7 @@ from typing import assert_never
 from texpr.frontend.tree import (
     Anchor,
     Argument,
+    Asm,
     Assume,
     AssumeInjective,
     AssumeMonotone,
@@ -35,6 +36,7 @@ from texpr.frontend.tree import (
     New,
     Number,
     Param,
+    Reg,
     Return,
     Schedule,
     Slice,
@@ -195,6 +197,10 @@ def _statement(s: Statement) -> Iterator[str]:
         case New():
             value = f" = {print_expression(s.value)}" if s.value is not None else ""
             yield f"new {s.name.name}: {_type(s.type)}{value}"
+        case Reg():
+            kind = f": {_type(s.type)}" if s.type is not None else ""
+            value = f" = {print_expression(s.value)}" if s.value is not None else ""
+            yield f"reg {s.name.name}{kind}{value}"
         case Let():
             names = s.names[0].name if len(s.names) == 1 else f"({_names(s.names)})"
             yield f"let {names} = {print_expression(s.value)}"
@@ -206,6 +212,8 @@ def _statement(s: Statement) -> Iterator[str]:
             yield f"anchor {print_expression(s.value)}"
         case CallStatement():
             yield print_expression(s.call)
+        case Asm():
+            yield f"asm({', '.join((_string(s.template), *map(print_expression, s.operands)))})"
         case Instruct():
             anchor = "anchor " if s.anchored else ""
             yield from _block(f"{anchor}instr {s.name.name}({_commas(s.operands)})", s.body)

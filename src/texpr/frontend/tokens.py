@@ -17,6 +17,7 @@ KEYWORDS = frozenset(
         "par",
         "seq",
         "new",
+        "reg",
         "let",
         "if",
         "else",

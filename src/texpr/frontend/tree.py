@@ -4,7 +4,7 @@ Grammar (the concrete syntax is `tests/frontend/grammar.lark`):
 
     file      = (fn | combine | instr | schedule)*
     exp       = Number | Constant | Name | Unary | Binary | Call | Subscript | Tuple
-    statement = Loop | StaticFor | New | Let | Bind | If | Anchor | CallStatement | Instruct | Return
+    statement = Loop | StaticFor | New | Reg | Let | Bind | If | Anchor | CallStatement | Asm | Instruct | Return
 
 Two trees are equal if they were written the same way up to layout, comments and redundant parentheses: spans never count.
 Names are not resolved here, and nothing is typed.
@@ -223,6 +223,15 @@ class New(Record):
     span: Span = NOWHERE
 
 
+class Reg(Record):
+    """`reg name: type = value`: what a lane of a `fully par` has in registers. Of type and value one may be missing."""
+
+    name: Ident
+    type: TypeExp | None = None
+    value: Exp | None = None
+    span: Span = NOWHERE
+
+
 class Let(Record):
     """`let name = value` or `let (a, b) = call`."""
 
@@ -263,6 +272,14 @@ class CallStatement(Record):
     span: Span = NOWHERE
 
 
+class Asm(Record):
+    """`asm("template", operands)`: the instruction that has this template, on operands in the order of its own."""
+
+    template: str
+    operands: tuple[Exp, ...]
+    span: Span = NOWHERE
+
+
 class Instruct(Record):
     """`instr name(operands) {body}`: a use of an instruction with its meaning written out (how programs are printed)."""
 
@@ -280,7 +297,7 @@ class Return(Record):
     span: Span = NOWHERE
 
 
-Statement: TypeAlias = Loop | StaticFor | New | Let | Bind | If | Anchor | CallStatement | Instruct | Return
+Statement: TypeAlias = Loop | StaticFor | New | Reg | Let | Bind | If | Anchor | CallStatement | Asm | Instruct | Return
 
 
 # Items.

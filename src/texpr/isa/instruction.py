@@ -57,14 +57,19 @@ class Instruction(Record):
 
     def template(self, target: Target) -> str | None:
         """The template for `target`, or `None` where it lacks the instruction."""
-        best: tuple[int, str] | None = None
-        for first, template in self.asm:
-            if first == target.name:
-                return template
-            number, has = capability(first), 10 * target.capability[0] + target.capability[1]
-            if not first.endswith("a") and 0 < number <= has and (best is None or number > best[0]):
-                best = number, template
-        return None if best is None else best[1]
+        return templated(self.asm, target)
+
+
+def templated(asm: tuple[tuple[str, str], ...], target: Target) -> str | None:
+    """Of templates, each by the first target that knows it, the one for `target`, or `None` where there is none."""
+    best: tuple[int, str] | None = None
+    for first, template in asm:
+        if first == target.name:
+            return template
+        number, has = capability(first), 10 * target.capability[0] + target.capability[1]
+        if not first.endswith("a") and 0 < number <= has and (best is None or number > best[0]):
+            best = number, template
+    return None if best is None else best[1]
 
 
 def capability(name: str) -> int:

@@ -43,7 +43,7 @@ from texpr.ir.steps.place import Place
 from texpr.ir.steps.plain import head, plain, touches
 from texpr.ir.steps.threads import ALL
 from texpr.ir.steps.threads import ONE as FIRST
-from texpr.ir.steps.work import Decide, Does, End, Half, Issue, Partial, Points, Spread
+from texpr.ir.steps.work import Decide, Does, End, Half, Issue, Partial, Points, Run, Spread, Together
 from texpr.ir.steps.work import Order as Ordering
 from texpr.ir.value import Buffer, Load, Ref
 from texpr.isa.levels import WARP
@@ -51,6 +51,7 @@ from texpr.isa.target import Target
 from texpr.lowering.build.cluster import Cluster
 from texpr.lowering.build.coordinates import Coordinates
 from texpr.lowering.build.paths import lists
+from texpr.lowering.emit.instruct import instrs_of, instructed
 from texpr.lowering.names import Names
 from texpr.lowering.place.placement import Placement
 from texpr.lowering.sync.phases import Tensors
@@ -89,7 +90,7 @@ def assemble(
     if nest.team == 1:
         begin, body, end = (), (_effective(Step(ALL, Points(), plain(nest.body))),), ()
     else:
-        begin, body, end = _Assembly(nodes, cluster, tensors, order).nodes()
+        begin, body, end = _Assembly(nodes, cluster, tensors, order, placement.places, at.thread, nest.threads).nodes()
     reductions = tuple(_reductions((*begin, *body, *end), nest, at.rank, names))
     own = map(tensors.aligned, placement.arrays)
     arrays = order.arena.placed((*own, *_scratch(reductions), *tensors.arrays))
@@ -109,6 +110,7 @@ def assemble(
         tuple(sorted(placement.unrolled, key=str)), tuple(tensors.maps.found), reductions, begin, body, end,
         nest.warp if nest.threads > 1 else WARP, title.min_blocks if nest.threads > 1 else 0, (),
         Vectors(target.reductions.lanes, target.global_memory.line) if target.has_vector_lanes else None, title.span,
+        instrs_of(nest.body),
     )  # fmt: skip
     return replace(steps, avoid=tuple(sorted(names.plain - {*names_in(steps)})))
 
@@ -182,6 +184,9 @@ class _Assembly(Mutable):
     cluster: Cluster
     tensors: Tensors
     order: Order
+    places: Mapping[Buffer, Place]
+    thread: Expr
+    threads: int
     numbers: dict[int, int] = field(default_factory=dict[int, int])
     plain: dict[ir.Stmt, ir.Stmt] = field(default_factory=dict[ir.Stmt, ir.Stmt])
 
@@ -238,6 +243,9 @@ class _Assembly(Mutable):
                 copy = self.tensors.steps[step]
                 made = replace(step, work=Issue(tuple(self.tensors.issue(copy))), completion=self._completion(step))
                 return _effective(replace(made, stmts=plain(step.stmts)))
+            case Run() if isinstance(use := step.stmts[0], ir.Instruction) and use.instr is not None:
+                op = instructed(use, use.instr, self.places, self.thread, self.threads)
+                return Step(ALL, Together((op,)))
             case _:
                 for stmt in step.stmts:
                     if stmt not in self.plain:

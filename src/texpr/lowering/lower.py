@@ -20,6 +20,7 @@ from texpr.ir.value import Buffer
 from texpr.isa.target import Target
 from texpr.lowering.assemble import Title
 from texpr.lowering.dependences.needs import Needs
+from texpr.lowering.emit.instruct import require_templates
 from texpr.lowering.emit.kernel import emit
 from texpr.lowering.host.bounded import bounded
 from texpr.lowering.host.divide import Choose, Item, Piece, Repeat, divide
@@ -46,6 +47,7 @@ def lower(function: ir.Function, target: Target, fixed: Mapping[Sym, int] | None
 
     Raises Limitation for what cannot be lowered yet.
     """
+    require_templates(function, target)
     bound = at_once(function, target)
     arranged = arrange(bound, target.reductions)
     arranged = fuse(arranged, model(arranged))

@@ -12,6 +12,9 @@ from texpr.toolchain.cache import key
 from texpr.toolchain.machine import Machine
 from texpr.toolchain.process import Finished
 
+ASSEMBLER = "asm volatile("
+"""How assembler that the text of a program has begins in a source; headers have others."""
+
 LONGEST = 4000
 """Characters of a tool's output that a message shows."""
 
@@ -42,6 +45,14 @@ def failure(
             Note(finished.command),
             Note(_shortened(finished.output)),
             help="the compiler is not installed whole, or is too old; `texpr doctor` shows what is used",
+        )
+    if any(ASSEMBLER in text for name, text in sources.items() if name.endswith(".cu")):
+        return error(
+            "E0612",
+            None,
+            f"{Path(finished.argv[0]).name} refuses the assembler of an `instr`",
+            Note(_shortened(finished.output)),
+            help="templates are given to it as they stand: registers, types and target must be those of the instruction",
         )
     kept = keep(machine, sources)
     return CompilerBug(

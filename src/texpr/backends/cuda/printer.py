@@ -15,6 +15,7 @@ from texpr.backends.c.printing import Here
 from texpr.backends.c.scope import Scope
 from texpr.backends.c.text import comment, file_of, line_of, place_of, string
 from texpr.backends.c.types import C_NAMES
+from texpr.backends.cuda.instructions import instr_lines
 from texpr.backends.cuda.together import BLOCK, block_function, opening, parameter, together_lines
 from texpr.ir.kernel import (
     Array,
@@ -54,6 +55,11 @@ def print_kernels(plan: Plan, target: Target | None = None) -> str:
     lines = [*_warps(plan, found), '#include "texpr_device.h"']
     if line_of(plan.span) is not None:
         lines += ["", f"TX_SOURCE({string(file_of(plan.span))})"]
+    instrs = {instr.name: instr for kernel in found for instr in kernel.instrs}
+    if not all(instr.alike(instrs[instr.name]) for kernel in found for instr in kernel.instrs):
+        raise CompilerBug(f"instructions of {plan.name} that differ have one name")
+    for instr in instrs.values():
+        lines += ["", *instr_lines(instr, target, _Cuda(found[0], plan.span.source, False))]
     loops = tuple(together(plan.steps))
     inside = {kernel: joint(loop).threads for loop in loops for kernel in kernels((loop,))}
     for kernel in found:

@@ -215,4 +215,18 @@ TX_FN unsigned tx_lanes(unsigned threads) {
     }
 TX_EACH_SMALL(TX_SHUFFLE_BITS)
 
+/* Elements side by side in one register of a machine, the first one lowest, and one of them. */
+template <class Word, class T, class... More> TX_FN Word tx_packed(T first, More... more) {
+    static_assert(sizeof(Word) == sizeof(T) * (1 + sizeof...(More)), "elements fill a register");
+    T const all[] = {first, more...};
+    Word word;
+    memcpy(&word, all, sizeof word);
+    return word;
+}
+template <class T, int AT, class Word> TX_FN T tx_unpacked(Word word) {
+    T all[sizeof(Word) / sizeof(T)];
+    memcpy(all, &word, sizeof word);
+    return all[AT];
+}
+
 #endif

@@ -9,6 +9,7 @@ from texpr.frontend.elaboration.combiners import make_combiner
 from texpr.frontend.elaboration.context import File
 from texpr.frontend.elaboration.expressions import RESERVED
 from texpr.frontend.elaboration.functions import check_name, make
+from texpr.frontend.elaboration.instructions import recorded
 from texpr.frontend.elaboration.schedules import gather_schedules
 from texpr.frontend.tree import Combine, ConstParam, Fn, Instr, Tree
 from texpr.ir.program import Program
@@ -142,6 +143,14 @@ def _make_instr(file: File, instr: Instr) -> bool:
     if not instr.meaning:
         help = "add `meaning { … }`, which says what it computes"
         found.append(Diagnostic("E0315", instr.name.span, "an instruction needs a meaning", (), help))
-    found += make(file, Fn(instr.name, instr.params, (), instr.meaning, span=instr.span))[1]
+    function, wrong = make(file, Fn(instr.name, instr.params, (), instr.meaning, span=instr.span))
+    found += wrong
+    if function is not None and not found:
+        try:
+            made = recorded(instr, function)
+        except TexprError as raised:
+            found += raised.diagnostics
+        else:
+            file.records |= {} if made is None else {instr.name.name: made}
     file.diagnostics += found
     return not found

@@ -8,6 +8,7 @@ from texpr.affine.expr import ZERO, Expr, Mod, Sym, expr
 from texpr.frontend.elaboration.drafts import Affine, Draft
 from texpr.frontend.elaboration.scope import Namer, Scope
 from texpr.frontend.tree import Call, Combine, Fn, Instr, Schedule
+from texpr.ir import instr as record
 from texpr.ir.program import Assume, Combiner, Compare, Function, Stmt
 from texpr.support.diagnostic import Diagnostic, Note, TexprError, error
 from texpr.support.record import Mutable, Record, field, replace
@@ -21,7 +22,7 @@ MAX_ERRORS = 100
 
 
 class File(Mutable):
-    """The items of a file by name, and what is known of them so far."""
+    """The items of a file by name, and what is known of them so far. `records`: instructions that lanes do together."""
 
     fns: dict[str, Fn]
     instrs: dict[str, Instr]
@@ -32,6 +33,7 @@ class File(Mutable):
     is_made: Callable[[File, str, Span], bool]
     builtins: tuple[str, ...]
     combiners: dict[str, Combiner | None] = field(default_factory=lambda: dict[str, Combiner | None]())
+    records: dict[str, record.Instr] = field(default_factory=lambda: dict[str, record.Instr]())
     functions: dict[str, Function | None] = field(default_factory=lambda: dict[str, Function | None]())
     unmade: dict[str, list[Diagnostic]] = field(default_factory=lambda: dict[str, list[Diagnostic]]())
     schedules: dict[str, list[Schedule]] = field(default_factory=lambda: dict[str, list[Schedule]]())

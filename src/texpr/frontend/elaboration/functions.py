@@ -9,6 +9,7 @@ from texpr.frontend.elaboration import views
 from texpr.frontend.elaboration.body.directives import pragmas
 from texpr.frontend.elaboration.body.returns import returned_names
 from texpr.frontend.elaboration.body.statements import body
+from texpr.frontend.elaboration.body.together import together
 from texpr.frontend.elaboration.context import Context, File, Making, Slot, constant
 from texpr.frontend.elaboration.drafts import Affine
 from texpr.frontend.elaboration.expressions import RESERVED, plain_index
@@ -34,7 +35,11 @@ def make(file: File, fn: Fn) -> tuple[Function | None, list[Diagnostic]]:
     views_back = _body(ctx, fn) if sound else ()
     if making.diagnostics:
         return None, making.diagnostics
-    out = read_once_where_tested(tuple(ctx.out), ctx.symbol)
+    try:
+        joint = together(tuple(ctx.out), making.namer.unique)
+    except TexprError as raised:
+        return None, list(raised.diagnostics)
+    out = read_once_where_tested(joint, ctx.symbol)
     function = Function(
         fn.name.name, tuple(header.params), tuple(v.buffer for v in views_back), tuple(header.sizes), out,
         tuple(making.consts), tuple(making.wheres), tuple(dict.fromkeys(making.assumes)), header.directives, schedules, fn.span,

@@ -161,6 +161,8 @@ def _parenthesised(cursor: Cursor) -> Exp:
 def call(cursor: Cursor) -> Call:
     """`name(args, key=value)`, the name being the current token."""
     start = cursor.at
+    if cursor.text == "asm":
+        cursor.expected("a value", help="`asm(…)` is a statement, and gives none")
     name = cursor.ident("the name of a function")
     opened = cursor.expect("(", "after the name of a function")
     with cursor.nested():

@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 from texpr.frontend.parser.cursor import MAX_ERRORS, Cursor, Refused
-from texpr.frontend.parser.directives import pragmas
+from texpr.frontend.parser.directives import pragmas, string
 from texpr.frontend.parser.expressions import expression
 from texpr.frontend.parser.words import LOOP_CLAUSES, STATEMENTS, meant
 from texpr.frontend.tree import (
     Anchor,
+    Asm,
     Bind,
     Call,
     CallStatement,
@@ -23,6 +24,7 @@ from texpr.frontend.tree import (
     Loop,
     Name,
     New,
+    Reg,
     Return,
     Statement,
     StaticFor,
@@ -95,6 +97,8 @@ def statement(cursor: Cursor) -> Statement:
             return _static_for(cursor)
         case "new":
             return _new(cursor)
+        case "reg":
+            return _reg(cursor)
         case "let":
             return _let(cursor)
         case "if":
@@ -105,6 +109,8 @@ def statement(cursor: Cursor) -> Statement:
             return _instruct(cursor, start, anchored=False)
         case "return":
             return _return(cursor)
+        case "name" if cursor.text == "asm" and cursor.peek() == "(":
+            return _asm(cursor)
         case "name" | "(":
             return _bind_or_call(cursor)
         case ";":
@@ -238,6 +244,28 @@ def _new(cursor: Cursor) -> New:
     kind = type_exp(cursor)
     value = expression(cursor) if cursor.accept("=") else None
     return New(name, kind, value, cursor.since(start))
+
+
+def _reg(cursor: Cursor) -> Reg:
+    start = cursor.advance()
+    name = cursor.ident("the name of the registers")
+    kind = type_exp(cursor) if cursor.accept(":") else None
+    if kind is None and not cursor.sees("="):
+        cursor.expected("`:` and a type, or `=` and a value", help="write `reg a: f16[8]`")
+    value = expression(cursor) if cursor.accept("=") else None
+    return Reg(name, kind, value, cursor.since(start))
+
+
+def _asm(cursor: Cursor) -> Asm:
+    start = cursor.advance()
+    opened = cursor.advance()
+    template = string(cursor)
+    operands: tuple[Exp, ...] = ()
+    if cursor.accept(","):
+        operands = cursor.separated(")", opened, "the operands", expression)
+    else:
+        cursor.close(")", opened, "the operands")
+    return Asm(template, operands, cursor.since(start))
 
 
 def _let(cursor: Cursor) -> Let:

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from texpr.support.diagnostic import Edit, Proposal
 
-STATEMENTS = ("par", "seq", "fully", "static", "new", "let", "if", "anchor", "return", "instr")
+STATEMENTS = ("par", "seq", "fully", "static", "new", "reg", "let", "if", "anchor", "return", "instr")
 """Words that start a statement."""
 ITEMS = ("fn", "combine", "schedule", "instr")
 """Words that start an item."""

@@ -17,10 +17,12 @@ from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym
 from texpr.ir import operation
+from texpr.ir.instr import Instr
 from texpr.ir.operation import Moved, Operation
 from texpr.ir.operation.covered import Covered
 from texpr.ir.operation.form import consecutive
 from texpr.ir.operation.maps import TensorMap
+from texpr.ir.ops.collective import Collective
 from texpr.ir.ops.copies import CommitAsync, CopyAsync, WaitAsync
 from texpr.ir.ops.fences import Fence
 from texpr.ir.ops.lanes import Exchange, Shuffle
@@ -40,10 +42,11 @@ from texpr.support.span import NOWHERE, Span
 
 __all__ = [
     "Array", "Assign", "Atomic", "Axis", "Barrier", "BarrierArrive", "BarrierExpect", "BarrierInit", "BarrierWait",
-    "CommitAsync", "CommitBulk", "CopyAsync", "CopyBulk", "CopyTensor", "Covered", "Declare", "Exchange", "Fence", "For",
-    "HostIf", "HostLoop", "HostStep", "If", "Kernel", "Launch", "Level", "LoadVector", "Operation", "Plan", "PrefetchMap",
-    "Shuffle", "Space", "Stmt", "Store", "StoreTensor", "StoreVector", "TensorMap", "Together", "WaitAsync",
-    "WaitBulk", "blocks", "consecutive", "exprs", "kernels", "memory", "moves", "symbols", "value_symbols", "values", "walk",
+    "Collective", "CommitAsync", "CommitBulk", "CopyAsync", "CopyBulk", "CopyTensor", "Covered", "Declare", "Exchange",
+    "Fence", "For", "HostIf", "HostLoop", "HostStep", "If", "Kernel", "Launch", "Level", "LoadVector", "Operation", "Plan",
+    "PrefetchMap", "Shuffle", "Space", "Stmt", "Store", "StoreTensor", "StoreVector", "TensorMap", "Together", "WaitAsync",
+    "WaitBulk", "blocks", "consecutive", "exprs", "kernels", "memory", "moves", "symbols", "value_symbols", "values",
+    "walk",
 ]  # fmt: skip
 
 
@@ -131,7 +134,7 @@ class Kernel(Record, eq=False):
     value; `sizes`: integer arguments (sizes, host loop indices, slab bases), all 0 ≤ size < 2³¹. `written` names the
     buffers it writes, through maps too. `min_blocks`: how many blocks a multiprocessor is to hold at once, which bounds
     registers; 0 for no wish. `maps`: those of its copies of tiles; their tensors need not be among `buffers`. `warp`: lanes of
-    its warps, a power of two; consecutive threads.
+    its warps, a power of two; consecutive threads. `instrs`: what its `Collective`s are, by their names.
     """
 
     name: str
@@ -146,6 +149,7 @@ class Kernel(Record, eq=False):
     min_blocks: int = 0
     maps: tuple[TensorMap, ...] = ()
     warp: int = WARP
+    instrs: tuple[Instr, ...] = ()
 
     @property
     def threads(self) -> int:
@@ -173,6 +177,11 @@ class Kernel(Record, eq=False):
     def map_of(self) -> dict[str, TensorMap]:
         """Its maps by their names."""
         return {map.name: map for map in self.maps}
+
+    @property
+    def instr_of(self) -> dict[str, Instr]:
+        """Its instructions by their names."""
+        return {instr.name: instr for instr in self.instrs}
 
     @property
     def rank(self) -> Sym | None:

@@ -8,6 +8,8 @@ from typing import TypeVar
 
 from texpr.affine.expr import ONE, ZERO, Sym
 from texpr.ir import kernel as k
+from texpr.ir.instr import Instr
+from texpr.ir.instr.text import read_instr
 from texpr.ir.kernel.operation_text import read_operation
 from texpr.ir.kernel.shared import USUAL_ALIGNMENT
 from texpr.ir.kernel.text import USUAL_ROLE
@@ -195,7 +197,7 @@ class KernelParser:
         name = scan.name()
         axes, buffers, scalars = list[k.Axis](), list[Buffer](), list[Buffer]()
         sizes, arrays, written, min_blocks, warp = list[Sym](), list[k.Array](), list[str](), 0, WARP
-        maps = list[k.TensorMap]()
+        maps, instrs = list[k.TensorMap](), list[Instr]()
         while not scan.accept("{"):
             match scan.name("a clause of a kernel"):
                 case "buffer":
@@ -216,12 +218,14 @@ class KernelParser:
                     arrays.append(self.array())
                 case "map":
                     maps.append(self.map(maps))
+                case "instr":
+                    instrs.append(read_instr(scan))
                 case other:
                     scan.reject(f"`{other}` begins no clause of a kernel")
         body = self.rest_of_block()
         return k.Kernel(
             name, tuple(axes), tuple(buffers), tuple(scalars), tuple(sizes), tuple(arrays), body, frozenset(written),
-            scan.span(start), min_blocks, tuple(maps), warp,
+            scan.span(start), min_blocks, tuple(maps), warp, tuple(instrs),
         )  # fmt: skip
 
     def declared(self, clause: str) -> Buffer:

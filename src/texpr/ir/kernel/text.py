@@ -14,6 +14,7 @@
             | "map" NAME "of" (buffer | NAME) ["from" index] "sizes" "[" [index, …] "]" "strides" "[" [index, …] "]"
               "box" "[" [INT, …] "]" "steps" "[" [INT, …] "]" ["lower" "[" INT, … "]" "upper" "[" INT, … "]"]
               ["swizzle" INT] ["interleave" INT] ["fill" NAME] ["as" NAME]
+            | "instr" NAME …                          texpr.ir.instr.text has the rest of it
     buffer  = NAME ":" TYPE "[" [index, …] "]" ["strides" "[" [index, …] "]"] ["align" INT] ["role" ROLE]
 
     stmt    = "for" NAME "in" index ".." index ["by" index] [KIND [INT]] ["reduce" "(" NAME OP, … ")"] ["uniform"] block
@@ -32,6 +33,7 @@
             | "commit_bulk" | "wait_bulk" INT ["read"] ["covers" …]
             | "mbarrier" ("init" element "count" INT | "expect" element "bytes" INT ["exactly" index] | "arrive" element)
             | "mbarrier" "wait" element "parity" index ["covers" …] | "fence" KIND | "prefetch" NAME
+            | "instr" NAME "[" [NAME, …] "]" element INT ("read" | "write" | "update"), …
     block   = "{" {stmt} "}"
     covered = KIND (NAME | STRING) ["from" INT] ["to" INT] ["carried" NAME]       INT: lines of what was written
 
@@ -52,6 +54,7 @@ from typing import assert_never
 
 from texpr.affine.expr import ONE, ZERO, Sym
 from texpr.ir import kernel as k
+from texpr.ir.instr.text import instr_lines
 from texpr.ir.kernel.operation_text import operation_text
 from texpr.ir.kernel.shared import USUAL_ALIGNMENT
 from texpr.ir.program import Compare
@@ -139,6 +142,8 @@ def _kernel_lines(kernel: k.Kernel) -> Iterator[str]:
     if kernel.warp != WARP:
         yield f"    warp {kernel.warp}"
     yield from machine_lines(kernel.axes, kernel.arrays, kernel.maps, kernel.buffers)
+    for instr in kernel.instrs:
+        yield from instr_lines(instr, "    ")
     yield "{"
     yield from block_lines(kernel.body, {}, "    ")
     yield "}"

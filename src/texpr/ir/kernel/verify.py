@@ -78,7 +78,7 @@ def names_differ(kernel: k.Kernel) -> Iterator[str]:
 
 
 def _names(kernel: k.Kernel) -> list[str]:
-    return [named.name for named in (*_memory(kernel), *kernel.maps, *_symbols(kernel))]
+    return [named.name for named in (*_memory(kernel), *kernel.maps, *kernel.instrs, *_symbols(kernel))]
 
 
 def _repeated(things: Iterable[Thing]) -> Iterator[tuple[Thing, int]]:

@@ -61,6 +61,10 @@ class Effects(Protocol):
         """A copy of a box or a run, by an engine."""
         ...
 
+    def instructs(self, op: Operation) -> None:
+        """What an instruction means, of registers of the lanes that do it together."""
+        ...
+
     def meets(self) -> None:
         """All threads must come."""
         ...

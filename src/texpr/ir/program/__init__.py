@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym, expr
+from texpr.ir.instr import Instr
 from texpr.ir.program.marks import Mark
 from texpr.ir.value import Buffer, Load, Value
 from texpr.ir.value.types import DType
@@ -236,13 +237,18 @@ class Anchor(Record, eq=False):
 
 
 class Instruction(Record, eq=False):
-    """A use of an `instr`: its name, and its meaning, the body in this language with the operands substituted."""
+    """A use of an `instr`: its name, and its meaning, the body in this language with the operands substituted.
+
+    `instr`: what it is. Its operands are then locals whose dimensions are the lanes and a lane's registers, each given by the
+    first element that it has of the first lane: what holds an element of the instruction's own operand is said by the fragment.
+    """
 
     name: str
     body: tuple[Stmt, ...]
     operands: tuple[Load, ...]
     anchored: bool = False
     span: Span = NOWHERE
+    instr: Instr | None = None
 
 
 Stmt: TypeAlias = Par | Seq | New | Let | Bind | If | Anchor | Instruction

@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import assert_never
 
-from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Monomial, Sym, Xor, children
+from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Monomial, Sym, Xor, children, expr
+from texpr.ir.instr import ADDRESS, SHARED, Instr, Step, Turn, gives
 from texpr.ir.program import (
     Anchor,
     Argument,
@@ -67,9 +68,10 @@ _UPDATES = {"add": "+=", "sub": "-=", "mul": "*="}
 
 
 def print_program(program: Program) -> str:
-    """The file: combiners, then functions in order, each with its schedules."""
+    """The file: combiners and instructions, then functions in order, each with its schedules."""
     combiners = {id(c): c for f in program.functions for c in _combiners(f)}
-    items = [*map(_combiner, combiners.values())]
+    instrs = {i.name: i for f in program.functions for i in _instrs(f)}
+    items = [*map(_combiner, combiners.values()), *map(print_instr, instrs.values())]
     for function in program.functions:
         items += (print_function(function), *(print_schedule(schedule, function) for schedule in function.schedules))
     return "\n".join(items)
@@ -97,6 +99,26 @@ def print_function(function: Function) -> str:
     return "\n".join((*lines, "}", ""))
 
 
+def print_instr(instr: Instr) -> str:
+    """An instruction that lanes do together."""
+    params = (f"{'' if o.access in ('read', ADDRESS) else 'inout '}{o.name}: {_type(o.memory)}" for o in instr.operands)
+    parts = [f"fragment {o.name}: {f'{SHARED} ' if o.is_address else ''}{o.fragment.layout};" for o in instr.operands]
+    parts += [f"asm {_quoted(target)}: {_quoted(template)};" for target, template in instr.asm]
+    parts += [f"effect {instr.effect};"] if instr.effect else []
+    meaning = (_INDENT + line for line in _block(map(_meant, instr.meaning), _NO_NAMES))
+    lines = (_INDENT + line for line in (*parts, "meaning {", *meaning, "}"))
+    return "\n".join((f"instr {instr.name}({', '.join(params)}) {{", *lines, "}", ""))
+
+
+def _meant(step: Step) -> Stmt:
+    """A part of a meaning, of operands."""
+    if isinstance(step, Turn):
+        free = {load.buffer.name: load.buffer for give in gives(step.body) for load in (give.target,)}
+        reduce = tuple(free[name] for name in step.free)
+        return Seq(step.sym, expr(step.extent), tuple(map(_meant, step.body)), reduce)
+    return Bind((step.target,), (step.value,), step.update)
+
+
 def print_value(value: Value) -> str:
     """A value that has its type wherever it stands."""
     return _value(value, False, _NO_NAMES)[0]
@@ -111,6 +133,12 @@ def _combiners(function: Function) -> Iterator[Combiner]:
     for stmt in walk(function.body):
         if isinstance(stmt, Bind) and isinstance(stmt.update, Combiner):
             yield stmt.update
+
+
+def _instrs(function: Function) -> Iterator[Instr]:
+    for stmt in walk(function.body):
+        if isinstance(stmt, Instruction) and stmt.instr is not None:
+            yield stmt.instr
 
 
 def _combiner(combiner: Combiner) -> str:

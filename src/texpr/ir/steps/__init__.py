@@ -20,6 +20,7 @@ from typing import TypeAlias
 from texpr.affine.expr import ZERO, Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
+from texpr.ir.instr import Instr
 from texpr.ir.operation import Agent, Group
 from texpr.ir.steps.digits import Digit, radix
 from texpr.ir.steps.place import Place
@@ -167,7 +168,7 @@ class Steps(Record, eq=False):
     `digits`: radix and stride of those digits of a thread's number that a schedule names.
 
     `places`: where each local lives; `arrays`: memory of the kernel, with its bytes; `unrolled`: loops that say in which
-    register an element is. `maps` of tensors. `reductions`: what threads have of each.
+    register an element is. `maps` of tensors. `instrs`: what lanes do together. `reductions`: what threads have of each.
     """
 
     name: str
@@ -198,6 +199,7 @@ class Steps(Record, eq=False):
     avoid: tuple[str, ...] = ()
     vectors: Vectors | None = None
     span: Span = NOWHERE
+    instrs: tuple[Instr, ...] = ()
 
     @property
     def blocks(self) -> int:

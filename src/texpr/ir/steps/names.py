@@ -17,6 +17,7 @@ def names_in(steps: Steps) -> Iterator[str]:
     for buffer in (*steps.buffers, *(array.buffer for array in steps.arrays), *(buffer for buffer, _ in steps.places)):
         yield buffer.name
     yield from (map.name for map in steps.maps)
+    yield from (instr.name for instr in steps.instrs)
     yield from (str(sym) for sym in _syms(steps))
 
 

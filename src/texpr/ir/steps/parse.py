@@ -9,6 +9,8 @@ from typing import ClassVar
 from texpr.affine.expr import Expr, Sym
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
+from texpr.ir.instr import Instr
+from texpr.ir.instr.text import read_instr
 from texpr.ir.kernel.origin import Origin, Placed
 from texpr.ir.kernel.parse import KernelParser, assume, declaration, fact
 from texpr.ir.operation import Agent, Group
@@ -33,7 +35,7 @@ from texpr.ir.steps.digits import Digit
 from texpr.ir.steps.place import Parts, Place, RegisterLayout
 from texpr.ir.steps.statements import StatementParser
 from texpr.ir.steps.threads import Threads
-from texpr.ir.steps.work import Decide, End, Issue, Middle, Order, Partial, Points, Run, Spread, Total, Work
+from texpr.ir.steps.work import Decide, End, Issue, Middle, Order, Partial, Points, Run, Spread, Together, Total, Work
 from texpr.ir.value import Buffer, Ref
 from texpr.ir.value.parse import ValueParser, dtype, index, index_list, integer_list, named, separated
 from texpr.ir.value.scanner import Scanner
@@ -143,6 +145,8 @@ class _Parser:
         match word:
             case "order":
                 return Step(threads, Order(self._operations()))
+            case "together":
+                return Step(threads, Together(self._operations()))
             case "end":
                 return Step(threads, End())
             case "decide":
@@ -239,6 +243,7 @@ class _Head:
         self.where, self.assumes, self.lets = list[ir.Compare](), list[ir.Assume](), list[ir.Let]()
         self.axes, self.arrays, self.maps = list[k.Axis](), list[k.Array](), list[k.TensorMap]()
         self.coordinates: tuple[k.Stmt, ...] = ()
+        self.instrs = list[Instr]()
         self.grid, self.loops, self.digits = list[Along](), list[Dealt](), tuple[tuple[int, int], ...]()
         self.places, self.unrolled, self.reductions = list[tuple[Buffer, Place]](), tuple[Sym, ...](), list[Reduction]()
 
@@ -250,7 +255,7 @@ class _Head:
             tuple(self.assumes), tuple(self.lets), numbers["threads"], numbers["team"] or numbers["threads"],
             tuple(self.axes), self.coordinates, tuple(self.grid), tuple(self.loops), self.digits, tuple(self.places),
             tuple(self.arrays), self.unrolled, tuple(self.maps), tuple(self.reductions), begin, body, end,
-            numbers["warp"], numbers["blocks"], self.avoid, self.vectors, self.span,
+            numbers["warp"], numbers["blocks"], self.avoid, self.vectors, self.span, tuple(self.instrs),
         )  # fmt: skip
 
     def clause(self) -> None:
@@ -288,6 +293,8 @@ class _Head:
                 self.arrays.append(self.machine.array())
             case "map":
                 self.maps.append(self.machine.map(self.maps))
+            case "instr":
+                self.instrs.append(read_instr(scan))
             case "coordinates":
                 scan.expect("{")
                 self.coordinates = self.machine.rest_of_block()

@@ -45,7 +45,8 @@ def _stmt(stmt: ir.Stmt) -> ir.Stmt:
         case ir.Let() | ir.Bind():
             return replace(made, instance=())
         case ir.Instruction():
-            raise limitation("E0541", stmt.span, f"`{made.name}` cannot be emitted: instructions are not lowered yet")
+            told = f"`{made.name}` has no fragments, so nothing says which lane holds what, and that is not lowered yet"
+            raise limitation("E0541", stmt.span, told, help="a `fragment` of each operand says which lane holds what of it")
         case ir.If() | ir.Anchor():
             return made
 

@@ -4,7 +4,7 @@
     clause   = "buffer" buffer | "size" NAME, … | "host" NAME "<" index | "where" fact | "assume" … | "avoid" NAME, …
              | "let" NAME ":" TYPE "=" value | "combine" NAME "(" NAME, NAME ")" ":" TYPE "identity" value "=" value
              | "threads" INT | "team" INT | "warp" INT | "blocks" INT | "vectors" INT "line" INT
-             | "axis" … | "coordinates" "{" {operation} "}" | "array" … | "map" …
+             | "axis" … | "coordinates" "{" {operation} "}" | "array" … | "map" … | "instr" …
              | "along" loop "block" NAME ["tile" INT] ["by" digits] ["lane"] ["ragged"]
              | "dealt" NAME ["by" digits] ["meets"] | "digits" digits | "unroll" NAME, …
              | "place" buffer ("register" NAME | "in" NAME {change}) [STRING]
@@ -17,7 +17,7 @@
     node     = THREADS ("run" | "points" | "spread" | "partial" ["each"]) {effect} "{" {stmt} "}"
              | THREADS ("middle" | "total") NAME ["each"] {effect}
              | THREADS "issue" "by" "engine" {effect} "{" {stmt} "}" "by" "{" {operation} "}"
-             | THREADS "order" "{" {operation} "}" | THREADS "end"
+             | THREADS ("order" | "together") "{" {operation} "}" | THREADS "end"
              | THREADS "decide" NAME ["alike"] {effect} "if" value
              | "repeat" loop "{" {node} "}" | "choose" NAME "{" {node} "}" ["else" "{" {node} "}"]
     THREADS  = "all" | "thread" INT | "threads" INT ".." [INT] ["by" INT]
@@ -36,6 +36,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
 from texpr.ir import program as ir
+from texpr.ir.instr.text import instr_lines
 from texpr.ir.kernel.text import block_lines, buffer_text, fact_text, line_text, machine_lines, names_lines, place_text
 from texpr.ir.operation import Agent
 from texpr.ir.program.promises import assume_text
@@ -95,6 +96,7 @@ def _head(steps: Steps) -> Iterator[str]:
     if steps.vectors is not None:
         yield f"vectors {steps.vectors.lanes} line {steps.vectors.line}"
     yield from (line.strip() for line in machine_lines(steps.axes, steps.arrays, steps.maps, steps.buffers))
+    yield from (line for instr in steps.instrs for line in instr_lines(instr, ""))
     if steps.coordinates:
         yield "coordinates {"
         yield from block_lines(steps.coordinates, {}, _PAD)

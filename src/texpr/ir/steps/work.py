@@ -6,6 +6,7 @@ spread              the iterations of a loop are dealt out to them, by digits of
 partial, middle, total    a reduction: each thread's share, joined in a warp; that of warps in a block; the element itself
 decide NAME         each evaluates a condition, by which all of them branch behind it
 issue               an engine is told to do them, by operations
+together            lanes do an instruction together, each on registers of its own
 order               operations for the sake of order: barriers, waits, phases, fences, groups of copies
 end                 nothing, where blocks of a cluster end, and with each what others read of it
 """
@@ -88,6 +89,12 @@ class Issue(Does):
     """An engine does the statements; the operations tell it to."""
 
     NAME = "issue"
+
+
+class Together(Does):
+    """Lanes do an instruction together; the operation has their registers."""
+
+    NAME = "together"
 
 
 class Order(Does):

@@ -12,7 +12,7 @@ def _butterfly(mask: int) -> Instruction:
         f"shfl_xor_{mask}",
         f"each lane gets the word that lane ^ {mask} holds",
         Level.WARP,
-        (Operand("x", "u32", (32,), fragment="32:1@lane"), Operand("y", "u32", (32,), inout=True, fragment="32:1@lane")),
+        (Operand("x", "u32", (32,), fragment="32:1@0"), Operand("y", "u32", (32,), inout=True, fragment="32:1@0")),
         (("sm_80", f"shfl.sync.bfly.b32 {{y}}, {{x}}, {mask}, 0x1f, 0xffffffff;"),),
         f"par 32 |lane| {{ y[lane] = x[lane + {mask} - {2 * mask} * (lane / {mask} % 2)] }}",
         effect="joins warp",

@@ -102,6 +102,8 @@ def _nodes(body: tuple[ir.Stmt, ...], nest: Nest, copies: frozenset[Buffer], dec
                 yield Step(ALL if own else ONE, Run(), (stmt,))
             case ir.Let() | ir.New():
                 yield Step(ALL, Run(), (stmt,))
+            case ir.Instruction() if stmt.instr is not None:
+                yield Step(ALL, Run(), (stmt,))
             case ir.Anchor() | ir.Instruction():
                 yield Step(ONE, Run(), (stmt,))
 

@@ -137,7 +137,7 @@ class Needs(Mutable):
                 continue
             if isinstance(leaf.work, Total):
                 totals[leaf.stmt] = leaf
-            elif isinstance(leaf.stmt, ir.Par | ir.Seq):
+            elif isinstance(leaf.stmt, ir.Par | ir.Seq | ir.Instruction):
                 leaf_of.update((nest.origin.get(stmt, stmt), leaf) for stmt in ir.walk((leaf.stmt,)))
             else:
                 leaf_of[nest.origin.get(leaf.stmt, leaf.stmt)] = leaf

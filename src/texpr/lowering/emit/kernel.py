@@ -99,7 +99,7 @@ def _finish(steps: Steps, body: tuple[k.Stmt, ...], arrays: tuple[k.Array, ...])
     stored = frozenset(load.buffer.name for load in written if load.buffer not in own)
     return k.Kernel(
         steps.name, steps.axes, memory, scalars, sizes, arrays, body, stored | _through_maps(steps, body), steps.span,
-        min_blocks=steps.min_blocks, maps=steps.maps, warp=steps.warp,
+        min_blocks=steps.min_blocks, maps=steps.maps, warp=steps.warp, instrs=steps.instrs,
     )  # fmt: skip
 
 

@@ -26,12 +26,13 @@ from texpr.ir import program as ir
 from texpr.ir.program.uses import loads
 from texpr.ir.steps import AtBarrier, Branch, Dealt, InGroup, Loop, Node, Step, Steps, program
 from texpr.ir.steps.digits import radix, share, turns
-from texpr.ir.steps.work import Decide, End, Half, Issue, Middle, Order, Partial, Points, Run, Spread
+from texpr.ir.steps.work import Decide, End, Half, Issue, Middle, Order, Partial, Points, Run, Spread, Together
 from texpr.ir.value import Index, Literal, Op, Ref, Value, conjunction
 from texpr.ir.value.types import BOOL, I32
 from texpr.lowering.emit import points, reduce
 from texpr.lowering.emit.converge import converged
 from texpr.lowering.emit.emitter import Emitter, unrolling
+from texpr.lowering.emit.instruct import by_first_warps
 from texpr.lowering.emit.ragged import each_where, only_where
 from texpr.lowering.names import Names
 from texpr.lowering.place.distributed import ranges
@@ -104,6 +105,8 @@ class Statements(Mutable):
         match step:
             case Step(work=Points()):
                 yield from points.around(self._tiles(), step.stmts, self.emitter)
+            case Step(work=Together(does)):
+                yield from (by_first_warps(op, self._team_thread()) for op in does)
             case Step(work=Order(does)):
                 yield from does if step.threads.is_all else (k.If(self._leads(), does),)
             case Step():

@@ -17,6 +17,7 @@ from texpr.affine.simplify import Simplifier
 from texpr.ir import program as ir
 from texpr.ir.steps.digits import Digit, radix, share, turns
 from texpr.ir.steps.place import RegisterLayout
+from texpr.ir.value import Buffer
 from texpr.mapping.nest import LoopMap
 from texpr.relation.facts import in_loop, known
 from texpr.relation.model import Access
@@ -168,12 +169,17 @@ class _Digits(Mutable):
         self.slots.append(value if found is None else value // found.radix)
 
 
+def subscripts(buffer: Buffer) -> tuple[Sym, ...]:
+    """What the subscripts of an element are called in a layout."""
+    return tuple(Sym(f"{buffer.name}{str(dim).translate(_LOW)}") for dim in range(buffer.rank))
+
+
 def dealt(access: Access, shared: Mapping[ir.Loop, LoopMap], scope: frozenset[Sym]) -> RegisterLayout | None:
     """How the elements that `access` writes are dealt out; None where its subscripts are no sums of digits.
 
     `shared`: the loops whose iterations threads share. `scope`: indices of the loops around the `new`.
     """
-    names = tuple(Sym(f"{access.buffer.name}{str(dim).translate(_LOW)}") for dim in range(access.buffer.rank))
+    names = subscripts(access.buffer)
     loops = {loop.sym: loop for loop in access.instance.loops if loop.sym not in scope}
     found = _Digits(shared)
     for name, subscript, extent in zip(names, access.load.index, access.buffer.shape, strict=True):

@@ -26,6 +26,7 @@ from texpr.isa.target import Target
 from texpr.lowering.build.team import COPIES
 from texpr.lowering.names import Names
 from texpr.lowering.place.owners import Lanes, Unfit
+from texpr.lowering.place.registers import registers
 from texpr.mapping.nest import Nest
 from texpr.support.diagnostic import Limitation, Note, limitation
 from texpr.support.record import Mutable, Record, field, replace
@@ -86,7 +87,13 @@ class Placer(Mutable):
 
     def run(self) -> Placement:
         """The places of every `new` in the nest."""
+        held = registers(self.nest.body)
         for new, own in _news(self.nest.body, self.nest, self.nest.team == 1):
+            if new.buffer in held:
+                self.found.places[new.buffer] = self._in_lanes(
+                    new.buffer, held[new.buffer], "an instruction of lanes has it there"
+                )
+                continue
             self.found.places[new.buffer] = self._wanted(new, own) if new.space else self._own(new) if own else self._team(new)
         return self.found
 

@@ -279,6 +279,7 @@ class Flow(Mutable):
         if a.home != b.home or a.site.launch is not b.site.launch or self.landings(a, b) is not None:
             return False
         own, own_order = self.space(a.home) is Space.LOCAL, self.space(a.home) is not Space.LANES and not a.site.sender
+        own_order &= not (a.site.joint or b.site.joint)
         return own or (own_order and self.same(a, b, (PLACE,), THREAD))
 
     def turned(self, a: Access, b: Access) -> int:

@@ -143,6 +143,11 @@ class _Prover(Mutable):
         same = same and {*function.where} <= {*plan.requires} and {*function.assumes} == {*plan.assumes}  # no more is promised
         told = Claim("same interface", plan.name, "", plan.span)
         self.say(told, Verdict.PROVED if same else Verdict.REFUSED, "parameters, results and sizes, in order; what is promised")
+        used = [each.instr for each in ir.walk(function.body) if isinstance(each, ir.Instruction) and each.instr]
+        for instr in (instr for kernel in dict.fromkeys(k.kernels(plan.steps)) for instr in kernel.instrs):
+            told = Claim("same instruction", instr.name, "operands, fragments, templates and meaning", plan.span)
+            known = any(map(instr.alike, used))
+            self.say(told, Verdict.PROVED if known else Verdict.REFUSED, told.how if known else "the program has none like it")
         for assume in plan.assumes:
             told = Claim("assumed of data", f"{type(assume).__name__.lower()} {assume.buffer.name}", "", assume.span)
             self.say(told, Verdict.RUN, "by `_validate`, by the interpreter and the emulator")

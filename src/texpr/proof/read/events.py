@@ -17,7 +17,7 @@ from texpr.ir import kernel as k
 from texpr.ir.operation import Agent, Arrives, Awaits, Brings, Closes, Fences, Group, Operation, Phased, Waits
 from texpr.ir.value import Buffer, Index, Load, Op, Ref, Value, operands
 from texpr.isa.levels import Level, Space
-from texpr.presburger.formula import Formula, negate
+from texpr.presburger.formula import Formula, between, negate
 from texpr.proof.read.conditions import test
 from texpr.support.record import Mutable, Record, derive, field, replace
 from texpr.support.span import NOWHERE, Span
@@ -65,6 +65,8 @@ class Site(Record, eq=False):
     names: Mapping[Sym, Expr] = field(default_factory=dict[Sym, Expr])
     bounds: Mapping[k.For, tuple[Expr, Expr]] = field(default_factory=dict[k.For, "tuple[Expr, Expr]"])
     sender: tuple[Expr, ...] = ()
+    joint: bool = False
+    """Whether lanes do it together, so that which of them reads memory for the others is not said."""
 
     @property
     def block(self) -> tuple[Expr, ...]:
@@ -74,7 +76,7 @@ class Site(Record, eq=False):
     def at(self, number: int, block: Block, names: Mapping[Sym, Expr]) -> Site:
         """The place of a statement of a list that stands here."""
         time, path = (*self.time, 2 * number), (*self.path, (block, number))
-        return Site(self.launch, time, self.loops, self.domain, self.tests, path, names, self.bounds, self.sender)
+        return Site(self.launch, time, self.loops, self.domain, self.tests, path, names, self.bounds, self.sender, self.joint)
 
     @property
     def dims(self) -> tuple[Sym, ...]:
@@ -85,6 +87,14 @@ class Site(Record, eq=False):
     def where(self) -> tuple[Formula, ...]:
         """Which instances there are."""
         return (*self.launch.domain, *self.domain)
+
+
+def over(site: Site, loops: tuple[k.For, ...]) -> Site:
+    """A site in further loops of an operation's own."""
+    domain = tuple(between(loop.lo, loop.sym, loop.hi) for loop in loops)
+    bounds = {**site.bounds, **{loop: (loop.lo, loop.hi) for loop in loops}}
+    time = (*site.time, *(step for loop in loops for step in (loop, 0)))
+    return replace(site, time=time, loops=(*site.loops, *loops), domain=(*site.domain, *domain), bounds=bounds)
 
 
 def in_arms(a: Site, b: Site) -> bool:

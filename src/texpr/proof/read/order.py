@@ -15,7 +15,7 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
 from texpr.isa.levels import Space
-from texpr.presburger.formula import FALSE, Eq, Formula, Ge, compare, conj, differ, disj, rename
+from texpr.presburger.formula import FALSE, TRUE, Eq, Formula, Ge, compare, conj, differ, disj, rename
 from texpr.presburger.isl.raw import Undecided
 from texpr.proof.read.actions import ARMS, Spot
 from texpr.proof.read.events import Launch, Site
@@ -243,9 +243,10 @@ def unordered(a: Site, b: Site, sides: Sides, space: Space, *, later: bool) -> t
         far = differ(mine, theirs)
         found.extend(conj((*same_host, far, case)) for case in _unmet(a, b, sides, CLUSTER))
     here = [*same_host, *(f for x, y in zip(mine, theirs, strict=True) for f in equals(x, y))]
-    unmet = [] if private or all(sides.a(s) is sides.b(s) for s in threads) else [*_unmet(a, b, sides)]
+    joint = a.joint or b.joint
+    unmet = [] if private or (not joint and all(sides.a(s) is sides.b(s) for s in threads)) else [*_unmet(a, b, sides)]
     if unmet:
-        apart = differ(map(sides.a, threads), map(sides.b, threads))
+        apart = TRUE if joint else differ(map(sides.a, threads), map(sides.b, threads))
         found.extend(conj((*here, apart, case)) for case in unmet)
     for case in not_behind(a, b, sides, later):
         found.append(conj((*here, *(() if space is Space.LANES else equal_all(threads, sides)), case)))

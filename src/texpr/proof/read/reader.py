@@ -21,8 +21,9 @@ from texpr.presburger.solve.relaxed import flat
 from texpr.proof.read.actions import Action, Program, indices
 from texpr.proof.read.boxes import Copy, Piece, Sender, aligned, filled, pieces, sender
 from texpr.proof.read.conditions import test
-from texpr.proof.read.events import Block, Event, Host, Launch, Reading, Signal, Site, Step, Variable, index_names
+from texpr.proof.read.events import Block, Event, Host, Launch, Reading, Signal, Site, Step, Variable, index_names, over
 from texpr.proof.read.folded import folded
+from texpr.proof.read.instructs import instructed, not_understood
 from texpr.proof.read.lanes import joins_lanes
 from texpr.support.record import Mutable, Record, field, replace
 
@@ -289,18 +290,11 @@ class _Body(Mutable):
         domain = tuple(rename(fact, by.values) for fact in site.domain)
         bounds = {loop: (lo.substitute(by.values), hi.substitute(by.values)) for loop, (lo, hi) in site.bounds.items()}
         own = tuple(expr(sym).substitute(by.values) for sym in site.launch.blocks)
-        return self.over(replace(site, domain=(*domain, *by.domain), bounds=bounds, sender=own), by.loops)
-
-    def over(self, site: Site, loops: tuple[k.For, ...]) -> Site:
-        """A site in further loops, all of whose turns are at once."""
-        domain = tuple(between(loop.lo, loop.sym, loop.hi) for loop in loops)
-        bounds = {**site.bounds, **{loop: (loop.lo, loop.hi) for loop in loops}}
-        time = (*site.time, *(step for loop in loops for step in (loop, 0)))
-        return replace(site, time=time, loops=(*site.loops, *loops), domain=(*site.domain, *domain), bounds=bounds)
+        return over(replace(site, domain=(*domain, *by.domain), bounds=bounds, sender=own), by.loops)
 
     def within(self, site: Site, piece: Piece, scope: _Scope) -> Site:
         """Where and when the elements of a copy are moved."""
-        inside = self.over(site, piece.loops)
+        inside = over(site, piece.loops)
         domain, tests = (*inside.domain, *piece.domain), inside.tests
         for asked, taken in piece.tests:
             found = test(asked)
@@ -439,6 +433,15 @@ class _Here(Record):
             self.body.engine(cast("Copy", copy), self.site, self.scope)
         except ValueError as why:
             self.found.strange.append((self.stmt, self.site, str(why)))
+
+    def instructs(self, op: k.Operation) -> None:
+        def placed(load: Load) -> Load:
+            return self.body.load(load, self.scope)
+
+        if (why := not_understood(cast("k.Collective", op), self.site.launch)) is not None:
+            self.found.strange.append((self.stmt, self.site, why))
+            return
+        self.found.events += instructed(cast("k.Collective", op), self.site, self.body.kept, placed)
 
     def meets(self) -> None:
         self.found.together.append((self.stmt, self.site))

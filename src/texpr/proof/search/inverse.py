@@ -6,9 +6,10 @@ nothing of a coordinate leaves it at its first value.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from texpr.affine.expr import ONE, Expr, Sym, expr
+from texpr.presburger.formula import Eq
 from texpr.presburger.solve.turned import joined, take, turned
 from texpr.proof.read.events import Site, plainly
 
@@ -36,9 +37,21 @@ def inverse(site: Site, indices: Mapping[Sym, Expr], own: Collection[Sym] = ()) 
             take(lo, known[loop.sym] % loop.step, known, digits, ends, dims)
         elif loop.sym in known and not lo.is_constant:  # a stretch of as many turns as the starts are apart
             take(lo, known[loop.sym], known, digits, ends, dims)
+    for sym, value in _equal(site, known, digits):
+        known[sym] = value
     for sym, found in digits.items():
         known.setdefault(sym, joined(found, expr(sym) if sym in own else None))
     for loop in site.loops:
         if loop.sym not in known:
             known[loop.sym] = site.bounds[loop][0].substitute({s: known.get(s, s if s in own else 0) for s in site.dims})
     return tuple(known.get(sym, expr(sym if sym in own else 0)) for sym in site.dims)
+
+
+def _equal(site: Site, known: Mapping[Sym, Expr], digits: Collection[Sym]) -> Iterator[tuple[Sym, Expr]]:
+    """Coordinates of which nothing is known but that they are equal to what is: the lane that does a part of an instruction."""
+    own = {loop.sym for loop in site.loops if loop.kind == "serial" and not loop.body}
+    for fact in (fact for fact in site.domain if isinstance(fact, Eq) and not own.isdisjoint(fact.expr.syms())):
+        for sym in fact.expr.syms() & {*site.dims} - {*known, *digits}:
+            rest = fact.expr.substitute({sym: 0})
+            if rest.syms() <= {*known} and fact.expr - rest in (expr(sym), -expr(sym)):
+                yield sym, (-rest if fact.expr - rest is expr(sym) else rest).substitute(known)

@@ -21,4 +21,5 @@ CODES: dict[str, str] = {
     "E0418": "targets of one bind overlap",
     "E0419": "assumption on something other than an integer input",
     "E0420": "no sizes satisfy the where clause",
+    "E0421": "lanes that may not come together",
 }

@@ -12,4 +12,5 @@ CODES: dict[str, str] = {
     "E0609": "a tool of the compiler is missing",
     "E0610": "the target is not one this compiler knows",
     "E0611": "a process of the compiler was killed",
+    "E0612": "assembler that the CUDA compiler refuses",
 }

@@ -28,4 +28,8 @@ CODES: dict[str, str] = {
     "E0325": "division by zero",
     "E0326": "call out of place",
     "E0327": "malformed pragma",
+    "E0328": "malformed fragment",
+    "E0329": "template that does not fit its operands",
+    "E0330": "meaning that lanes cannot have together",
+    "E0331": "assembler without a meaning",
 }

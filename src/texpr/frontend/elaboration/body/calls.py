@@ -94,7 +94,7 @@ def bind_arguments(ctx: Context, call: Call, fn: Fn | Instr, once: bool) -> Cont
     `once`: what the arguments read is read here, by `let`s.
     """
     inner = Context(ctx.making, Scope(), ctx.out)
-    given = _match(call, fn)
+    given = match_arguments(call, fn)
     for param in fn.params:
         if isinstance(param, ConstParam):
             inner.scope.declare(param.name, _const(ctx, inner, param, given.get(param.name.name), call), "the constant")
@@ -126,7 +126,7 @@ class _Argument(Record):
         derive(self, dims=tuple(zip(self.param.type.shape, self.view.shape, strict=True)))
 
 
-def _match(call: Call, fn: Fn | Instr) -> dict[str, Exp]:
+def match_arguments(call: Call, fn: Fn | Instr) -> dict[str, Exp]:
     """The argument of each parameter by its name; constants with a default may have none."""
     name = call.name.name
     names = [p.name.name for p in fn.params]

@@ -9,6 +9,7 @@ from texpr.affine.expr import Expr, expr
 from texpr.frontend.elaboration import views
 from texpr.frontend.elaboration.body.calls import bind_arguments, find, is_expression
 from texpr.frontend.elaboration.body.directives import pragmas
+from texpr.frontend.elaboration.body.joint import called_by, joint_operands, written_out
 from texpr.frontend.elaboration.body.once import index_once, read_once, view_once
 from texpr.frontend.elaboration.body.returns import results, returned_names
 from texpr.frontend.elaboration.body.updates import bind
@@ -20,6 +21,7 @@ from texpr.frontend.elaboration.typing import Operand, lookup_type, settle, sett
 from texpr.frontend.elaboration.views import View
 from texpr.frontend.tree import (
     Anchor,
+    Asm,
     Bind,
     Call,
     CallStatement,
@@ -31,6 +33,7 @@ from texpr.frontend.tree import (
     Let,
     Loop,
     New,
+    Reg,
     Return,
     Statement,
     StaticFor,
@@ -39,6 +42,7 @@ from texpr.frontend.tree import (
 from texpr.ir import program
 from texpr.ir.program import Par, Seq
 from texpr.ir.value import Buffer, Load
+from texpr.ir.value.types import I64
 from texpr.support.diagnostic import TexprError, error
 from texpr.support.span import Span
 
@@ -75,7 +79,7 @@ def block(ctx: Context, statements: Sequence[Statement]) -> None:
 
 def _declares(statement: Statement) -> tuple[Ident, ...]:
     match statement:
-        case New():
+        case New() | Reg():
             return (statement.name,)
         case Let():
             return statement.names
@@ -91,6 +95,8 @@ def _statement(ctx: Context, statement: Statement) -> None:
             _static_for(ctx, statement)
         case New():
             _new(ctx, statement)
+        case Reg():
+            _reg(ctx, statement)
         case Let():
             _let(ctx, statement)
         case Bind():
@@ -101,6 +107,8 @@ def _statement(ctx: Context, statement: Statement) -> None:
             _anchor(ctx, statement)
         case CallStatement():
             _call(ctx, statement.call, anchored=False)
+        case Asm():
+            _call(ctx, called_by(ctx, statement), anchored=False)
         case Instruct():
             _instruct(ctx, statement)
         case Return():
@@ -170,7 +178,23 @@ def _new(ctx: Context, statement: New) -> None:
     ctx.scope.declare(name, views.whole(buffer), "the buffer")
 
 
-def _fill(ctx: Context, statement: New, buffer: Buffer) -> None:
+def _reg(ctx: Context, statement: Reg) -> None:
+    """Registers as a `new`, of the type of what they are given first where none is written."""
+    if statement.type is not None:
+        return _new(ctx, New(statement.name, statement.type, statement.value, statement.span))
+    assert statement.value is not None
+    found, name = value(ctx, statement.value), statement.name
+    ctx.scope.check_free(name)
+    array = isinstance(found, View) and found.rank > 0
+    one = None if array else settle_natural(operand(ctx, statement.value))
+    dtype, shape = (found.dtype, found.shape) if isinstance(found, View) and array else (one.dtype if one else I64, ())
+    buffer = Buffer(ctx.making.namer.unique(name.name), dtype, shape, "local", None, None, name.span)
+    ctx.out.append(program.New(buffer, span=statement.span))
+    _fill(ctx, statement, buffer)
+    ctx.scope.declare(name, views.whole(buffer), "the registers")
+
+
+def _fill(ctx: Context, statement: New | Reg, buffer: Buffer) -> None:
     """`new v: T[shape] = e`: every element is `e`, or that of an array of the same shape."""
     assert statement.value is not None
     span = statement.span
@@ -189,7 +213,7 @@ def _fill(ctx: Context, statement: New, buffer: Buffer) -> None:
     ctx.out.append(filled)
 
 
-def _check_same_shape(ctx: Context, found: View, buffer: Buffer, statement: New) -> None:
+def _check_same_shape(ctx: Context, found: View, buffer: Buffer, statement: New | Reg) -> None:
     same = found.rank == buffer.rank and all(map(ctx.making.equal, found.shape, buffer.shape))
     if not same:
         assert statement.value is not None
@@ -296,6 +320,9 @@ def _call(ctx: Context, call: Call, anchored: bool) -> None:
 
 
 def _instruction(ctx: Context, call: Call, instr: Instr, anchored: bool) -> None:
+    if (joint := ctx.file.records.get(call.name.name)) is not None:
+        given = tuple(joint_operands(ctx, call, instr, joint))
+        return ctx.out.append(program.Instruction(joint.name, (), given, anchored, call.span, joint))
     inner = bind_arguments(ctx, call, instr, once=True)
     operands: list[Load] = []
     for param in instr.params:
@@ -324,4 +351,5 @@ def _instruct(ctx: Context, statement: Instruct) -> None:
     inner = ctx.inner()
     block(inner, statement.body)
     name, span = statement.name.name, statement.span
-    ctx.out.append(program.Instruction(name, tuple(inner.out), tuple(operands), statement.anchored, span))
+    joint = written_out(ctx, name)
+    ctx.out.append(program.Instruction(name, tuple(inner.out), tuple(operands), statement.anchored, span, joint))

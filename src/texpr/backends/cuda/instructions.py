@@ -1,0 +1,204 @@
+"""Instructions that lanes do together, each a function: under nvcc its template, under the emulator its meaning.
+
+TX_FN void tx_instr_mma(unsigned lanes, A &a, int a0, B &b, int b0, C &c, int c0) {
+#if defined(__CUDACC__)
+    asm volatile("mma.sync… {%0, %1, %2, %3}, …" : "+f"(c[c0]), … : "r"(tx_packed<unsigned>(a[a0], a[a0 + 1])), …);
+#else
+    … for i, j, k: tx_c[i * 8 + j] += tx_a[i * 16 + k] * tx_b[k * 8 + j], of what all lanes hold
+#endif
+}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
+from texpr.backends.c.body import INDENT, Body, Dialect, signature
+from texpr.backends.c.index import index_text
+from texpr.backends.c.scope import Scope
+from texpr.backends.c.text import comment
+from texpr.backends.c.types import C_NAMES
+from texpr.ir import kernel as k
+from texpr.ir.instr import ADDRESS, Give, Instr, Operand, Step, Turn
+from texpr.ir.instr.registers import MASK, PLACE, Packing, packed, places
+from texpr.ir.ops.collective import function_name
+from texpr.ir.program.updates import combine
+from texpr.ir.value import Load
+from texpr.isa.target import Target
+from texpr.support.diagnostic import CompilerBug
+
+_BITS = {"r": "uint32_t", "h": "uint16_t", "l": "uint64_t", "f": "float", "d": "double"}
+"""The C type of a register of a constraint (CUDA C++, "Inline PTX Assembly": constraints)."""
+
+
+def instr_lines(instr: Instr, target: Target | None, dialect: Dialect) -> Iterator[str]:
+    """The function of an instruction. Raises CompilerBug where `target` lacks it; without one the first template is taken."""
+    template = instr.template(target) if target is not None else next((text for _, text in instr.asm), None)
+    if template is None:
+        raise CompilerBug(f"{instr.name} has no template for {target}")
+    names = [operand.name for operand in instr.operands]
+    types = ", ".join(f"class T_{name}" for name in names)
+    given = [f"T_{name} &{name}, int {name}_at" for name in names]
+    yield f"// {comment(f'{instr.name}, by {instr.lanes} lanes together')}"
+    yield f"template <{types}>"
+    yield from signature(f"TX_FN void {function_name(instr.name)}", ["unsigned lanes", *given])
+    yield "#if defined(__CUDACC__)"
+    yield from (INDENT + line for part in _assembler(instr, template) for line in part.split("\n"))
+    yield "#else"
+    yield from (INDENT + line for line in _emulated(instr, dialect))
+    yield "#endif"
+    yield "}"
+
+
+class _Registers:
+    """The machine registers of an operand, their C text and their numbers in the template."""
+
+    def __init__(self, operand: Operand, first: int):
+        self.operand, self.packing = operand, packed(operand)
+        self.numbers = tuple(range(first, first + self.packing.count))
+
+    def text(self, place: int | None) -> str:
+        """`{%0, %1}`, or one of them."""
+        if place is not None:
+            return f"%{self.numbers[place]}"
+        if len(self.numbers) == 1:
+            return f"%{self.numbers[0]}"
+        return "{" + ", ".join(f"%{number}" for number in self.numbers) + "}"
+
+    def elements(self, at: int) -> list[str]:
+        """The elements in one of them."""
+        per, name = self.packing.per, self.operand.name
+        return [f"{name}[{name}_at + {at * per + each}]" for each in range(per)]
+
+
+def _assembler(instr: Instr, template: str) -> Iterator[str]:
+    written = [operand for operand in instr.operands if operand.access not in ("read", ADDRESS)]
+    read = [operand for operand in instr.operands if operand.access in ("read", ADDRESS)]
+    found, first = dict[str, _Registers](), 0
+    for operand in (*written, *read):
+        found[operand.name] = _Registers(operand, first)
+        first += found[operand.name].packing.count
+    named = places(instr, template)
+    texts = {name: found[place.operand.name].text(place.register) for name, place in named.items()}
+    texts.setdefault(MASK, f"%{first}")
+    parts = enumerate(PLACE.split(template))
+    text = "".join(part.replace("%", "%%") if at % 2 == 0 else texts[part] for at, part in parts)
+    masked = MASK not in named and f"{{{MASK}}}" in template
+    for operand in written:
+        yield from _held(found[operand.name])
+    gap = f",\n{INDENT}{INDENT}"
+    outs = [", ".join(_out(each, at) for at in range(each.packing.count)) for each in (found[o.name] for o in written)]
+    ins = [_in(each, at) for each in (found[o.name] for o in read) for at in range(each.packing.count)]
+    ins += ['"r"(lanes)'] if masked else []
+    memory = instr.effect or any(operand.is_address for operand in instr.operands)
+    clobbered = ' : "memory"' if memory else ""
+    yield f"asm volatile({_quoted(text)}"
+    yield f"{INDENT}: {gap.join(outs)}"
+    yield f"{INDENT}: {gap.join(ins)}{clobbered}"
+    yield ");"
+    for operand in written:
+        yield from _put_back(found[operand.name])
+    yield "(void)lanes;"
+
+
+_PLAIN = frozenset(" !#$%&'()*+,-./0123456789:;<=>@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^_`abcdefghijklmnopqrstuvwxyz{|}~")
+
+
+def _quoted(text: str) -> str:
+    """A template as a string of C: what is no printable ASCII, a quote, a backslash or a question mark is its number."""
+    return '"' + "".join(char if char in _PLAIN else "".join(f"\\{byte:03o}" for byte in char.encode()) for char in text) + '"'
+
+
+def _name(registers: _Registers, at: int) -> str:
+    return f"{registers.operand.name}_{at}"
+
+
+def _held(registers: _Registers) -> Iterator[str]:
+    """What is written goes through variables of its own."""
+    for at in range(registers.packing.count):
+        first = _packed(registers.packing, registers.elements(at)) if registers.operand.access == "update" else ""
+        yield f"{_BITS[registers.packing.constraint]} {_name(registers, at)}{f' = {first}' if first else ''};"
+
+
+def _packed(found: Packing, elements: list[str]) -> str:
+    return f"tx_packed<{_BITS[found.constraint]}>({', '.join(elements)})"
+
+
+def _out(registers: _Registers, at: int) -> str:
+    sign = "+" if registers.operand.access == "update" else "="
+    return f'"{sign}{registers.packing.constraint}"({_name(registers, at)})'
+
+
+def _in(registers: _Registers, at: int) -> str:
+    if registers.operand.is_address:
+        name = registers.operand.name
+        return f'"r"((uint32_t)__cvta_generic_to_shared(&{name}[{name}_at]))'
+    return f'"{registers.packing.constraint}"({_packed(registers.packing, registers.elements(at))})'
+
+
+def _put_back(registers: _Registers) -> Iterator[str]:
+    ctype = C_NAMES[registers.operand.dtype]
+    for at in range(registers.packing.count):
+        for part, element in enumerate(registers.elements(at)):
+            yield f"{element} = tx_unpacked<{ctype}, {part}>({_name(registers, at)});"
+
+
+def _emulated(instr: Instr, dialect: Dialect) -> Iterator[str]:
+    """The meaning, of elements that are found in lanes and registers by the fragments."""
+    scope = Scope.empty()
+    for operand in instr.operands:
+        yield from _finder(operand)
+    for operand in instr.operands:
+        name, fragment = operand.name, operand.fragment
+        scope, own = scope.name(operand.memory, f"held_{name}")
+        kind = f"tx_emu::Held<{C_NAMES[operand.dtype]}, {fragment.registers}, At_{name}>"
+        yield f"{kind} {own}({name}, {name}_at, {instr.lanes}, lanes);"
+    body = _statements(instr.meaning)
+    if instr.copied > 1:
+        yield f"for (int copy = 0; copy < {instr.copied}; ++copy) {{"
+        yield from (
+            f"{INDENT}held_{operand.name}.copy = (copy + (int)tx_emu::own_lane()) % {operand.fragment.copied};"
+            for operand in instr.operands
+        )
+    kernel = k.Kernel(instr.name, (), tuple(o.memory for o in instr.operands), (), (), (), body, frozenset())
+    yield from Body.of(kernel, dialect).lines(body, scope, 0)
+    if instr.copied > 1:
+        yield "}"
+    yield "tx_emu::done_together(lanes);"
+    for operand in instr.operands:
+        if operand.access not in ("read", ADDRESS):
+            yield f"held_{operand.name}.put_back({operand.name}, {operand.name}_at);"
+
+
+def _finder(operand: Operand) -> Iterator[str]:
+    """Where an element is, by its number in the order of the operand's rows."""
+    number, copy = Sym("e"), Sym("copy")
+    index: list[Expr] = []
+    shape = operand.fragment.shape
+    for dim, extent in enumerate(shape):
+        value = expr(number) // prod(shape[dim + 1 :])
+        index.append(value % extent if dim else value)
+    scope, _ = Scope.empty().integer(number, (0, max(1, prod(shape)) - 1))
+    scope, _ = scope.integer(copy, (0, operand.fragment.copied - 1))
+    places = operand.fragment.lane(index, expr(copy)), operand.fragment.register(index, expr(copy))
+    lane, slot = (index_text(place, scope) for place in places)
+    yield f"struct At_{operand.name} {{"
+    yield f"{INDENT}static int lane(int e, int copy) {{ return (void)e, (void)copy, {lane}; }}"
+    yield f"{INDENT}static int slot(int e, int copy) {{ return (void)e, (void)copy, {slot}; }}"
+    yield "};"
+
+
+def _statements(steps: tuple[Step, ...]) -> tuple[k.Stmt, ...]:
+    return tuple(_statement(step) for step in steps)
+
+
+def _statement(step: Step) -> k.Stmt:
+    match step:
+        case Turn():
+            return k.For(step.sym, ZERO, expr(step.extent), _statements(step.body), ONE)
+        case Give():
+            target = Load(step.target.buffer, step.target.index)
+            value = step.value if step.update is None else combine(step.update, (target,), (step.value,))[0]
+            return k.Store(target, value)

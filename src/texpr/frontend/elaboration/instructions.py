@@ -1,0 +1,183 @@
+"""What an `instr` of the text is, as a record (`texpr.ir.instr`): its fragments, templates and meaning are checked here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from itertools import product
+from math import prod
+
+from texpr.affine.expr import Sym
+from texpr.frontend.tree import Instr as Text
+from texpr.frontend.tree import Param
+from texpr.ir import instr as record
+from texpr.ir.instr import ADDRESS, SHARED, Give, Operand, Step, Turn
+from texpr.ir.instr.fragment import Fragment, Misfit, fragment
+from texpr.ir.instr.registers import packing, places, unnamed
+from texpr.ir.program import Bind, Function, Par, Seq, Stmt
+from texpr.ir.program.updates import EXACTLY_ONCE_FREE
+from texpr.ir.value import Buffer
+from texpr.isa.instruction import capability
+from texpr.isa.registry import TARGETS
+from texpr.support.diagnostic import error
+from texpr.support.span import Span
+
+ADDRESSED = (4, 8, 16)
+"""Bytes of shared memory whose address a lane may give (PTX ISA, "ldmatrix": rows of 16; "ld": vectors)."""
+
+_ADDRESSED = "4, 8 or 16"
+
+MOST_STEPS = 1 << 16
+"""Turns of the loops around what an instruction writes that are gone through to see what it writes."""
+
+
+def recorded(text: Text, function: Function) -> record.Instr | None:
+    """The record of an instruction whose meaning is `function`; None for one that a thread does alone, without fragments.
+
+    Raises TexprError E0328 for a fragment, E0329 for a template and E0330 for a meaning that is none.
+    """
+    if not text.fragments:
+        return None
+    spans = {operand.name: operand.span for operand, _ in text.fragments}
+    found = _fragments(text, function)
+    lanes = {each.lanes for each in found.values()}
+    if len(lanes) > 1:
+        told = ", ".join(f"`{name}` of {each.lanes} lanes" for name, each in found.items())
+        raise error("E0328", text.name.span, f"operands of `{text.name.name}` are of different numbers of lanes: {told}")
+    meaning = _steps(function.body, text.name.span)
+    shared = {name.name for name, layout in text.fragments if layout.startswith(f"{SHARED} ")}
+    operands = tuple(Operand(b, ADDRESS if b.name in shared else _access(b, meaning), found[b.name]) for b in function.params)
+    made = record.Instr(text.name.name, operands, text.asm, meaning, " ".join(text.effects))
+    for operand in operands:
+        if operand.access in ("write", "update") and operand.fragment.copies:
+            raise error("E0328", spans[operand.name], f"several lanes hold one element of `{operand.name}`, which is written")
+        if operand.is_address:
+            _require_address(operand, _access(operand.memory, meaning), spans[operand.name])
+        else:
+            _require_packing(operand, spans[operand.name])
+    _require_read_first(made, text.name.span)
+    _require_templates(made, text)
+    return made
+
+
+def _fragments(text: Text, function: Function) -> dict[str, Fragment]:
+    said = {operand.name: (operand.span, layout) for operand, layout in text.fragments}
+    found: dict[str, Fragment] = {}
+    for param, memory in zip((p for p in text.params if isinstance(p, Param)), function.params, strict=True):
+        if param.name.name not in said:
+            help = f"add `fragment {param.name.name}: …;`, which says which lane holds which element"
+            raise error("E0328", param.name.span, f"`{param.name.name}` has no fragment, and other operands have", help=help)
+        span, layout = said[param.name.name]
+        layout = layout.removeprefix(f"{SHARED} ")
+        if not all(e.is_constant for e in memory.shape):
+            raise error("E0328", span, f"the shape of `{param.name.name}` is not constant, so no lanes can hold it")
+        try:
+            found[memory.name] = fragment(layout, tuple(e.constant for e in memory.shape))
+        except Misfit as wrong:
+            help = "each element is held once, by a lane in a register; a mode of stride 0 makes copies"
+            raise error("E0328", span, f"`{layout}` is no fragment of `{param.name.name}`: {wrong}", help=help) from None
+    return found
+
+
+def _steps(body: tuple[Stmt, ...], span: Span) -> tuple[Step, ...]:
+    """A meaning as loops around what gets values."""
+    found: list[Step] = []
+    for stmt in body:
+        match stmt:
+            case Par() | Seq() if stmt.extent.is_constant:
+                free = tuple(buffer.name for buffer in stmt.reduce)
+                found.append(Turn(stmt.sym, stmt.extent.constant, _steps(stmt.body, span), free))
+            case Bind((target,), (value,), None | str() as update):
+                found.append(Give(target, value, update))
+            case _:
+                where = getattr(stmt, "span", span)
+                help = "write one element of an operand a statement, in loops of constant extent"
+                raise error("E0330", where, "what lanes do together is loops around binds, and this is neither", help=help)
+    return tuple(found)
+
+
+def _access(memory: Buffer, meaning: tuple[Step, ...]) -> str:
+    instr = record.Instr("", (), (), meaning)
+    gives = [give for give in instr.gives if give.target.buffer is memory]
+    read = any(load.buffer is memory for give in instr.gives for load in record.loads_of(give))
+    if not gives:
+        return "read"
+    written = {at for give in gives for at in _written(give, instr.loops)}
+    whole = len(written) == prod(e.constant for e in memory.shape)
+    return "write" if whole and not read and all(give.update is None for give in gives) else "update"
+
+
+def _written(give: Give, loops: tuple[Turn, ...]) -> Iterator[tuple[int, ...]]:
+    """The elements that a statement gives values to."""
+    used = {sym for e in give.target.index for sym in e.syms()}
+    around = [loop for loop in loops if loop.sym in used]
+    if prod(loop.extent for loop in around) > MOST_STEPS:
+        return
+    for values in product(*(range(loop.extent) for loop in around)):
+        at: dict[Sym, int] = {loop.sym: value for loop, value in zip(around, values, strict=True)}
+        yield tuple(e.evaluate(at) for e in give.target.index)
+
+
+def _require_address(operand: Operand, access: str, span: Span) -> None:
+    """That lanes give addresses of rows that are only read, 16 bytes or less."""
+    name, size = operand.name, operand.fragment.registers * operand.dtype.bytes
+    if access != "read":
+        raise error("E0328", span, f"`{name}` is in shared memory, and is written: what lanes do together writes registers")
+    if operand.fragment.copies:
+        raise error("E0328", span, f"several lanes say where one element of `{name}` is")
+    if not operand.fragment.is_run or size not in ADDRESSED:
+        told = f"what a lane says the address of is {size} bytes of `{name}`, and {_ADDRESSED} of one row are meant"
+        raise error("E0328", span, told, help="the second mode is of consecutive elements along the last dimension")
+
+
+def _require_packing(operand: Operand, span: Span) -> None:
+    try:
+        packing(operand.dtype, operand.fragment.registers)
+    except Misfit as wrong:
+        raise error("E0329", span, f"`{operand.name}` cannot be given to assembler: {wrong}") from None
+
+
+def _require_read_first(instr: record.Instr, span: Span) -> None:
+    """That all may be read before anything is written, and a product rounded as the machine does it."""
+    written = {give.target.buffer for give in instr.gives}
+    for give in instr.gives:
+        name = give.target.buffer.name
+        for load in record.loads_of(give):
+            if load.buffer in written and (load.buffer is not give.target.buffer or load.index != give.target.index):
+                told = f"`{load.buffer.name}` is written, and another element of it is read: lanes read all before they write"
+                raise error("E0330", give.target.span or span, told, help="write the result to another operand")
+        if instr.copied > 1 and give.update is not None and give.update not in EXACTLY_ONCE_FREE:
+            told = f"`{name}` is summed up, and lanes hold copies of an operand: which of them is added is not said"
+            raise error("E0330", give.target.span or span, told, help="give each element one place, or write with `=`")
+    _require_free(instr.meaning, (), span)
+
+
+def _require_free(steps: tuple[Step, ...], around: tuple[Turn, ...], span: Span) -> None:
+    """That a sum of floating-point numbers has no order that an instruction would have to keep."""
+    for step in steps:
+        if isinstance(step, Turn):
+            _require_free(step.body, (*around, step), span)
+            continue
+        used = {sym for e in step.target.index for sym in e.syms()}
+        name, sums = step.target.buffer.name, step.update in ("add", "sub", "mul") and step.target.dtype.is_float
+        held = [turn for turn in around if turn.sym not in used and name not in turn.free]
+        if sums and held:
+            told = f"the loop over `{held[0].sym.base}` sums up `{name}` in order, and no instruction keeps to one"
+            raise error("E0330", step.target.span or span, told, help=f"write `reduce({name})`, which frees the order")
+
+
+def _require_templates(instr: record.Instr, text: Text) -> None:
+    span = text.name.span
+    for target, template in instr.asm:
+        if target not in TARGETS and not capability(target):
+            near = get_close_matches(target, TARGETS, n=1)
+            help = f"did you mean `{near[0]}`?" if near else f"the targets are {', '.join(TARGETS)}"
+            raise error("E0329", span, f'`asm "{target}"`: there is no such target', help=help)
+        try:
+            places(instr, template)
+            missing = list(unnamed(instr, template))
+        except Misfit as wrong:
+            raise error("E0329", span, f"`{instr.name}` for {target}: {wrong}") from None
+        if missing:
+            told = f"`{instr.name}` for {target}: the template does not name {', '.join(f'`{{{name}}}`' for name in missing)}"
+            raise error("E0329", span, told, help="`{a}` stands for all registers of operand `a`, `{a1}` for one")

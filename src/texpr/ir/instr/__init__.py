@@ -1,0 +1,144 @@
+"""What an instruction is: one record, which shipped ones and those of a user's text make alike.
+
+    instr mma(a: f16[16, 16], b: f16[16, 8], inout c: f32[16, 8])        operands, each with its fragment
+        asm "sm_80" "mma.sync… {c}, {a}, {b}, {c};"                      templates by target
+        means { seq 16 |i| { seq 8 |j| { seq 16 |k| { c[i, j] += a[i, k] * b[k, j] } } } }
+
+Nothing is known of an instruction by its name. An operand is in registers of lanes, as its fragment says. What an asynchronous
+instruction would add (whose work it is, through which proxy, by what it is completed) are fields that no record sets yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import TypeAlias
+
+from texpr.affine.expr import Sym
+from texpr.ir.instr.fragment import Fragment
+from texpr.ir.value import Buffer, Load, Value, walk
+from texpr.ir.value.structure import same
+from texpr.ir.value.types import DType
+from texpr.isa.instruction import templated
+from texpr.isa.target import Target
+from texpr.support.record import Record
+
+ADDRESS = "address"
+"""How an operand is used that lanes say the addresses of; `SHARED` begins its fragment in the text."""
+
+SHARED = "shared"
+
+
+class Operand(Record, eq=False):
+    """An operand: `memory` stands for it in the meaning.
+
+    `access`: "read", "write" or "update", of registers; or "address": each lane gives the address in shared memory of
+    consecutive elements, those that the fragment has for it.
+    """
+
+    memory: Buffer
+    access: str
+    fragment: Fragment
+
+    @property
+    def name(self) -> str:
+        """As templates call it."""
+        return self.memory.name
+
+    @property
+    def is_address(self) -> bool:
+        """Whether it is in shared memory, and lanes say where."""
+        return self.access == ADDRESS
+
+    @property
+    def dtype(self) -> DType:
+        """The type of its elements."""
+        return self.memory.dtype
+
+
+class Turn(Record, eq=False):
+    """A loop of the meaning. `free`: operands whose updates in it may come in any order."""
+
+    sym: Sym
+    extent: int
+    body: tuple[Step, ...]
+    free: tuple[str, ...] = ()
+
+
+class Give(Record, eq=False):
+    """An element of an operand gets a value, by an update where there is one."""
+
+    target: Load
+    value: Value
+    update: str | None = None
+
+
+Step: TypeAlias = Turn | Give
+
+
+class Instr(Record, eq=False):
+    """An instruction. `asm`: a template by the first target that knows it. `effect`: what no type says, as words."""
+
+    name: str
+    operands: tuple[Operand, ...]
+    asm: tuple[tuple[str, str], ...]
+    meaning: tuple[Step, ...]
+    effect: str = ""
+
+    @property
+    def lanes(self) -> int:
+        """How many lanes do it together."""
+        return self.operands[0].fragment.lanes if self.operands else 1
+
+    @property
+    def loops(self) -> tuple[Turn, ...]:
+        """The loops of its meaning, in the order of the text."""
+        return tuple(_loops(self.meaning))
+
+    @property
+    def gives(self) -> tuple[Give, ...]:
+        """All that it gives values to, in the order of the text."""
+        return tuple(gives(self.meaning))
+
+    @property
+    def copied(self) -> int:
+        """The most places that hold one element of an operand."""
+        return max((operand.fragment.copied for operand in self.operands), default=1)
+
+    @property
+    def by_memory(self) -> Mapping[Buffer, Operand]:
+        """Operands by what stands for them in the meaning."""
+        return {operand.memory: operand for operand in self.operands}
+
+    def template(self, target: Target) -> str | None:
+        """The template for `target`, or `None` where it lacks the instruction."""
+        return templated(self.asm, target)
+
+    def alike(self, other: Instr) -> bool:
+        """Whether both are the same in every part."""
+        return self is other or same(self, other)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _loops(steps: tuple[Step, ...]) -> Iterator[Turn]:
+    for step in steps:
+        if isinstance(step, Turn):
+            yield step
+            yield from _loops(step.body)
+
+
+def gives(steps: tuple[Step, ...]) -> Iterator[Give]:
+    """All that gets values in a part of a meaning, in the order of the text."""
+    for step in steps:
+        if isinstance(step, Turn):
+            yield from gives(step.body)
+        else:
+            yield step
+
+
+@lru_cache(maxsize=1 << 8)
+def loads_of(give: Give) -> tuple[Load, ...]:
+    """The elements that a value is made of."""
+    return tuple(node for node in walk(give.value) if isinstance(node, Load))

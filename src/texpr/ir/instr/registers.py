@@ -1,0 +1,95 @@
+"""How the registers of an operand are given to a line of assembler: CUDA's constraints, and what a template names.
+
+PTX ISA, "Operands": elements of 16 and of 8 bits are packed into registers of 32, the first one lowest (as the fragments of mma
+are described); wider ones have a register each.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from texpr.ir.instr import Instr, Operand
+from texpr.ir.instr.fragment import Misfit
+from texpr.ir.value.types import U32, DType, Kind
+from texpr.support.record import Record
+
+WORD = U32.bits
+"""Bits of a register into which elements are packed."""
+
+PLACE = re.compile(r"\{(\w+)\}")
+"""What stands for registers of an operand in a template: `{a}`, all of them, or `{a1}`, one."""
+
+
+MASK = "lanes"
+"""What stands in a template for the lanes of the warp that there are, a bit each, where no operand is called so."""
+
+
+class Packing(Record):
+    """`count` machine registers of `constraint`, with `per` elements each."""
+
+    constraint: str
+    count: int
+    per: int
+
+
+def packing(dtype: DType, registers: int) -> Packing:
+    """How the elements that a lane holds are given to assembler. Raises Misfit."""
+    if dtype.kind is Kind.BOOL:
+        raise Misfit("no register holds a bool")
+    if dtype.bits < WORD and registers * dtype.bits % WORD == 0:
+        per = WORD // dtype.bits
+        return Packing("r", registers // per, per)
+    if dtype.bits == WORD // 2:
+        return Packing("h", registers, 1)
+    if dtype.bits < WORD:
+        raise Misfit(f"a lane holds {registers} elements of {dtype.bits} bits, which fill no registers of {WORD}")
+    wide = {"f32": "f", "f64": "d"}
+    return Packing(wide.get(dtype.name, "r" if dtype.bits == WORD else "l"), registers, 1)
+
+
+def packed(operand: Operand) -> Packing:
+    """How an operand is given to assembler: its registers, or the register that has an address. Raises Misfit."""
+    return Packing("r", 1, 1) if operand.is_address else packing(operand.dtype, operand.fragment.registers)
+
+
+class Place(Record):
+    """What a template names: registers of an operand, all or one."""
+
+    operand: Operand
+    register: int | None
+
+
+def places(instr: Instr, template: str) -> dict[str, Place]:
+    """What the names in a template stand for. Raises Misfit for one that stands for nothing."""
+    found: dict[str, Place] = {}
+    by_name = {operand.name: operand for operand in instr.operands}
+    for name in PLACE.findall(template):
+        if name == MASK and MASK not in by_name:
+            continue
+        if name in by_name:
+            found[name] = Place(by_name[name], None)
+            continue
+        base = name.rstrip("0123456789")
+        operand, number = by_name.get(base), name[len(base) :]
+        if operand is None or not number:
+            raise Misfit(f"the template names `{{{name}}}`, which is no operand")
+        count = packed(operand).count
+        if int(number) >= count:
+            raise Misfit(
+                f"the template names `{{{name}}}`, and `{base}` has {count} register{'' if count == 1 else 's'} a lane"
+            )
+        found[name] = Place(operand, int(number))
+    return found
+
+
+def unnamed(instr: Instr, template: str) -> Iterator[str]:
+    """The registers that a template leaves out, as it would name them."""
+    named = places(instr, template).values()
+    for operand in instr.operands:
+        if any(place.operand is operand and place.register is None for place in named):
+            continue
+        own = {place.register for place in named if place.operand is operand}
+        count = packed(operand).count
+        missing = [f"{operand.name}{at}" for at in range(count) if at not in own]
+        yield from [operand.name] if len(missing) == count else missing

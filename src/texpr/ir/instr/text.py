@@ -1,0 +1,111 @@
+"""Instructions as clauses of the text of a kernel, and read back.
+
+clause  = "instr" NAME {"operand" buffer ACCESS "fragment" STRING} {"asm" STRING STRING} ["effect" STRING] "means" steps
+steps   = "{" {step} "}"
+step    = "for" NAME "<" INT ["free" "(" NAME, … ")"] steps | element [UPDATE] "=" value
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from texpr.affine.expr import expr
+from texpr.ir.instr import ADDRESS, Give, Instr, Operand, Step, Turn
+from texpr.ir.instr.fragment import Misfit, fragment
+from texpr.ir.value import Buffer
+from texpr.ir.value.parse import ValueParser, dtype, integer_list, named, separated
+from texpr.ir.value.scanner import Scanner
+from texpr.ir.value.text import list_text, value_text
+
+ACCESSES = ("read", "write", "update", ADDRESS)
+
+
+def instr_lines(instr: Instr, pad: str) -> Iterator[str]:
+    """An instruction, line by line."""
+    yield f"{pad}instr {instr.name}"
+    for operand in instr.operands:
+        said = f"{operand.name}: {operand.dtype}{list_text(operand.memory.shape)}"
+        yield f"{pad}    operand {said} {operand.access} fragment {json.dumps(operand.fragment.layout)}"
+    yield from (f"{pad}    asm {json.dumps(target)} {json.dumps(template)}" for target, template in instr.asm)
+    if instr.effect:
+        yield f"{pad}    effect {json.dumps(instr.effect)}"
+    yield f"{pad}    means {{"
+    yield from _steps(instr.meaning, pad + "        ")
+    yield f"{pad}    }}"
+
+
+def _steps(steps: tuple[Step, ...], pad: str) -> Iterator[str]:
+    for step in steps:
+        if isinstance(step, Turn):
+            free = f" free ({', '.join(step.free)})" if step.free else ""
+            yield f"{pad}for {step.sym} < {step.extent}{free} {{"
+            yield from _steps(step.body, pad + "    ")
+            yield pad + "}"
+        else:
+            update = "" if step.update is None else f" {step.update}"
+            yield f"{pad}{value_text(step.target, {})}{update} = {value_text(step.value, {})}"
+
+
+def read_instr(scan: Scanner) -> Instr:
+    """The instruction whose clause begins here, behind its first word."""
+    name, operands, asm, effect = scan.name(), list[Operand](), list[tuple[str, str]](), ""
+    while scan.accept("operand"):
+        operands.append(_operand(scan))
+    while scan.accept("asm"):
+        asm.append((_string(scan), _string(scan)))
+    if scan.accept("effect"):
+        effect = _string(scan)
+    scan.expect("means")
+    values = ValueParser(scan, {each.name: each.memory for each in operands}, {})
+    return Instr(name, tuple(operands), tuple(asm), _read_steps(values), effect)
+
+
+def _operand(scan: Scanner) -> Operand:
+    name = scan.name()
+    scan.expect(":")
+    of, shape = dtype(scan), integer_list(scan)
+    access = scan.name("an access")
+    if access not in ACCESSES:
+        scan.reject(f"`{access}` is no access")
+    scan.expect("fragment")
+    layout = _string(scan)
+    try:
+        found = fragment(layout, shape)
+    except Misfit as wrong:
+        scan.reject(str(wrong))
+    memory = Buffer(name, of, tuple(map(expr, shape)), "input" if access in ("read", ADDRESS) else "inout")
+    return Operand(memory, access, found)
+
+
+def _string(scan: Scanner) -> str:
+    if scan.next.kind != "string":
+        scan.fail(f"expected a string, found `{scan.next.text}`")
+    return str(json.loads(scan.take().text))
+
+
+def _read_steps(by: ValueParser) -> tuple[Step, ...]:
+    scan, found = by.scan, list[Step]()
+    scan.expect("{")
+    while not scan.accept("}"):
+        if scan.sees("for") and scan.second.text != "[":
+            found.append(_turn(by))
+            continue
+        target = by.element()
+        update = None if scan.sees("=") else scan.name("an update")
+        scan.expect("=")
+        found.append(Give(target, by.value(), update))
+    return tuple(found)
+
+
+def _turn(by: ValueParser) -> Turn:
+    scan = by.scan
+    scan.expect("for")
+    sym = named(scan)
+    scan.expect("<")
+    extent, free = scan.integer(), list[str]()
+    if scan.accept("free"):
+        scan.expect("(")
+        free = separated(scan, Scanner.name)
+        scan.expect(")")
+    return Turn(sym, extent, _read_steps(by), tuple(free))

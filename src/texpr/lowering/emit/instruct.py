@@ -1,0 +1,100 @@
+"""Instructions that lanes do together: a statement on the registers of each lane.
+
+Before: `instr mma(a[0, 0], b[0, 0], c[0, 0]) {…}`, locals by lane and register. After: `instr mma [i, j, k] a[0] 8 read, …`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from texpr.affine.expr import ZERO, Expr, expr
+from texpr.ir import kernel as k
+from texpr.ir import program as ir
+from texpr.ir.instr import Instr, Operand
+from texpr.ir.ops.collective import Held
+from texpr.ir.steps.place import Place
+from texpr.ir.value import Buffer, Index, Load, Op
+from texpr.ir.value.types import BOOL, I32
+from texpr.isa.levels import WARP
+from texpr.isa.target import Target
+from texpr.support.diagnostic import CompilerBug, limitation
+
+
+def uses(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Instruction, Instr]]:
+    """What lanes do together, and what it is."""
+    for stmt in ir.walk(body):
+        if isinstance(stmt, ir.Instruction) and stmt.instr is not None:
+            yield stmt, stmt.instr
+
+
+def instrs_of(body: tuple[ir.Stmt, ...]) -> tuple[Instr, ...]:
+    """The instructions of a nest, each once."""
+    found = {instr.name: instr for _, instr in uses(body)}
+    return tuple(found[name] for name in sorted(found))
+
+
+def require_templates(function: ir.Function, target: Target) -> None:
+    """Raises Limitation E0541 for an instruction that `target` lacks."""
+    for stmt, instr in uses(function.body):
+        if not target.has_warps:
+            told = f"`{instr.name}` is done by lanes of a warp, and {target.name} has none"
+            help = "targets with warps have lanes, and loops that say what it means run anywhere"
+            raise limitation("E0541", stmt.span, told, help=help)
+        if target.warp % instr.lanes:
+            told = f"`{instr.name}` is done by {instr.lanes} lanes together, and warps of {target.name} are {target.warp}"
+            raise limitation("E0541", stmt.span, told, help="lanes that do it are all those of a warp, or equal parts of them")
+        if instr.template(target) is None:
+            known = ", ".join(first for first, _ in instr.asm) or "none"
+            told = f"`{instr.name}` has no template for {target.name}: there are those for {known}"
+            help = f'a template of its own, `asm "{target.name}": "…";`, would say how it is done there'
+            raise limitation("E0541", stmt.span, told, help=help)
+
+
+def instructed(stmt: ir.Instruction, instr: Instr, places: Mapping[Buffer, Place], thread: Expr, threads: int) -> k.Collective:
+    """The use of an instruction, by each lane on its own registers: by the first warps, where a block has more `threads`.
+
+    `thread`: the number of the running one. Raises Limitation E0541 where that would be some lanes of a warp.
+    """
+    held: list[Held] = []
+    lanes = threads
+    for operand, load in zip(instr.operands, stmt.operands, strict=True):
+        place = places.get(load.buffer)
+        if operand.is_address:
+            continue
+        if place is None or place.dealt is None:
+            raise CompilerBug(f"{load.buffer.name} of {instr.name} is in no lanes")
+        lanes = load.buffer.shape[0].constant
+    for operand, load in zip(instr.operands, stmt.operands, strict=True):
+        place = places.get(load.buffer)
+        if operand.is_address:
+            held.append(_addressed(stmt, operand, load, place, thread if lanes == instr.lanes else thread % instr.lanes))
+        else:
+            assert place is not None
+            first = Load(place.buffer, load.index[1:], span=load.span)
+            held.append(Held(first, operand.fragment.registers, operand.access))
+    loops = tuple(inner.sym for inner in ir.walk(stmt.body) if isinstance(inner, ir.Seq))
+    if lanes == threads:
+        return k.Collective(instr.name, loops, tuple(held), span=stmt.span)
+    if lanes % WARP:
+        told = f"`{instr.name}` is done by {lanes} lanes, and other loops have {threads} threads in the same block"
+        raise limitation("E0541", stmt.span, told, help="a `fully par` of whole warps has all lanes of each")
+    return k.Collective(instr.name, loops, tuple(held), lanes, span=stmt.span)
+
+
+def by_first_warps(op: k.Stmt, thread: Expr) -> k.Stmt:
+    """An instruction under a test, where only the first warps of a block do it."""
+    if not isinstance(op, k.Collective) or not op.threads:
+        return op
+    some = Op("lt", (Index(thread // WARP, I32), Index(expr(op.threads // WARP), I32)), BOOL)
+    return k.If(some, (op,), span=op.span)
+
+
+def _addressed(stmt: ir.Instruction, operand: Operand, load: Load, place: Place | None, lane: Expr) -> Held:
+    """What a lane, by its number in a group, says the address of. Raises Limitation E0541 where it is not shared."""
+    if place is None or place.space is not k.Space.SHARED:
+        told = f"lanes give addresses of `{load.buffer.name}` in shared memory to `{stmt.name}`, and it is not there"
+        help = "a `new` that threads of a block share is in shared memory, and so is what a schedule stages there"
+        raise limitation("E0541", load.span, told, help=help)
+    shift = operand.fragment.element(lane, ZERO)
+    index = tuple(e + s for e, s in zip(load.index, shift, strict=True))
+    return Held(Load(place.buffer, place.index(index), span=load.span), operand.fragment.registers, operand.access)

@@ -1,0 +1,36 @@
+"""Locals that instructions of lanes have in registers: the first subscript is the lane, the second the register."""
+
+from __future__ import annotations
+
+from texpr.affine.expr import Sym, expr
+from texpr.ir import program as ir
+from texpr.ir.steps.place import RegisterLayout
+from texpr.ir.value import Buffer
+from texpr.lowering.place.owners import Lanes, Price, subscripts
+
+
+def registers(body: tuple[ir.Stmt, ...]) -> dict[Buffer, Lanes]:
+    """How the locals that an instruction of a nest is given live in lanes."""
+    given = {
+        load.buffer
+        for stmt in ir.walk(body)
+        if isinstance(stmt, ir.Instruction) and stmt.instr is not None
+        for operand, load in zip(stmt.instr.operands, stmt.operands, strict=True)
+        if not operand.is_address
+    }
+    return {buffer: _lanes(buffer, body) for buffer in given}
+
+
+def _lanes(buffer: Buffer, body: tuple[ir.Stmt, ...]) -> Lanes:
+    lane, slot = subscripts(buffer)
+    dealt = RegisterLayout((lane, slot), expr(lane), (expr(slot),), (buffer.shape[1].constant,))
+    return Lanes(dealt, Price(0, 0, 0), _counting(buffer, body))
+
+
+def _counting(buffer: Buffer, body: tuple[ir.Stmt, ...]) -> frozenset[Sym]:
+    """The loops that say which register is touched: they are unrolled."""
+    found: set[Sym] = set()
+    for stmt in ir.walk(body):
+        if isinstance(stmt, ir.Bind):
+            found |= {s for t in stmt.targets if t.buffer is buffer for s in t.index[1].syms()}
+    return frozenset(found)

@@ -1,0 +1,119 @@
+"""What lanes do together, element by element: what the instruction means, of registers that its fragments name.
+
+An element of the result is given its value by the lane that has it, out of what other lanes have at that time. A template is
+believed to do what its meaning says; which lane has which element is said by the fragments, and by nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
+from texpr.ir import kernel as k
+from texpr.ir.instr import Give, Instr, Operand, Step, Turn
+from texpr.ir.ops.collective import Held, loop_count
+from texpr.ir.program.rewrite import map_value
+from texpr.ir.program.updates import combine
+from texpr.ir.value import Buffer, Index, Load, Value
+from texpr.presburger.formula import Eq
+from texpr.proof.read.events import Event, Launch, Site, over
+from texpr.support.record import Mutable, replace
+
+Kept = Callable[[Load, Expr], Load]
+"""An element of registers as a thread of the block has it."""
+
+
+def not_understood(op: k.Collective, launch: Launch) -> str | None:
+    """Why an instruction says nothing, if it does not: what breaks rules of kernels, too."""
+    instr = launch.kernel.instr_of.get(op.name)
+    if instr is None or len(instr.operands) != len(op.registers):
+        return "an instruction that the kernel does not have"
+    if loop_count(instr, op.threads or launch.kernel.threads) != len(op.loops):
+        return "an instruction in other loops than its meaning has"
+    return None if len(launch.threads) == 1 else "lanes of a block in several dimensions"
+
+
+def instructed(op: k.Collective, site: Site, kept: Kept, placed: Callable[[Load], Load]) -> Iterator[Event]:
+    """The events of an instruction at a place. All lanes read what they do before any of it is written.
+
+    `kept`: an element of an array that lanes have, as a thread has it; `placed`: one of memory, over coordinates of the kernel.
+    """
+    kernel, site = site.launch.kernel, replace(site, joint=True)
+    instr, names = kernel.instr_of[op.name], list(op.loops)
+    group, copy = ZERO, ZERO
+    threads = op.threads or kernel.threads
+    if threads > instr.lanes:
+        loop = _loop(names.pop(0), threads // instr.lanes)
+        site, group = over(site, (loop,)), expr(loop.sym)
+    if instr.copied > 1:
+        loop = _loop(names.pop(0), instr.copied)
+        site, copy = over(site, (loop,)), expr(loop.sym)
+    held = {operand.memory: (operand, each) for operand, each in zip(instr.operands, op.registers, strict=True)}
+    known = {turn.sym: expr(sym) for turn, sym in zip(instr.loops, names, strict=True)}
+    (thread,) = site.launch.threads  # what stands for its number in the address that a lane says
+    yield from _Doing(op, instr, held, known, group * instr.lanes, copy, kept, placed, thread).steps(instr.meaning, site)
+
+
+def _loop(sym: Sym, extent: int) -> k.For:
+    return k.For(sym, ZERO, expr(extent), (), ONE)
+
+
+class _Doing(Mutable):
+    op: k.Collective
+    instr: Instr
+    held: Mapping[Buffer, tuple[Operand, Held]]
+    names: Mapping[Sym, Expr]
+    first: Expr
+    copy: Expr
+    kept: Kept
+    placed: Callable[[Load], Load]
+    thread: Sym
+
+    def steps(self, some: Sequence[Step], site: Site, free: frozenset[str] = frozenset()) -> Iterator[Event]:
+        for at, step in enumerate(some):
+            here = replace(site, time=(*site.time, at))
+            if isinstance(step, Turn):
+                sym = self.names[step.sym].as_sym
+                assert sym is not None
+                yield from self.steps(step.body, over(here, (_loop(sym, step.extent),)), free.union(step.free))
+            else:
+                yield self.give(step, here, step.update is not None and step.target.buffer.name in free)
+
+    def give(self, step: Give, site: Site, fused: bool) -> Event:
+        """By the lane that has the element. `fused`: in an order, and with the rounding, of the machine's own."""
+        thread, target = site.launch.thread, step.target
+        owner, _ = self.place(target)
+        mine = replace(site, domain=(*site.domain, Eq(thread - owner)))
+        place = self.element(target, thread)
+        value = self.value(step.value)
+        whole = value if step.update is None else combine(step.update, (place,), (value,))[0]
+        return Event(mine, place, whole, replace(self.op, fused=fused))
+
+    def place(self, load: Load) -> tuple[Expr, Load]:
+        """The thread that has an element of an operand, and in which register."""
+        operand, held = self.held[load.buffer]
+        if operand.is_address:
+            raise AssertionError("what is addressed is in no lane")
+        index = [e.substitute(self.names) for e in load.index]
+        copy = self.copy % operand.fragment.copied if operand.fragment.copies else ZERO
+        slot = held.first.index[0] + operand.fragment.register(index, copy)
+        return self.first + operand.fragment.lane(index, copy), replace(held.first, index=(slot,))
+
+    def element(self, load: Load, thread: Expr | None = None) -> Load:
+        """An element of an operand, as the thread has it that does."""
+        operand, held = self.held[load.buffer]
+        if operand.is_address:
+            index = [e.substitute(self.names) for e in load.index]
+            owner, at = self.first + operand.fragment.lane(index), operand.fragment.register(index)
+            *outer, last = (e.substitute({self.thread: owner}) for e in self.placed(held.first).index)
+            return replace(self.placed(held.first), index=(*outer, last + at))
+        owner, register = self.place(load)
+        return self.kept(register, owner if thread is None else thread)
+
+    def value(self, value: Value) -> Value:
+        def leaf(node: Value) -> Value | None:
+            if isinstance(node, Load):
+                return self.element(node)
+            return Index(node.expr.substitute(self.names), node.dtype, node.span) if isinstance(node, Index) else None
+
+        return map_value(value, leaf)

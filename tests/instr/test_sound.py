@@ -1,0 +1,67 @@
+"""Kernels with instructions of lanes, altered at random: what is proved nevertheless gives the right numbers."""
+
+from __future__ import annotations
+
+import re
+from random import Random
+
+import numpy as np
+import pytest
+from tests.instr.texts import CASES
+from tests.lowering.emulated import run_plan
+
+from texpr.driver import lower
+from texpr.frontend import parse
+from texpr.ir.kernel.parse import parse_plan
+from texpr.ir.kernel.text import plan_text
+from texpr.ir.proof import Verdict
+from texpr.proof.plan import question
+from texpr.proof.search import certified
+from texpr.support.diagnostic import TexprError
+
+NAMES = ("registers", "ldmatrix", "scaled", "some warps", "tile", "warps", "turned", "met", "m16n8k32 i8")
+TRIED = 30
+HEADS = ("param", "result", "size", "buffer", "axis", "array", "asm", "operand")
+NUMBER = re.compile(r"(?<![\w.'])\d+(?![\w.])")
+
+
+def altered(text: str, random: Random) -> str | None:
+    """A plan with another number in a line, without a line, or with one twice."""
+    lines = [line.split("  -- ")[0] for line in text.splitlines()]
+    places = [at for at, line in enumerate(lines) if NUMBER.search(line) and line.startswith("    ")]
+    at = random.choice([at for at in places if not lines[at].strip().startswith(HEADS)])
+    line, kind = lines[at], random.randrange(5)
+    if kind < 3:
+        found = random.choice(list(NUMBER.finditer(line)))
+        number = int(found[0])
+        other = random.choice((number + 1, max(0, number - 1), number * 2, number // 2, 0, 1))
+        lines[at] = f"{line[: found.start()]}{other}{line[found.end() :]}"
+    elif not line.rstrip().endswith("{"):
+        lines[at : at + 1] = [] if kind == 3 else [line, line]
+    made = "\n".join(lines) + "\n"
+    return None if lines[at : at + 1] == [line] and kind < 3 else made
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_proved_is_right(name: str) -> None:
+    case, random, proved = CASES[name], Random(name), 0
+    made = lower(parse(case.text, "case.te")[case.name], "sm_80", schedule=None)
+    text, (arguments, out, wanted) = plan_text(made.plan), case.arguments()
+    for _ in range(TRIED):
+        other = altered(text, random)
+        try:
+            plan = None if other is None else parse_plan(other)
+        except TexprError:
+            continue
+        if plan is None:
+            continue
+        proof = certified(question(made.function, plan), plan).proof
+        if any(True for verdict in (Verdict.REFUSED, Verdict.UNDECIDED) for _ in proof.of(verdict)):
+            continue
+        proved += 1
+        for seed in (None, 1):
+            found = run_plan(made.function, plan, arguments, seed=seed)
+            assert not found.reports, other
+            np.testing.assert_array_equal(found.arrays[out], wanted, other)
+    assert proved < TRIED
