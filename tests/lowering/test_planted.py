@@ -106,7 +106,7 @@ CASES: dict[str, dict[str, int]] = {
     "layernorm": {"M": 3, "N": 300},
     "rmsnorm": {"M": 3, "N": 300},
     "conv2d": {
-        "B": 2, "H": 5, "W": 7, "C": 3, "R": 3, "S": 3, "F": 2, "stride": 1, "dilation": 1, "padding": 1,
+        "B": 3, "H": 5, "W": 7, "C": 3, "R": 3, "S": 3, "F": 2, "stride": 1, "dilation": 1, "padding": 1,
     },
     "gather": {"V": 7, "D": 37, "n": 11},
     "histogram": {"n": 300, "bins": 16},

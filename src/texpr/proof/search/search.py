@@ -108,7 +108,9 @@ class _Search(Mutable):
         if isinstance(event.target, Load) and event.target.buffer in self.stored:
             every = [a for a in every if a.stored == event.target.buffer]
         elif isinstance(event.target, Load):  # memory of a kernel, or workspace of another shape than in the program
-            every = [a for a in every if a.stored.name == event.target.buffer.name] or every
+            called = event.target.buffer.name
+            own = [a for a in every if a.stored.name == called]
+            every = own or [a for a in every if called.startswith(f"{a.stored.name}_")] or every
         name = event.target.buffer.name if isinstance(event.target, Load) else reading.variables[event.target.sym].name.name
         first = isinstance(event.stmt, k.Declare) and isinstance(event.value, Literal)  # perhaps of what is assigned later
         if round < 3 or first:
