@@ -1,4 +1,4 @@
-"""What index expressions are made of, and how it is written.
+"""Atoms, the building blocks of index expressions, and how they are printed.
 
 atom = Sym name | Number label exprs | FloorDiv expr expr | Mod expr expr | Min exprs | Max exprs | Xor expr expr bits
 monomial = atom · … · atom                        sorted; one atom where affine
@@ -34,7 +34,7 @@ class Sym:
 
 @interned
 class Number(Sym):
-    """A number that data say, as `label` is a function of `args`: a symbol, and the same one wherever these are the same."""
+    """An integer read from data, as the function `label` of `args`: a symbol; equal arguments give the same symbol."""
 
     label: str
     args: tuple[Expr, ...]
@@ -58,14 +58,14 @@ class Mod:
 
 @interned
 class Min:
-    """The least of two or more expressions."""
+    """The minimum of two or more expressions."""
 
     args: tuple[Expr, ...]
 
 
 @interned
 class Max:
-    """The greatest of two or more expressions."""
+    """The maximum of two or more expressions."""
 
     args: tuple[Expr, ...]
 
@@ -84,7 +84,7 @@ Monomial: TypeAlias = tuple[Atom, ...]
 
 
 def children(atom: Atom) -> tuple[Expr, ...]:
-    """The expressions directly below an atom."""
+    """The operands of an atom."""
     match atom:
         case Number(args=args):
             return args

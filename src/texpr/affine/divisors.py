@@ -1,6 +1,6 @@
-"""Divisors of expressions: what divides every value that an expression takes.
+"""Divisors of expressions: integers that divide every value an expression takes.
 
-A divisor of 0 says that the expression is 0: everything divides it. Facts are pairs `(e, m)` with m > 0: m divides e.
+A divisor of 0 means that the expression is always 0. Facts are pairs `(e, m)` with m > 0: m divides e.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Monomial, Sym
 
 
 class Divisors:
-    """The divisors that facts and the symbols with one value only let one see. It remembers what it worked out."""
+    """Divisors that follow from facts and from symbols with a single value; memoised."""
 
     __slots__ = ("_fixed", "_found", "_products", "_sums")
 
@@ -29,10 +29,11 @@ class Divisors:
                 self._sums.append((value, divisor))
 
     def of(self, value: Expr) -> int:
-        """A divisor of `value` ≥ 0, the greatest that is seen: of each term, or of what a fact on a sum leaves."""
+        """The greatest divisor ≥ 0 of `value` that is found: from each term, or from a fact about a sum and the remaining
+        terms."""
         found = self._found.get(value)
         if found is None:
-            found = self._found[value] = self._of_terms(value)  # noted at once: a fact may speak of the value within itself
+            found = self._found[value] = self._of_terms(value)  # ends the recursion
             for known, divisor in self._sums:
                 lead, size = known.terms[0]
                 for monomial, coefficient in value.terms:

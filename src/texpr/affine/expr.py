@@ -2,9 +2,9 @@
 
 Grammar:
 
-    expr = constant + Σ coefficient · monomial        a sum; coefficients are non-zero integers
-    monomial = atom · … · atom                        sorted; one atom where affine
-    atom = Sym name | Number label exprs | FloorDiv expr expr | Mod expr expr | Min exprs | Max exprs | Xor expr expr bits
+Two equal expressions that the rules below make canonical are the same object, so `is` and `==` agree. `/` and `%` floor, as
+in the language (`//` and `%` in Python). A product of symbols is kept as a monomial, so that `i * N + j` can be delinearised.
+Rewriting that needs a range or a fact is done in `texpr.affine.simplify`.
 
 Two equal expressions that the rules below make canonical are the same object, so `is` and `==` agree. `/` and `%` floor, as
 in the language (`//` and `%` in Python). A product of symbols is kept as a monomial, so that `i * N + j` can be delinearised.
@@ -37,7 +37,7 @@ class Expr:
     _text: str | None
 
     def __init__(self, constant: int, terms: tuple[tuple[Monomial, int], ...], others: dict[int, Expr]):
-        """`others`: those with the same terms, by their constants."""
+        """`others`: the interned sums with the same terms, by their constants."""
         self.constant, self.terms, self._others = constant, terms, others
         self._linear = self._names = self._negative = self._syms = self._text = None
 
@@ -90,14 +90,15 @@ class Expr:
         return _canonical(self.constant * factor, tuple([(m, c * factor) for m, c in self.terms]))
 
     def __floordiv__(self, other: IntoExpr) -> Expr:
-        """⌊self / other⌋; multiples of a constant divisor leave the floor. A zero divisor raises ZeroDivisionError."""
+        """⌊self / other⌋; multiples of a constant divisor are moved out of the floor. A zero divisor raises
+        ZeroDivisionError."""
         other = expr(other)
         if other.is_constant:
             return self._divided(other.constant)
         return ZERO if self is ZERO else _atom(FloorDiv(self, other))
 
     def _divided(self, den: int) -> Expr:
-        """⌊self / den⌋ = whole + ⌊rest / den⌋ = whole + ⌊(rest / g) / (den / g)⌋ for g that divides den and rest's terms."""
+        """⌊self / den⌋ = whole + ⌊rest / den⌋ = whole + ⌊(rest / g) / (den / g)⌋ where g divides den and the terms of rest."""
         if den == 0:
             raise ZeroDivisionError("division by zero in an index")
         if den < 0:
@@ -129,7 +130,7 @@ class Expr:
         return rest, den // factor, factor, left.constant % factor
 
     def residue(self, den: int) -> Expr:
-        """The sum without what its constant and coefficients hold of multiples of `den` > 0."""
+        """The sum with its constant and coefficients reduced modulo `den` > 0."""
         return _canonical(self.constant % den, tuple([(m, r) for m, c in self.terms if (r := c - den * _quotient(c, den))]))
 
     @property
@@ -139,14 +140,14 @@ class Expr:
 
     @property
     def is_linear(self) -> bool:
-        """Whether it is no more than a sum of symbols, each times a number."""
+        """Whether it is a sum of symbols with integer coefficients, and a constant."""
         if self._linear is None:
             self._linear = all([len(monomial) == 1 and isinstance(monomial[0], Sym) for monomial, _ in self.terms])
         return self._linear
 
     @property
     def as_atom(self) -> Atom | None:
-        """The one atom that this expression is, if it is no more than that."""
+        """The atom that this expression consists of; None where it is not a single atom."""
         if self.constant == 0 and len(self.terms) == 1:
             (monomial, coefficient) = self.terms[0]
             if coefficient == 1 and len(monomial) == 1:
@@ -155,18 +156,18 @@ class Expr:
 
     @property
     def as_sym(self) -> Sym | None:
-        """The symbol this expression is, if it is just one."""
+        """The symbol that this expression consists of; None where it is not a single symbol."""
         atom = self.as_atom
         return atom if isinstance(atom, Sym) else None
 
     def syms(self) -> frozenset[Sym]:
-        """Every symbol that occurs, below floors too."""
+        """Every symbol that occurs, operands of floors included."""
         if self._syms is None:
             self._syms = frozenset(self.names())
         return self._syms
 
     def names(self) -> tuple[Sym, ...]:
-        """The same in the order of the text."""
+        """Every symbol that occurs, in textual order."""
         if self._names is None:
             self._names = tuple(dict.fromkeys(self._walk_names()))
         return self._names
@@ -180,12 +181,12 @@ class Expr:
                     yield from child.names()
 
     def substitute(self, values: Mapping[Sym, IntoExpr]) -> Expr:
-        """This expression with symbols replaced, all at once, made canonical again."""
+        """This expression with symbols replaced simultaneously, canonical."""
         names = self._names or self.names()
         return self if values.keys().isdisjoint(names) else _substituted(self, tuple(map(values.get, names)))
 
     def evaluate(self, values: Mapping[Sym, int]) -> int:
-        """The value at a point. Raises KeyError for a symbol without one."""
+        """The value at a point. Raises KeyError for a symbol that `values` lacks."""
         total = self.constant
         for monomial, coefficient in self.terms:
             for atom in monomial:
@@ -207,11 +208,11 @@ class Expr:
 
 
 _interned: dict[tuple[tuple[Monomial, int], ...], dict[int, Expr]] = {}
-"""Expressions by their terms, sorted or as some sum had them, and by their constants."""
+"""Interned expressions: by terms (sorted, or in the order in which some sum produced them), then by constant."""
 
 
 def _make(constant: int, terms: Iterable[tuple[Monomial, int]]) -> Expr:
-    """The one expression with these terms; zero terms are dropped, no monomial may come twice."""
+    """The interned expression with these terms; zero terms are dropped, no monomial may occur twice."""
     kept = tuple([term for term in terms if term[1] != 0])
     others = _interned.get(kept)
     found = others.get(constant) if others is not None else None
@@ -223,7 +224,7 @@ def _make(constant: int, terms: Iterable[tuple[Monomial, int]]) -> Expr:
 
 
 def _canonical(constant: int, terms: tuple[tuple[Monomial, int], ...]) -> Expr:
-    """The one expression with these terms, which come sorted and are not zero."""
+    """The interned expression with these terms, which are sorted and not zero."""
     others = _interned.get(terms)
     if others is None:
         others = _interned.setdefault(terms, {})  # another thread may have been first
@@ -234,13 +235,14 @@ def _canonical(constant: int, terms: tuple[tuple[Monomial, int], ...]) -> Expr:
 
 
 def _quotient(coefficient: int, den: int) -> int:
-    """Toward zero, so that a coefficient below the divisor, `-i` as well as `i`, stays as it is written."""
+    """The quotient rounded toward zero, so that a coefficient smaller than the divisor, `-i` as well as `i`, stays as
+    written."""
     return coefficient // den if coefficient >= 0 else -(-coefficient // den)
 
 
 @lru_cache(maxsize=1 << 15)
 def _added(one: Expr, other: Expr, sign: int) -> Expr:
-    """one + sign · other. Few sums are asked for once only."""
+    """one + sign · other, memoised: most sums are asked for again."""
     terms = dict(one.terms)
     for monomial, coefficient in other.terms:
         terms[monomial] = terms.get(monomial, 0) + sign * coefficient
@@ -252,7 +254,8 @@ def _added(one: Expr, other: Expr, sign: int) -> Expr:
 
 @lru_cache(maxsize=1 << 15)
 def _substituted(value: Expr, given: tuple[IntoExpr | None, ...]) -> Expr:
-    """`value` with its symbols replaced by what is `given` for each, in their order; those of None stay."""
+    """`value` with its symbols replaced by those in `given`, which follow the order of its symbols; None leaves a symbol as
+    it is."""
     values = {symbol: new for symbol, new in zip(value.names(), given, strict=True) if new is not None}
     constant, terms = value.constant, dict[Monomial, int]()
     for monomial, coefficient in value.terms:
@@ -272,7 +275,7 @@ def _substituted(value: Expr, given: tuple[IntoExpr | None, ...]) -> Expr:
 
 
 def _replaced(atom: Atom, values: Mapping[Sym, IntoExpr]) -> Expr | None:
-    """An atom with symbols below it replaced, None where there are none."""
+    """An atom with its symbols replaced; None where none is."""
     if _atom(atom).syms().isdisjoint(values):
         return None
     if isinstance(atom, Sym) and atom in values:
@@ -320,7 +323,7 @@ def sym(name: str) -> Expr:
 
 
 def number_of(label: str, args: Iterable[IntoExpr]) -> Number:
-    """The number that data say as `label` of `args`."""
+    """The symbol for an integer read from data: `label` of `args`."""
     found = tuple(map(expr, args))
     return Number(f"{label}⟨{', '.join(map(str, found))}⟩", label, found)
 
@@ -350,12 +353,12 @@ def without(monomial: Monomial, factor: Monomial) -> Monomial | None:
 
 
 def minimum(*args: IntoExpr) -> Expr:
-    """The least of one or more `args`; of those that differ by a constant only the least is kept."""
+    """The minimum of `args`, of which there must be one; of arguments that differ by a constant only the least is kept."""
     return _extremum(Min, args)
 
 
 def maximum(*args: IntoExpr) -> Expr:
-    """The greatest of one or more `args`; of those that differ by a constant only the greatest is kept."""
+    """The maximum of `args`, of which there must be one; of arguments that differ by a constant only the greatest is kept."""
     return _extremum(Max, args)
 
 
@@ -380,8 +383,8 @@ def _extremum_key(arg: Expr) -> tuple[bool, str]:
 def xor(value: IntoExpr, mask: IntoExpr, bits: int) -> Expr:
     """`value` with its low `bits` bits XORed by those of `mask`: `value ^ (mask mod 2^bits)` in two's complement.
 
-    Multiples of 2^bits leave `value`, a constant mask says how many bits there are, and swizzles of swizzles are sorted; one
-    that is undone vanishes. Raises ValueError where `bits` is negative.
+    Multiples of 2^bits are moved out of `value`; a constant mask reduces `bits` to its length; nested swizzles are sorted,
+    and a swizzle and its inverse cancel. Raises ValueError where `bits` is negative.
     """
     if bits < 0:
         raise ValueError("a swizzle of less than no bits")
@@ -394,7 +397,7 @@ def xor(value: IntoExpr, mask: IntoExpr, bits: int) -> Expr:
 
 
 def _xor_of_low(low: Expr, mask: Expr, bits: int) -> Expr:
-    """`xor` where no coefficient of `low` and of `mask` has a multiple of 2^bits in it."""
+    """`xor` where no coefficient of `low` and `mask` is 2^bits or more in magnitude."""
     if bits == 0:
         return low
     if low.is_constant and mask.is_constant:
@@ -415,7 +418,7 @@ def _xor_of_low(low: Expr, mask: Expr, bits: int) -> Expr:
 
 
 def _low_bits(mask: Expr, size: int) -> Expr:
-    """A simple expression that is congruent to `mask` mod `size`: remainders by multiples of `size` fall away."""
+    """A simple expression congruent to `mask` mod `size`: remainders by multiples of `size` are dropped."""
     for monomial, coefficient in mask.terms:
         for atom in monomial:
             if isinstance(atom, Mod) and atom.den.is_constant and coefficient * atom.den.constant % size == 0:
@@ -425,7 +428,8 @@ def _low_bits(mask: Expr, size: int) -> Expr:
 
 
 def _swizzle_key(mask: Expr, bits: int) -> tuple[bool, int, str]:
-    """Few bits come innermost, for more can leave them; constants come outermost, where they meet."""
+    """Sort key of nested swizzles: those of few bits innermost, as more bits can be moved out of them; constants outermost,
+    where they fold."""
     return mask.is_constant, bits, str(mask)
 
 

@@ -1,7 +1,7 @@
-"""What is known of symbols: ranges with constant ends, and facts whose ends are expressions.
+"""What is known of symbols: ranges with constant ends, and facts with symbolic ends.
 
-`Known` answers the only four questions that a side condition may ask: is this never negative, is it positive, which multiple
-of d does it lie at, and is it a multiple of d. A `False` or `None` means "not proved", never "disproved".
+`Known` answers the four questions that a side condition may ask: is this never negative; is it positive; what is its quotient
+by d, if that is constant; and does d divide it. `False` or `None` means "not proved", never "disproved".
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from texpr.affine.ranges import EVERYTHING, Interval, Range, as_interval, as_ran
 from texpr.support.record import Record
 
 _DEPTH = 6
-"""How many facts one proof may combine; deeper proofs have not been seen to pay for the time."""
+"""How many facts one proof may combine; deeper proofs were not seen to be worth their time."""
 
 _ROUNDS = 2
-"""How often facts narrow the ranges: 0 ≤ j gives 1 ≤ N through j < N, and that more through facts on N."""
+"""How often facts narrow the ranges: from 0 ≤ j, j < N gives 1 ≤ N, and facts on N may then give more."""
 
 
 class Fact(Record):
-    """lo ≤ value < hi; an end that is `None` says nothing. The ends may be symbolic, as in 0 ≤ j < N."""
+    """lo ≤ value < hi; `None` is no bound. The ends may be symbolic, as in 0 ≤ j < N."""
 
     lo: IntoExpr | None
     value: IntoExpr
     hi: IntoExpr | None
 
     def nonnegatives(self) -> Iterator[Expr]:
-        """The expressions which the fact says are never negative."""
+        """The expressions that are never negative by this fact."""
         if self.lo is not None:
             yield expr(self.value) - self.lo
         if self.hi is not None:
@@ -42,7 +42,7 @@ def multiple_of(value: IntoExpr, divisor: int) -> Fact:
 
 
 class Known:
-    """Ranges and facts together. Make one and ask it often: it remembers what it worked out."""
+    """Ranges and facts together; proofs are memoised, so make one and reuse it."""
 
     __slots__ = ("_divides", "_divisors", "_facts", "_failed", "_fixed", "_intervals", "_monomials", "_proofs", "_ranges")
 
@@ -64,7 +64,7 @@ class Known:
         self._proofs: dict[Expr, bool] = {}
 
     def _tighten(self, fact: Expr) -> None:
-        """What c · s + rest ≥ 0 says of the symbol s: c · s is at least −(the greatest of rest)."""
+        """Narrows the range of each symbol s of a fact c · s + rest ≥ 0: c · s is at least −(the maximum of rest)."""
         if fact.is_linear:
             self._tighten_sum(fact)
             return
@@ -82,7 +82,7 @@ class Known:
                 self._ranges[symbol] = lo, min(hi, most // -coefficient)
 
     def _tighten_sum(self, fact: Expr) -> None:
-        """The same where each symbol comes once, so that what is the greatest of all but one is known from that of all."""
+        """The same where each symbol occurs once: the maximum of all terms but one follows from that of the whole sum."""
         ranges = self._ranges
         parts = [(s, c, c * ranges.get(s, EVERYTHING)[c > 0]) for (s,), c in fact.terms if isinstance(s, Sym)]
         endless = [symbol for symbol, _, most in parts if isinstance(most, float)]
@@ -95,7 +95,7 @@ class Known:
             ranges[symbol] = (max(lo, -(rest // coefficient)), hi) if coefficient > 0 else (lo, min(hi, rest // -coefficient))
 
     def also(self, facts: Iterable[Fact], ranges: Mapping[Sym, Range] | None = None) -> Known:
-        """What this and more `facts` say together; `ranges` are those of further symbols."""
+        """This with further `facts`; `ranges` are those of further symbols."""
         ends = {symbol: as_range(each) for symbol, each in self._ranges.items()}
         return Known({**ends, **(ranges or {})}, (*(Fact(0, each, None) for each in self._facts), *facts))
 
@@ -109,7 +109,7 @@ class Known:
         yield from self._facts
 
     def _multiples(self, fact: Expr) -> Iterator[tuple[Expr, int]]:
-        """Each `(x, d)` for which c · (x mod d) + rest ≥ 0 leaves only the remainder 0: c < 0 and rest < −c."""
+        """Each `(x, d)` for which c · (x mod d) + rest ≥ 0 forces the remainder to 0: c < 0 and rest < −c."""
         for monomial, coefficient in fact.terms:
             atom = monomial[0]
             if coefficient > 0 or len(monomial) > 1 or not isinstance(atom, Mod) or not atom.den.is_constant:
@@ -118,7 +118,7 @@ class Known:
                 yield atom.num, atom.den.constant
 
     def _round(self, multiples: Iterable[tuple[Expr, int]]) -> None:
-        """The ends of a symbol's range that d divides are multiples of d."""
+        """Rounds the ends of a symbol's range to multiples of d, where d divides the symbol."""
         for value, divisor in multiples:
             symbol = value.as_sym
             if symbol is not None:
@@ -128,16 +128,16 @@ class Known:
 
     @property
     def divides(self) -> bool:
-        """Whether a fact says what something is a multiple of; without one, `multiple` sees little."""
+        """Whether a fact states that something is a multiple of a number; without one, `multiple` proves little."""
         return self._divides
 
     @property
     def fixed(self) -> Mapping[Sym, int]:
-        """The symbols that have one value only."""
+        """The symbols with a single value."""
         return self._fixed
 
     def bounds(self, value: Expr) -> Range:
-        """The range of `value` as far as constants can say it."""
+        """The range of `value` with constant ends; None where an end is unbounded."""
         return as_range(self.interval(value))
 
     def interval(self, value: Expr) -> Interval:
@@ -193,10 +193,10 @@ class Known:
         return value
 
     def _prove(self, value: Expr, depth: int) -> bool:
-        """value ≥ 0 follows from n · value − k · fact ≥ 0 with n > 0, k ≥ 0; each step cancels a term that may be negative."""
+        """value ≥ 0, proved by n · value − k · fact ≥ 0 with n > 0, k ≥ 0; each step cancels a term that may be negative."""
         if self.interval(value)[0] >= 0:
             return True
-        if depth <= self._failed.get(value, 0):  # the same facts in another order
+        if depth <= self._failed.get(value, 0):  # failed before, with these facts in another order
             return False
         if any(self._prove(rest, depth - 1) for rest in self._reductions(value)):
             return True
@@ -205,7 +205,7 @@ class Known:
 
     def _reductions(self, value: Expr) -> Iterator[Expr]:
         suspects = self._suspects(value)
-        if not suspects:  # a + b - 1, where an index is below a + b
+        if not suspects:  # such as a + b - 1, where an index is less than a + b
             present = {monomial for monomial, _ in value.terms}
             lower = (fact for fact in self._facts if fact.constant < 0)
             yield from (value - fact for fact in lower if any(m in present and n > 0 for m, n in fact.terms))
@@ -231,9 +231,9 @@ class Known:
         return found
 
     def _suspects(self, value: Expr) -> list[tuple[Monomial, int]]:
-        """Terms that may be negative. One without any lower bound must go in every proof, so it alone is tried.
+        """Terms that may be negative. A term without a lower bound has to be cancelled in every proof, so it alone is tried.
 
-        It is the longest such product: what cancels it may cancel shorter ones too, as n · (m − x − 1) cancels −n.
+        Of these, the longest product: a fact that cancels it may cancel shorter ones too, as n · (m − x − 1) cancels −n.
         """
         finite: list[tuple[Monomial, int]] = []
         endless: list[tuple[Monomial, int]] = []

@@ -1,4 +1,4 @@
-"""Values made once."""
+"""Interning (hash-consing) of frozen dataclasses."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ Kind = TypeVar("Kind")
 
 @dataclass_transform(frozen_default=True, eq_default=False)
 def interned(kind: type[Kind]) -> type[Kind]:
-    """A frozen dataclass whose values are made once each, so that equality is identity, and a look-up in a dictionary runs no
-    Python code. Its fields are hashable and given in order.
+    """Class decorator: interns the values of a frozen dataclass, so that equality is identity and a look-up in a dictionary
+    runs no Python code. Its fields must be hashable and are passed in order.
 
-    No metaclass: with one, Python asks it whether a value is of the class each time that it is not, which takes three times as
-    long.
+    No metaclass: with one, a failing `isinstance` calls into Python, which takes three times as long.
     """
     made: dict[tuple[object, ...], Any] = {}
     whole: Any = dataclass(frozen=True, slots=True, eq=False)(kind)
     fill = whole.__init__
-    del whole.__init__  # what is there has its fields
+    del whole.__init__  # an interned value has its fields already
 
     def new(cls: type[Kind], *fields: object) -> Any:
         found = made.get(fields)

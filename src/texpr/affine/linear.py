@@ -1,4 +1,4 @@
-"""Expressions as linear forms over chosen symbols."""
+"""Expressions as linear forms over given symbols."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from texpr.affine.expr import ZERO, Atom, Expr, FloorDiv, Mod, Sym, Xor, childre
 
 
 def coefficients(value: Expr, syms: Collection[Sym]) -> tuple[dict[Sym, Expr], Expr] | None:
-    """`(c, rest)` with value = Σ c[s] · s + rest, neither c nor rest naming any of `syms`; `None` where it is not linear.
+    """`(c, rest)` with value = Σ c[s] · s + rest, where neither c nor rest contains any of `syms`; `None` where it is not
+    linear.
 
-    `c` has every symbol of `syms`, in their order, with zero for one that does not occur. Coefficients may be symbolic:
-    `i * N + j` is linear over i and j, with coefficients N and 1.
+    `c` has every symbol of `syms`, in their order, with zero for those that do not occur. Coefficients may be symbolic: `i *
+    N + j` is linear over i and j, with coefficients N and 1.
     """
     chosen = frozenset(syms)
     found = dict.fromkeys(syms, ZERO)
@@ -29,7 +30,7 @@ def coefficients(value: Expr, syms: Collection[Sym]) -> tuple[dict[Sym, Expr], E
 
 
 def integer_coefficients(value: Expr, syms: Collection[Sym]) -> tuple[dict[Sym, int], Expr] | None:
-    """`coefficients` where they are all plain integers; `None` otherwise."""
+    """`coefficients` where all are constant integers; `None` otherwise."""
     linear = coefficients(value, syms)
     if linear is None or not all(c.is_constant for c in linear[0].values()):
         return None
@@ -50,7 +51,7 @@ def _is_affine_atom(atom: Atom) -> bool:
 def bitwise(atom: Xor) -> Expr:
     """The atom without XOR: v + Σ 2^b · ((v_b ⊕ m_b) − v_b) over its bits b, where x_b = ⌊x / 2^b⌋ − 2 · ⌊x / 2^(b+1)⌋.
 
-    p ⊕ q of bits is p + q − 2 · ⌊(p + q) / 2⌋, and where q is known it needs no floor. The floors are few, and shared by bits.
+    For bits, p ⊕ q = p + q − 2 · ⌊(p + q) / 2⌋; a constant q needs no floor. Adjacent bits share their floors.
     """
     total = atom.value
     for weight in (1 << b for b in range(atom.bits)):
@@ -66,7 +67,7 @@ def _names_any(atom: Atom, chosen: frozenset[Sym]) -> bool:
 
 
 def divided(product: Expr, factor: Expr) -> Expr | None:
-    """The other factor of a product, None where there is none that can be seen."""
+    """product / factor, where the division is exact by its terms; None otherwise."""
     for monomial, coefficient in factor.terms:
         found = ZERO
         for whole, number in product.terms:

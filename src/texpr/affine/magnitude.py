@@ -1,4 +1,4 @@
-"""Polynomials of sizes that an index expression never exceeds: what a launcher can check before anything is computed."""
+"""Upper bounds of index expressions as polynomials of sizes, for checks before a launch."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym, Xor, com
 from texpr.affine.facts import Known
 
 Top: TypeAlias = tuple[Expr, int]
-"""A polynomial of sizes with positive coefficients, and what it is divided by."""
+"""An upper bound: a polynomial of sizes with positive coefficients, and its divisor."""
 
 
 def upper(value: Expr, tops: Mapping[Sym, Top], known: Known) -> Expr | None:
-    """A polynomial with positive coefficients that is at least `value` wherever it is computed, None where there is none.
+    """A polynomial with positive coefficients that is at least `value` at each of its evaluations; None where there is none.
 
-    `tops` has one of the magnitude of each symbol, sizes being their own; data, which no size bounds, have none.
+    `tops` maps each symbol to an upper bound of its magnitude; a size bounds itself. Data, which no size bounds, have none.
     """
     total = expr(max(value.constant, 0))
     for monomial, coefficient in value.terms:
@@ -32,7 +32,7 @@ def upper(value: Expr, tops: Mapping[Sym, Top], known: Known) -> Expr | None:
 
 
 def magnitude(value: Expr, tops: Mapping[Sym, Top], known: Known) -> Top | None:
-    """The same of |value|."""
+    """As `upper`, of |value|."""
     atom = value.as_atom
     if isinstance(atom, FloorDiv) and atom.den.is_constant and atom.den.constant > 0 and known.nonnegative(atom.num):
         above = upper(atom.num, tops, known)
@@ -45,7 +45,7 @@ def magnitude(value: Expr, tops: Mapping[Sym, Top], known: Known) -> Top | None:
 
 
 def clamped(value: Expr, most: int) -> Expr:
-    """The polynomial with no number greater than `most` + 1: at most `most` for the same sizes, which are not negative."""
+    """The polynomial with numbers above `most` + 1 clamped to that: it is at most `most` for the same sizes ≥ 0."""
     terms = ((monomial, min(coefficient, most + 1)) for monomial, coefficient in value.terms)
     return combination(min(value.constant, most + 1), terms)
 
@@ -57,7 +57,7 @@ def _atom(atom: Atom, tops: Mapping[Sym, Top], known: Known) -> Top | None:
         case FloorDiv() if atom.den.is_constant and atom.den.constant > 0 and known.nonnegative(atom.num):
             above = upper(atom.num, tops, known)
             return None if above is None else (above, atom.den.constant)
-        case FloorDiv():  # a divisor of 0 gives 0, any other is at least 1 in magnitude
+        case FloorDiv():  # by convention a divisor of 0 gives 0; any other is at least 1 in magnitude
             return magnitude(atom.num, tops, known)
         case Mod():
             return magnitude(atom.den, tops, known)
@@ -71,7 +71,8 @@ def _atom(atom: Atom, tops: Mapping[Sym, Top], known: Known) -> Top | None:
 
 
 def _extremum(atom: Min | Max, tops: Mapping[Sym, Top], known: Known) -> Top | None:
-    """Of a minimum of what is not negative any argument will do: one of the lowest degree."""
+    """An upper bound of a minimum or maximum. Of a minimum of values ≥ 0 any argument bounds it: one of the lowest degree is
+    taken."""
     found = [magnitude(arg, tops, known) for arg in atom.args]
     if isinstance(atom, Min) and all(map(known.nonnegative, atom.args)):
         return min((each for each in found if each is not None), key=lambda each: _degree(each[0]), default=None)
@@ -84,7 +85,7 @@ def _extremum(atom: Min | Max, tops: Mapping[Sym, Top], known: Known) -> Top | N
 
 
 def _greatest(a: Expr, b: Expr) -> Expr:
-    """A polynomial that is at least either of two with no negative coefficient: of each term the greater one."""
+    """An upper bound of two polynomials without negative coefficients: the maximum of each coefficient."""
     left, right = dict(a.terms), dict(b.terms)
     terms = ((monomial, max(left.get(monomial, 0), right.get(monomial, 0))) for monomial in {**left, **right})
     return combination(max(a.constant, b.constant), terms)

@@ -1,4 +1,4 @@
-"""How large an index expression is, written out as a tree; what several parts share is looked at once."""
+"""The size of an index expression as a tree; shared subexpressions are visited once."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from texpr.affine.expr import Expr, Sym
 
 @lru_cache(maxsize=1 << 16)
 def nodes(value: Expr) -> int:
-    """The sums and the factors in `value`, each as often as it is written."""
+    """The number of sums and factors in `value`, each counted as often as it is written."""
     return 1 + sum(1 + sum(map(nodes, children(atom))) for monomial, _ in value.terms for atom in monomial)
 
 
 def replaced(value: Expr, parts: Mapping[Sym, int]) -> int:
-    """About how many `nodes` there are once symbols are replaced by so many `parts` each, and products are multiplied out."""
+    """An estimate of `nodes` after symbols are replaced by `parts` parts each and products are expanded."""
     factors = (
         [parts.get(a, 1) if isinstance(a, Sym) else 1 + sum(replaced(c, parts) for c in children(a)) for a in monomial]
         for monomial, _ in value.terms

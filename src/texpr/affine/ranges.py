@@ -1,8 +1,8 @@
 """Sound interval arithmetic on index expressions.
 
-Every bound is inclusive, and `None` stands for "no bound". Bounds are tight for a sum, floor, remainder by a constant,
-minimum, maximum or swizzle in which no symbol comes twice; elsewhere they may be wider than the truth, never narrower. Where a
-range is empty there is no point to speak of, and nothing is promised.
+Every bound is inclusive, and `None` is "unbounded". Bounds are tight for a sum, floor, remainder by a constant, minimum,
+maximum or swizzle in which no symbol occurs twice; elsewhere they may be wider, never narrower. Where a range is empty
+nothing is promised.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ EVERYTHING: Interval = (-inf, inf)
 
 
 def bounds(value: Expr, ranges: Mapping[Sym, Range]) -> Range:
-    """The least and the greatest `value` may be where each symbol lies in its range; one without a range is free."""
+    """The minimum and maximum of `value` where each symbol lies in its range; a symbol without a range is unbounded."""
     return as_range(interval(value, {symbol: as_interval(ends) for symbol, ends in ranges.items()}))
 
 
 def as_interval(ends: Range) -> Interval:
-    """`None` becomes infinite."""
+    """`None` becomes ±∞."""
     lo, hi = ends
     return (-inf if lo is None else lo, inf if hi is None else hi)
 
 
 def as_range(ends: Interval) -> Range:
-    """Infinite becomes `None`."""
+    """±∞ becomes `None`."""
     lo, hi = ends
     return (lo if isinstance(lo, int) else None, hi if isinstance(hi, int) else None)
 
@@ -103,7 +103,7 @@ def _product(a: Interval, b: Interval) -> Interval:
 
 
 def _power(base: Interval, count: int) -> Interval:
-    """Monotone where the exponent is odd or the base keeps one sign; least at zero otherwise."""
+    """The interval of a power: monotone where the exponent is odd or the base keeps one sign; otherwise its minimum is 0."""
     if count == 1:
         return base
     lo, hi = base
@@ -123,7 +123,7 @@ def _floor(num: int | float, den: int | float) -> int | float:
 
 
 def _by_sign(den: Interval) -> Iterator[tuple[bool, int | float, int | float]]:
-    """The positive divisors, and the magnitudes of the negative ones; zero divides nothing."""
+    """The positive divisors, and the magnitudes of the negative ones; zero is no divisor."""
     lo, hi = den
     if hi > 0:
         yield False, max(lo, 1), hi
@@ -136,8 +136,8 @@ def _hull(parts: list[Interval]) -> Interval:
 
 
 def _quotient(num: Interval, den: Interval) -> Interval:
-    """⌊x / d⌋ is monotone in x, and in d on each side of x = 0: the corners decide."""
-    if num[0] >= 0 and 1 <= den[0] <= den[1]:  # most often; it needs no corners
+    """⌊x / d⌋ is monotone in x, and in d on each side of x = 0, so the extrema are at the corners."""
+    if num[0] >= 0 and 1 <= den[0] <= den[1]:  # the common case; it needs no corners
         return _floor(num[0], den[1]), _floor(num[1], den[0])
     parts: list[Interval] = []
     for negative, least, most in _by_sign(den):
@@ -171,7 +171,8 @@ def _positive_remainder(lo: int | float, hi: int | float, least: int | float, mo
 
 
 def _swizzled(value: Interval, mask: Interval, size: int) -> Interval:
-    """value − value mod size + (value mod size ⊕ mask): it stays in its block, so the outermost blocks have the ends."""
+    """value − value mod size + (value mod size ⊕ mask): it stays in its block of `size`, so the first and the last block give
+    the ends."""
     lo, hi = value
     low_mask, high_mask = int(mask[0]), int(mask[1])
     if isinstance(lo, int):

@@ -1,9 +1,9 @@
 """The rules of the simplifier, each a theorem with its side condition.
 
-A rule takes an atom (or a sum) and what is `Known`, and gives an equal expression or `None`. Equal means: at every point in
-the ranges that obeys the facts, wherever the old expression is defined (divides by no zero), the new one is defined and
-has the same value. A side condition is asked of `Known` and of nothing else. ⌊x / d⌋ and x mod d = x − d · ⌊x / d⌋ are for all
-integers d ≠ 0, negative ones included, unless a condition says more.
+A rule takes an atom (or a sum) and the `Known` facts, and gives an equal expression or `None`. Equal means: at every point
+that obeys ranges and facts and at which the old expression is defined (no division by zero), the new one is defined and has
+the same value. A side condition asks `Known` only. ⌊x / d⌋ and x mod d = x − d · ⌊x / d⌋ hold for all integers d ≠ 0,
+negative ones included, unless a condition says otherwise.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from texpr.affine.expr import (
 from texpr.affine.facts import Known
 
 Factor: TypeAlias = tuple[Monomial, int]
-"""A single term: atoms and a coefficient that is not zero."""
+"""A single term: its monomial and its coefficient, which is not zero."""
 
 QuotientRule: TypeAlias = Callable[[Expr, Expr, Known], Expr | None]
 """A rule on ⌊num / den⌋ or on num mod den."""
@@ -58,7 +58,7 @@ def floor_in_range(num: Expr, den: Expr, known: Known) -> Expr | None:
 def floor_leaves_multiples(num: Expr, den: Expr, known: Known) -> Expr | None:
     """⌊(d · q + r) / d⌋ = q + ⌊r / d⌋."""
     if den.is_constant:
-        return None  # done when the floor was built, as in the next rule
+        return None  # done by the constructor of the floor, as in the next rule
     q, r = _divide(num, den)
     return None if q is ZERO else q + r // den
 
@@ -141,7 +141,7 @@ def mod_in_range(num: Expr, den: Expr, known: Known) -> Expr | None:
 def mod_drops_multiples(num: Expr, den: Expr, known: Known) -> Expr | None:
     """(d · q + r) mod d = r mod d."""
     if den.is_constant:
-        return None  # done when the remainder was built, as in the rule for factors
+        return None  # done by the constructor of the remainder, as in the rule for factors
     q, r = _divide(num, den)
     return None if q is ZERO else r % den
 
@@ -330,7 +330,7 @@ SUM_RULES: tuple[SumRule, ...] = (
 
 
 def apply_to_atom(atom: Atom, known: Known) -> Expr | None:
-    """What the first rule that fits makes of an atom whose parts are simple."""
+    """An atom with simplified operands, rewritten by the first rule that applies; None where none does."""
     match atom:
         case Sym():
             return symbol_is_fixed(atom, known)
@@ -357,7 +357,7 @@ def _first(rules: tuple[QuotientRule, ...], num: Expr, den: Expr, known: Known) 
 
 
 def apply_to_sum(value: Expr, known: Known) -> Expr | None:
-    """What the first rule that fits makes of a sum whose atoms are simple."""
+    """A sum with simplified atoms, rewritten by the first rule that applies; None where none does."""
     for rule in SUM_RULES:
         changed = rule(value, known)
         if changed is not None:
@@ -454,7 +454,7 @@ def _exact_floor(multiple: Expr, den: Expr, known: Known) -> Expr:
 
 
 def _swizzles(value: Expr) -> list[tuple[Xor, Expr, int]]:
-    """Each swizzle that is a term of the sum, with the rest of the sum and the size of the blocks that it keeps."""
+    """Each swizzle term of the sum, with the rest of the sum and the block size of the swizzle."""
     found: list[tuple[Xor, Expr, int]] = []
     for monomial, coefficient in value.terms:
         atom = monomial[0]
@@ -473,7 +473,7 @@ _Kind = TypeVar("_Kind", FloorDiv, Mod, Xor)
 
 
 def _occurrences(value: Expr, kind: type[_Kind]) -> Iterator[tuple[Expr, _Kind]]:
-    """Each atom of a kind, with what it is multiplied by."""
+    """Each atom of a kind, with its cofactor."""
     for monomial, coefficient in value.terms:
         for atom in monomial:
             if isinstance(atom, kind):
@@ -481,7 +481,7 @@ def _occurrences(value: Expr, kind: type[_Kind]) -> Iterator[tuple[Expr, _Kind]]
 
 
 def _simple_floor(atom: Mod, known: Known) -> Expr:
-    """⌊x / d⌋ of x mod d, in the form in which it would stand elsewhere in a simple sum."""
+    """⌊x / d⌋ for an atom x mod d, as the simplifier would write it."""
     changed = _first(FLOOR_RULES, atom.num, atom.den, known)
     return atom.num // atom.den if changed is None else changed
 

@@ -1,7 +1,7 @@
 """The simplifier: the theorems of `texpr.affine.rules`, innermost first, until none applies.
 
-Every rule takes an atom or a term away, or moves a floor inside a remainder, so this ends; a bound on the number of rounds
-is a safety net only, and stopping early is sound.
+Every rule removes an atom or a term, or moves a floor into a remainder, so rewriting terminates; the bound on rounds is a
+safety net, and stopping early is sound.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def simplify(value: Expr, ranges: Mapping[Sym, Range], facts: Iterable[Fact] = (
 
 
 class Simplifier:
-    """Simplifies under fixed knowledge, and remembers what it has simplified."""
+    """Simplifies under fixed facts; memoised."""
 
     __slots__ = ("_done", "known")
 
@@ -51,7 +51,7 @@ class Simplifier:
         return current
 
     def _round(self, value: Expr) -> Expr:
-        """Each atom of the sum rewritten once; where that changes nothing, the sum as a whole."""
+        """One round: each atom of the sum rewritten once; if none changes, the sum as a whole."""
         changes: dict[Atom, Expr] = {}
         linear = True
         for monomial, _ in value.terms:
@@ -66,7 +66,8 @@ class Simplifier:
         return value if changed is None else changed
 
     def _atom(self, atom: Atom) -> Expr | None:
-        """An atom with simple parts, or one step further where its parts are simple already; `None` where it stays."""
+        """An atom with simplified operands or, if these are simplified already, after one rewriting; `None` where nothing
+        changes."""
         if type(atom) is Sym:
             return symbol_is_fixed(atom, self.known)
         parts = children(atom)
@@ -74,7 +75,7 @@ class Simplifier:
         if simple == parts:
             return apply_to_atom(atom, self.known)
         if isinstance(atom, FloorDiv | Mod) and simple[1] is ZERO:
-            return None  # proved to divide by zero: it keeps its meaning, which is none
+            return None  # proved to divide by zero: left as it is, undefined
         return rebuilt(atom, simple)
 
 

@@ -1,14 +1,15 @@
 """Index expressions as a machine computes them: each step in the order in which it is written, with its width and its range.
 
-An `Expr` is a number without a size. Its `Typed` tree says how that number is computed: which sum is taken first, what is
-cast to 64 or 128 bits before, which division floors by a call because an operand may be negative. Printers print the tree and
-decide nothing; the verifier proves of each node that its exact value fits its width.
+An `Expr` is an integer without a width. Its `Typed` tree says how it is computed: the order of additions, casts to 64 or 128
+bits, divisions that call a floor function because an operand may be negative. Printers only print the tree; the verifier
+proves of each node that its exact value fits its width.
 
     tree   = number | name | -tree | tree (+ - * / % ^ &) tree | cast(tree) | floordiv, mod, min, max of two trees
     width  = int, long long, or 128 bits: the narrowest that holds the node's range, and no narrower than its operands
 
-Ranges are those of `texpr.affine.ranges` and `Known`. Where these exceed 64 bits, three more things are looked at: a bound on
-sizes that a launcher checks (`Knowledge.products`), that an index of an element which is accessed is in bounds, and 128 bits.
+Ranges are those of `texpr.affine.ranges` and `Known`. Where these exceed 64 bits, three more sources are used: a bound on
+sizes that a launcher checks (`Knowledge.products`), that the subscripts of an accessed element are in bounds, and 128-bit
+arithmetic.
 """
 
 from __future__ import annotations
@@ -26,22 +27,22 @@ from texpr.support.limits import LARGEST_INT, MOST_BYTES, WIDTHS, Width
 from texpr.support.record import Record, field, replace
 
 _CHECKED: Range = (0, MOST_BYTES)
-"""The range of each extent and stride, of which a launcher has made sure, and of a place in an array."""
+"""The range of each extent and stride, which a launcher checks, and of an element's offset in an array."""
 
 _SHORT = 8
-"""Terms of a sum that facts are added up for."""
+"""The longest sum, in terms, for which facts are combined."""
 
 FREE: Range = (None, None)
-"""The range of what nothing is known of."""
+"""The range of an unknown value."""
 
 
 class Knowledge(Record, dict=True):
-    """What is known at a place of the code: ranges, facts, and how wide the variables are.
+    """What is known at a program point: ranges, facts, and the widths of variables.
 
-    `products`: expressions of sizes that are at most a number, as launchers check it; asked only where ranges say nothing.
-    `tops`: of sizes and loops, polynomials of sizes that bound their magnitude.
-    `promises`: of arrays, by name, what no element is less than, and what each is less than.
-    `narrows`: whether a result of 128 bits is cast back to what holds it, as in kernels; the host keeps it.
+    `products`: products of sizes and their upper bounds, which launchers check; used only where ranges give no bound. `tops`:
+    upper bounds of the magnitude of sizes and loop indices, as polynomials of sizes. `promises`: by array, the inclusive
+    lower and exclusive upper bound of its elements. `narrows`: whether a result of 128 bits is cast back to a narrower type
+    that holds it, as in kernels; the host keeps it.
     """
 
     ranges: Mapping[Sym, Range] = field(default_factory=dict[Sym, Range])
@@ -59,11 +60,11 @@ class Knowledge(Record, dict=True):
 
     @cached_property
     def _enough(self) -> int:
-        """Below this no bound on sizes says more than ranges do."""
+        """The least upper bound of a checked product: a smaller one says no more than ranges do."""
         return min([Width.LONG.most, *(most for _, most in self.products if most <= LARGEST_INT)])
 
     def bounds(self, value: Expr) -> Range:
-        """The range of an index expression here."""
+        """The range of an index expression at this point."""
         lo, hi = self.known.bounds(value)
         enough = self._enough
         if lo is not None and hi is not None and -enough <= lo and hi <= enough:
@@ -76,7 +77,7 @@ class Knowledge(Record, dict=True):
         return lo, hi
 
     def _most(self, value: Expr, hi: int | None) -> int | None:
-        """The least number that a checked product proves `value` to stay below, or what bounds it is made of; or `hi`."""
+        """The least upper bound of `value` by a checked product or by its polynomial bound; otherwise `hi`."""
         plain = self.upper(value)
         found = [
             most
@@ -87,12 +88,13 @@ class Knowledge(Record, dict=True):
         return min([*found, *number, *([] if hi is None else [hi])], default=None)
 
     def _stays_below(self, value: Expr, product: Expr) -> bool:
-        """The same by all that is known, for what is short: proofs of long sums seldom end well, and late."""
+        """Whether `value` stays below `product`, by all facts, for short sums only: proofs about long sums rarely succeed and
+        are slow."""
         rest = product - value
         return len(rest.terms) <= _SHORT and self.known.nonnegative(rest)
 
     def upper_product(self, factors: Iterable[Expr]) -> Expr | None:
-        """The same of a product."""
+        """The upper bound of a product of `factors`, as `upper`."""
         total: Expr | None = ONE
         for factor in factors:
             top = self.upper(factor)
@@ -100,7 +102,7 @@ class Knowledge(Record, dict=True):
         return total
 
     def upper(self, value: Expr) -> Expr | None:
-        """A polynomial of sizes that `value` never exceeds, None where there is none."""
+        """A polynomial of sizes that is at least `value`; None where there is none."""
         return upper(value, self.tops, self.known)
 
     def also(
@@ -110,7 +112,7 @@ class Knowledge(Record, dict=True):
         widths: Mapping[Sym, Width] | None = None,
         tops: Mapping[Sym, Top] | None = None,
     ) -> Knowledge:
-        """This and more."""
+        """This with further ranges, facts, widths and bounds."""
         return replace(
             self,
             ranges={**self.ranges, **(ranges or {})},
@@ -122,8 +124,8 @@ class Knowledge(Record, dict=True):
     def integer(
         self, sym: Sym, ends: Range, facts: Iterable[Fact] = (), past: Range | None = None, top: Expr | None = None
     ) -> Knowledge:
-        """With `sym`, a variable in the range `ends`, as wide as that and `past` need: the values that the variable has where
-        nothing reads it (a loop's last step). `top`: an expression that bounds its magnitude."""
+        """With `sym`, a variable in the range `ends`, wide enough for `ends` and `past`, the values that it takes where
+        nothing reads it (after a loop's last step). `top`: an upper bound of its magnitude."""
         fits = Width.INT.holds(ends) and (past is None or Width.INT.holds(past))
         above = None if top is None else magnitude(top, self.tops, self.known)
         return self.also({sym: ends}, facts, {sym: Width.INT if fits else Width.LONG}, {} if above is None else {sym: above})
@@ -131,12 +133,12 @@ class Knowledge(Record, dict=True):
 
 @lru_cache(maxsize=1 << 8)
 def _known(ranges: tuple[tuple[Sym, Range], ...], facts: tuple[Fact, ...]) -> Known:
-    """Who prints a place and who bounds it know the same, and ask the same."""
+    """Memoised: the printer and the verifier ask for the same ranges and facts."""
     return Known(dict(ranges), facts)
 
 
 class Typed(Record):
-    """One node: the exact `value`, the operation that makes it of `args`, the width it is computed in, the range it lies in.
+    """One node: its exact `value`, the operation and its operands `args`, the width it is computed in, the range it lies in.
 
     `op`: "number", "name", "neg", "cast", an operator of C, or a function: "floordiv", "mod", "min", "max".
     """
@@ -159,15 +161,15 @@ class Typed(Record):
         yield self
 
     def is_number(self, number: int) -> bool:
-        """Whether it is this constant."""
+        """Whether it is the constant `number`."""
         return self.op == "number" and self.value.constant == number
 
     def narrowed_to(self, width: Width) -> Typed:
-        """The same value, which `width` holds, in no more than that."""
+        """The same value in at most the given width, which holds it."""
         return self if self.width.value <= width.value else Typed(self.value, "cast", (self,), width, self.ends)
 
     def widened(self, width: Width) -> Typed:
-        """The same value at least as wide as `width`."""
+        """The same value in at least the given width."""
         if self.width.value >= width.value:
             return self
         if self.op == "number" and width is Width.LONG:
@@ -176,9 +178,10 @@ class Typed(Record):
 
 
 def typed(value: Expr, here: Knowledge, within: Range = FREE, most: Width = Width.WIDE) -> Typed:
-    """How `value` is computed at a place. `within`: where it lies whenever it is computed, which is not known otherwise.
+    """How `value` is computed at a program point. `within`: a range it lies in whenever it is computed, known from elsewhere.
 
-    `most`: the greatest width of its terms and sums. What may exceed that does not fit, and asks for a bound on sizes.
+    `most`: the greatest width of its terms and sums. A node that may exceed it does not fit, and needs a checked bound on
+    sizes.
     """
     terms = in_order(value)
     if not terms:
@@ -203,11 +206,12 @@ def typed(value: Expr, here: Knowledge, within: Range = FREE, most: Width = Widt
 def place(
     shape: Sequence[Expr], strides: Sequence[Expr] | None, at: Sequence[Expr], here: Knowledge, *, inside: bool = True
 ) -> Typed:
-    """The place of an element of an array, counted in elements from its start.
+    """The offset of an array element, in elements from the array's start.
 
-    With `inside` each index is in bounds wherever it is computed. So then is every partial sum: below the number of elements,
-    or the last element's place, which a launcher has checked. Without, as of copies that a condition leaves out, ranges decide.
-    Either way 64 bits are what is computed in, and sizes are bounded where these may not do.
+    With `inside` each subscript is in bounds wherever the offset is computed. So then is every partial sum: below the number
+    of elements, or at most the last element's offset, which a launcher has checked. Without it, as for copies under a
+    condition, ranges decide. The arithmetic is 64-bit in either case, and checked bounds on sizes are required where ranges
+    do not suffice.
     """
 
     def part(index: Expr, extent: Expr) -> Typed:
@@ -230,7 +234,7 @@ def place(
 
 
 def count(extents: Sequence[Expr], here: Knowledge) -> Typed:
-    """How many iterations there are together, none of the extents being 0 or less: what a compiler counts, of 64 bits."""
+    """The product of extents, the number of iterations, where none is 0 or less: 64-bit."""
     factors = tuple(typed(extent, here) for extent in extents)
     hi = reduce(_times, (max(factor.ends[1], 0) if factor.ends[1] is not None else None for factor in factors))
     if not Width.LONG.holds((0, hi)):
@@ -241,7 +245,8 @@ def count(extents: Sequence[Expr], here: Knowledge) -> Typed:
 
 
 def joined(at: Sequence[Expr], shape: Sequence[Expr]) -> list[tuple[Expr, Expr]]:
-    """Indices with their extents; what are quotient and remainder of one expression is that expression again.
+    """Subscripts and extents, with a quotient and remainder of one expression in adjacent dimensions replaced by that
+    expression.
 
     [x / 4, x % 4] of 8 × 4 elements is [x] of 32.
     """
@@ -259,7 +264,7 @@ def joined(at: Sequence[Expr], shape: Sequence[Expr]) -> list[tuple[Expr, Expr]]
 
 
 def in_order(value: Expr) -> list[tuple[Monomial, int]]:
-    """Terms with positive coefficients first, so that few texts begin with a minus; the constant is a term of no atoms."""
+    """The terms with positive ones first, so that few texts begin with a minus; the constant is a term without atoms."""
     ordered = sorted(value.terms, key=lambda item: item[1] < 0)
     if value.constant == 0:
         return ordered
@@ -268,12 +273,13 @@ def in_order(value: Expr) -> list[tuple[Monomial, int]]:
 
 
 def number(value: int) -> Typed:
-    """A constant, in the narrowest width that holds it."""
+    """A constant in the narrowest width that holds it."""
     return Typed(expr(value), "number", (), _narrowest((value, value)), (value, value))
 
 
 def plus(a: Typed, b: Typed, here: Knowledge, within: Range) -> Typed:
-    """a + b, which lies in `within`. Beyond 32 bits the terms of b are added one by one, as C reads a + b₀ + b₁."""
+    """a + b, which lies in `within`. Beyond 32 bits the terms of b are added one by one, left to right as C parses a + b₀ +
+    b₁."""
     if a.is_number(0) or b.is_number(0):
         return b if a.is_number(0) else a
     if a.width is Width.INT or b.op not in ("+", "-"):
@@ -296,7 +302,8 @@ def times(a: Typed, b: Typed, here: Knowledge, within: Range) -> Typed:
 
 
 def _joint(operator: str, a: Typed, b: Typed, value: Expr, ends: Range, here: Knowledge, within: Range) -> Typed:
-    """A step of at most 64 bits, whose result lies in both ranges, and where these are more in what is known of its value."""
+    """An operation of at most 64 bits; its range is the intersection of both ranges and, beyond 64 bits, of what is known of
+    its value."""
     ends = _meet(ends, within)
     if not Width.LONG.holds(ends):
         ends = _meet(ends, here.bounds(value))
@@ -304,7 +311,7 @@ def _joint(operator: str, a: Typed, b: Typed, value: Expr, ends: Range, here: Kn
 
 
 def _in_bounds(index: Expr, extent: Expr, here: Knowledge) -> Typed:
-    """An index of an element that is accessed, its range cut to 0 … extent − 1."""
+    """A subscript of an accessed element, its range clipped to 0 … extent − 1."""
     top = here.bounds(extent)[1]
     most = MOST_BYTES if top is None or top > MOST_BYTES else max(top - 1, 0)
     found = typed(index, here, (0, most), Width.LONG)
@@ -314,7 +321,7 @@ def _in_bounds(index: Expr, extent: Expr, here: Knowledge) -> Typed:
 
 
 def _product(monomial: Monomial, coefficient: int, here: Knowledge, whole: Range, most: Width) -> Typed:
-    """coefficient · monomial for a coefficient > 0; `whole` is its range, `most` what products of some factors may grow to."""
+    """coefficient · monomial for a coefficient > 0; `whole` is its range, `most` the upper bound of its partial products."""
     parts = [_atom(atom, here) for atom in monomial]
     if coefficient != 1 or not parts:
         parts.insert(0, number(coefficient))
@@ -332,7 +339,8 @@ def _negated(product: Typed, value: Expr, here: Knowledge) -> Typed:
 
 
 def _within(part: Expr, whole: Expr, here: Knowledge, ends_of_whole: Range) -> Range:
-    """The range of a part of a sum: as known here or, where that exceeds 64 bits, what the whole and the rest leave of it."""
+    """The range of a part of a sum: as known here or, beyond 64 bits, as follows from the ranges of the whole and of the
+    rest."""
     ends = here.bounds(part)
     if ends_of_whole == FREE or Width.LONG.holds(ends):
         return ends
@@ -341,7 +349,7 @@ def _within(part: Expr, whole: Expr, here: Knowledge, ends_of_whole: Range) -> R
 
 
 def _step(operator: str, a: Typed, b: Typed, value: Expr, ends: Range, most: Width = Width.WIDE) -> Typed:
-    """`a operator b`, whose exact result lies in `ends`, in a width that holds it, or in `most`."""
+    """`a operator b`, whose exact result lies in `ends`, in the narrowest width that holds it, at most `most`."""
     need = min(_narrowest(ends), most, key=lambda width: width.value)
     if max(a.width.value, b.width.value) < need.value:
         a = a.widened(need)
@@ -378,7 +386,8 @@ def _atom(atom: Atom, here: Knowledge) -> Typed:
 
 
 def _division(atom: FloorDiv | Mod, operator: str, function: str, value: Expr, here: Knowledge) -> Typed:
-    """C's own operator truncates and must not meet a zero: it is used where neither sign nor zero can make a difference."""
+    """A division or remainder. C's operator truncates and must not divide by zero: it is used only where no sign or zero
+    makes a difference."""
     num, den = typed(atom.num, here), typed(atom.den, here)
     if here.known.nonnegative(atom.num) and here.known.positive(atom.den):
         return _step(operator, num, den, value, here.bounds(value))
@@ -386,7 +395,7 @@ def _division(atom: FloorDiv | Mod, operator: str, function: str, value: Expr, h
 
 
 def _swizzle(atom: Xor, value: Expr, here: Knowledge) -> Typed:
-    """C's own operator, which in two's complement is right for negative values too; only needless bits must not meet it."""
+    """A swizzle by C's operator, which is right for negative values in two's complement; bits above the mask are masked off."""
     whole, mask, low = typed(atom.value, here), typed(atom.mask, here), (1 << atom.bits) - 1
     least, most = here.bounds(atom.mask)
     if least is None or most is None or least < 0 or most > low:
@@ -395,9 +404,9 @@ def _swizzle(atom: Xor, value: Expr, here: Knowledge) -> Typed:
 
 
 def _called(function: str, a: Typed, b: Typed, value: Expr, here: Knowledge) -> Typed:
-    """A call: on a device of functions overloaded by width, whose arguments must be of one; on the host always of 128 bits.
+    """A call: overloaded by width on a device, so both arguments have one width; always 128-bit on the host.
 
-    A quotient by −1 may be one more than what is divided can be: it is as wide as that needs.
+    A quotient by −1 may exceed the greatest dividend by one: the width allows for that.
     """
     ends = here.bounds(value)
     width = Width.WIDE if not here.narrows else max(a.width, b.width, _narrowest(ends), key=lambda each: each.value)
@@ -406,14 +415,14 @@ def _called(function: str, a: Typed, b: Typed, value: Expr, here: Knowledge) -> 
 
 
 def _narrowed(found: Typed, here: Knowledge) -> Typed:
-    """In a kernel 128 bits end where fewer hold the result: addresses and variables have none."""
+    """In a kernel a 128-bit result is cast to the narrower width that holds it: addresses and variables are never 128-bit."""
     if here.narrows and found.width is Width.WIDE and Width.LONG.holds(found.ends):
         return Typed(found.value, "cast", (found,), _narrowest(found.ends), found.ends)
     return found
 
 
 def _is_below(value: Expr, product: Expr) -> bool:
-    """Whether the difference of two polynomials of sizes, which are not negative, has no negative coefficient."""
+    """Whether `product` − `value`, polynomials of sizes ≥ 0, has no negative coefficient."""
     rest = product - value
     plain = all(isinstance(atom, Sym) for monomial, _ in rest.terms for atom in monomial)
     return plain and rest.constant >= 0 and all(coefficient >= 0 for _, coefficient in rest.terms)
@@ -439,7 +448,7 @@ def _multiplied(a: Range, b: Range) -> Range:
 
 
 def _meet(a: Range, b: Range) -> Range:
-    """What lies in both; where `a` fits 64 bits, `a`."""
+    """The intersection of both; where `a` fits 64 bits, `a`."""
     if Width.LONG.holds(a):
         return a
     lows, highs = [x for x in (a[0], b[0]) if x is not None], [x for x in (a[1], b[1]) if x is not None]

@@ -1,8 +1,8 @@
 """What a graph logical → allocation needs in memory: its size, its holes, and the place of an item.
 
-A *hole* is an index of the allocation that is no item's place: no logical index leads down to it. It is the same as an index
-above which some IterDomain is out of bounds (docs/theory/correctness.md, "Holes"). With holes, memory is *over-allocated*: the
-6 items of `T[I0{6}]` kept as (2, 4) take 8, and (1, 2), (1, 3) are holes.
+A *hole* is an index of the allocation at which no item lies: `down` takes no logical index to it. Equivalently, `up` takes it
+out of bounds of some IterDomain (docs/theory/correctness.md, "Holes"). With holes, memory is *over-allocated*: the 6 items of
+`T[I0{6}]` laid out as (2, 4) take 8 elements, and (1, 2), (1, 3) are holes.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ def items(graph: DomainGraph) -> Expr:
 
 
 def place(graph: DomainGraph, index: Sequence[IntoExpr]) -> tuple[Expr, ...]:
-    """The index of the allocation at which the item `index`, which is in bounds, lives."""
+    """The index of the allocation at which the item `index`, which must be in bounds, lies."""
     below = graph.below({d.sym: i for d, i in zip(graph.logical, index, strict=True)})
     return tuple(below[leaf.sym] for leaf in graph.leaves)
 
 
 def offset(graph: DomainGraph, index: Sequence[IntoExpr]) -> Expr:
-    """How many elements lie before the item `index` in memory."""
+    """The offset of the item `index` in memory, in elements."""
     total = ZERO
     for leaf, at in zip(graph.leaves, place(graph, index), strict=True):
         total = total * leaf.extent + at
@@ -58,16 +58,16 @@ def offset(graph: DomainGraph, index: Sequence[IntoExpr]) -> Expr:
 
 
 def holes(graph: DomainGraph, known: Known = NOTHING) -> Set:
-    """The holes as a set over the leaves; the sizes are parameters, and obey what is known, so far as it is affine.
+    """The holes as a set over the leaves; the sizes are parameters, constrained by the affine part of what is known.
 
-    Raises NotAffine where an inner extent is not a number, Undecided.
+    Raises NotAffine where an inner extent is not a constant, Undecided.
     """
     leaves = leaf_syms(graph)
     return Set.of(leaves, box(graph)).where(premises(graph, known)).subtract(Set.of(leaves, guard(graph)))
 
 
 def hole_mask(graph: DomainGraph, sizes: Sizes | None = None) -> Bools:
-    """True where a hole is; one axis a leaf. Raises TooMany."""
+    """True at holes; one axis a leaf. Raises TooMany."""
     found = visits(graph, sizes)
     return ~found.visited.reshape(found.shape)
 
@@ -91,7 +91,7 @@ def is_over_allocated(graph: DomainGraph, known: Known = NOTHING) -> bool:
 
 
 def _first_hole_without_isl(graph: DomainGraph, known: Known) -> Hole | None:
-    """By counting: where each item has one place, size − items is the number of holes."""
+    """By counting: where each item has exactly one place, there are size − items holes."""
     if Simplifier(known)(size(graph) - items(graph)) is ZERO and coverage(graph, known).each_once:
         return None
     for sizes in small_sizes(known, graph):

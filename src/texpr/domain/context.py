@@ -1,4 +1,4 @@
-"""What is known where the loops over a graph's leaves run: simple indices, and proofs about them."""
+"""Inside the loops over a graph's leaves: simplified indices, and proofs about them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from texpr.domain.transform import Transform
 
 
 class Context:
-    """The inside of a nest over the leaves of `graph`, each in 0..extent.
+    """The inside of the nest over the leaves of `graph`, each in 0..extent.
 
-    Taken for granted, as the graph's contract: extents of logical IterDomains are not negative, and symbolic factors are
-    positive. Indices are simplified transform by transform, on demand, so that they stay small however deep the graph is.
+    Assumed, as the graph's contract: extents of logical IterDomains are not negative, and symbolic factors are positive.
+    Indices are simplified transform by transform, on demand, so that they stay small however deep the graph is.
     """
 
     __slots__ = ("_given", "_indices", "_made_into", "_margins", "_outside", "graph", "known", "simple")
@@ -35,7 +35,7 @@ class Context:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the loops are seen to run no iteration, whatever the sizes."""
+        """Whether the loops are proved to run no iteration, whatever the sizes."""
         return any(self.known.nonnegative(-leaf.extent) for leaf in self.graph.leaves)
 
     def index(self, domain: Sym) -> Expr:
@@ -50,14 +50,14 @@ class Context:
         return found
 
     def innermost(self, value: Expr) -> int:
-        """How far inside `value` is known: one more than the place of the innermost leaf in it."""
+        """The depth of the nest at which `value` is known: one more than the position of its innermost leaf."""
         named = value.syms()
         return max((at for at, leaf in enumerate(self.graph.leaves, 1) if leaf.sym in named), default=0)
 
     def hoisted(self, index: Expr) -> Expr:
-        """`index`, such that it divides by no zero either where only the loops down to the innermost leaf in it run.
+        """`index`, changed so that it divides by no zero even when only the loops down to its innermost leaf run.
 
-        A loop further inside may be what shows a divisor to be positive, as 0 ≤ k < M does for M.
+        A loop further inside may be what proves a divisor positive, as 0 ≤ k < M does for M.
         """
         if not _divides_by_a_size(index):
             return index
@@ -65,26 +65,26 @@ class Context:
         return _with_divisors(index, lambda divisor: self._given.positive(divisor) or self._within(depth).positive(divisor))
 
     def _within(self, depth: int) -> Known:
-        """What is known where only the first `depth` loops run."""
+        """What is known where only the outermost `depth` loops run."""
         if depth not in self._outside:
             self._outside[depth] = _inside(self.graph.leaves[:depth], self._given)
         return self._outside[depth]
 
     def margin(self, bound: Bound) -> Expr:
-        """What is ≥ 0 where the comparison holds, in the leaves' symbols."""
+        """The expression that is ≥ 0 where the comparison holds, over the leaves' symbols."""
         found = self._margins.get(bound)
         if found is None:
             found = self._margins[bound] = self.simple(bound.margin(self.index(bound.domain.sym)))
         return found
 
     def applies(self, implication: Implication) -> bool:
-        """Whether the premises of `implication` are proved. Those on sizes are; there are no others."""
+        """Whether the premises of `implication`, which are on sizes only, are proved."""
         return all(self._nonnegative(each) for each in implication.premises) and all(
             self.divides(n, value) for n, value in implication.divides
         )
 
     def divides(self, n: Expr, value: Expr) -> bool:
-        """Whether n divides `value` at all sizes, by proof."""
+        """Whether n is proved to divide `value` at all sizes."""
         if n is ZERO:
             return self.simple(value) is ZERO
         if n.is_constant and self.known.multiple(value, abs(n.constant)):
@@ -93,7 +93,7 @@ class Context:
         return rest is ZERO or (self.known.positive(n) and self.known.nonnegative(-rest))
 
     def is_zero(self, value: Expr) -> bool:
-        """Whether `value` is 0 at all sizes, by proof."""
+        """Whether `value` is proved to be 0 at all sizes."""
         return self.simple(value) is ZERO
 
     def _nonnegative(self, value: Expr) -> bool:
@@ -104,7 +104,7 @@ class Context:
 
 
 def _inside(leaves: Iterable[IterDomain], outside: Known) -> Known:
-    """`outside`, and 0 ≤ leaf < extent for each of `leaves`, and that extents inside which something runs are positive."""
+    """`outside` with 0 ≤ leaf < extent for each of `leaves`, and with positive extents, as their loops run."""
     ranges: dict[Sym, Range] = {}
     facts: list[Fact] = []
     for leaf in leaves:
@@ -118,7 +118,7 @@ def _inside(leaves: Iterable[IterDomain], outside: Known) -> Known:
 
 
 def _positive(value: Expr, known: Known) -> Iterator[Expr]:
-    """Expressions that are ≥ 1 where `value` is: the factors of a product none of which is negative, and so on down."""
+    """Expressions that are ≥ 1 where `value` is: recursively, the factors of a product none of which is negative."""
     if value.constant or len(value.terms) != 1:
         return
     ((monomial, coefficient),) = value.terms
@@ -128,7 +128,7 @@ def _positive(value: Expr, known: Known) -> Iterator[Expr]:
             for atom in monomial:
                 yield from _positive(term((atom,)), known)
     elif coefficient < 0:
-        if isinstance(first, FloorDiv) and known.positive(first.den):  # a ceiling is positive where what it rounds is
+        if isinstance(first, FloorDiv) and known.positive(first.den):  # a ceiling is positive where its dividend is
             yield from _positive(-first.num, known)
     elif isinstance(first, Sym):
         yield expr(first)
@@ -149,7 +149,7 @@ def _atom_divides_by_a_size(atom: Atom) -> bool:
 
 
 def _with_divisors(value: Expr, positive: Callable[[Expr], bool]) -> Expr:
-    """The same wherever no divisor is zero: a divisor that is not proved positive becomes max(divisor, 1)."""
+    """`value` where no divisor is zero, and defined elsewhere: a divisor not proved positive becomes max(divisor, 1)."""
     total = expr(value.constant)
     for monomial, coefficient in value.terms:
         product = expr(coefficient)

@@ -1,7 +1,7 @@
 """Which leaves are contiguous in memory: strides through a graph, vectors along a leaf, boxes of merged IterDomains.
 
-An item lies at Σ stride · index over the logical IterDomains, in elements. A leaf *has a stride* where each step along it that
-goes from a valid index to a valid one moves by that much. Theorems: docs/theory/equivalence.md, "Vectors and boxes".
+An item lies at Σ stride · index over the logical IterDomains, in elements. A leaf *has a stride* if each step along it
+between valid indices moves by that much. Theorems: docs/theory/equivalence.md, "Vectors and boxes".
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from texpr.presburger.linear import NotAffine
 from texpr.support.record import Record, replace
 
 _GROUP, _LANE, _MERGED = "⟨group⟩", "⟨lane⟩", "⟨merged⟩"
-"""Names of IterDomains that are made only to ask a question."""
+"""Names of auxiliary IterDomains."""
 
 
 class Memory(Record):
-    """A graph logical → loop of a tensor, and the strides of its logical IterDomains, in elements; None where not known."""
+    """A graph logical → loop of a tensor, and the strides of its logical IterDomains, in elements; None where unknown."""
 
     graph: DomainGraph
     strides: tuple[Expr | None, ...]
 
     @classmethod
     def dense(cls, graph: DomainGraph) -> Memory:
-        """Row-major, without gaps."""
+        """Row-major and dense."""
         strides = [ONE]
         for domain in reversed(graph.logical[1:]):
             strides.append(strides[-1] * domain.extent)
@@ -42,7 +42,7 @@ class Memory(Record):
 
 
 def stride(memory: Memory, leaf: str, known: Known = NOTHING) -> Expr | None:
-    """The stride of a leaf over its whole extent; 0 where it has no two valid neighbours, and any would do.
+    """The stride of a leaf over its whole extent; 0 if it has no two valid neighbours, where any stride is right.
 
     None where it has none, or none is proved.
     """
@@ -54,15 +54,15 @@ def stride(memory: Memory, leaf: str, known: Known = NOTHING) -> Expr | None:
 
 
 def merged_stride(memory: Memory, outer: str, inner: str, known: Known = NOTHING) -> Expr | None:
-    """The stride of the IterDomain that two leaves merge to, as `stride` gives it: None for discontiguous ones."""
+    """The stride of the IterDomain that two leaves merge to, as by `stride`; None if they are discontiguous."""
     return stride(replace(memory, graph=memory.graph.merge(outer, inner, _MERGED)), _MERGED, known)
 
 
 def box_over_merge(memory: Memory, outer: str, inner: str, factor: IntoExpr, known: Known = NOTHING) -> bool:
-    """Whether the merge of two leaves, split by `factor`, leaves boxes that go through memory by one stride, that of `inner`.
+    """Whether the merge of two leaves, split by `factor`, gives boxes with one stride in memory, that of `inner`.
 
-    Of discontiguous ones exactly where the factor divides the extent of `inner`, or that of `outer` is at most 1. False as well
-    where neither is proved.
+    For discontiguous leaves exactly where the factor divides the extent of `inner`, or that of `outer` is at most 1. False
+    also where neither is proved.
     """
     step, size = stride(memory, inner, known), expr(factor)
     if step is not None and merge_and_split_commute(memory.graph[outer].extent, memory.graph[inner].extent, size, known):
@@ -73,17 +73,18 @@ def box_over_merge(memory: Memory, outer: str, inner: str, factor: IntoExpr, kno
 
 
 def vector_width(memory: Memory, leaf: str, known: Known = NOTHING, widths: Sequence[int] = (16, 8, 4, 2)) -> int:
-    """The first of `widths`, in elements, that the leaf is proved to take vectors of, as `takes_vectors` says; 1 otherwise.
+    """The first of `widths`, in elements, for which the leaf is proved to be vectorizable (`takes_vectors`); 1 otherwise.
 
-    Alignment of the addresses is another question.
+    Alignment of addresses is not checked here.
     """
     return next((width for width in widths if takes_vectors(memory, leaf, width, known)), 1)
 
 
 def takes_vectors(memory: Memory, leaf: str, width: int, known: Known = NOTHING) -> bool:
-    """Whether each aligned group of `width` of a leaf is contiguous in memory, and wholly valid or wholly a hole, by proof.
+    """Whether each aligned group of `width` of a leaf is proved to be contiguous in memory, and wholly valid or wholly a
+    hole.
 
-    What lies behind the end of the leaf is a hole.
+    Indices past the end of the leaf are holes.
     """
     cut = memory.graph.split(leaf, width, (_GROUP, _LANE))
     step = stride(replace(memory, graph=cut), _LANE, known)
@@ -91,7 +92,8 @@ def takes_vectors(memory: Memory, leaf: str, width: int, known: Known = NOTHING)
 
 
 class _Rules:
-    """The simplifier where loops over the leaves run; a size that the extent of `leaf` divides is that many times another."""
+    """The simplifier inside the loops over the leaves; a size that the extent of `leaf` divides is written as a multiple of
+    it."""
 
     def __init__(self, graph: DomainGraph, leaf: IterDomain, known: Known):
         self.context = Context(graph, known)
@@ -102,14 +104,14 @@ class _Rules:
         self._sizes = {Sym(f"⟨{s} / {unit}⟩"): expr(s) // unit for s in sizes}
 
     def __call__(self, value: Expr, facts: Iterable[Expr] = ()) -> Expr:
-        """`value` simplified, where all of `facts` are ≥ 0 as well."""
+        """`value` simplified, with `facts` ≥ 0 assumed as well."""
         every = (each.substitute(self._units) for each in (*self._known.nonnegatives(), *facts))
         found = Simplifier(Known({}, (Fact(0, each, None) for each in every)))(value.substitute(self._units))
         return self.context.simple(found.substitute(self._sizes))
 
 
 def _stride_by_rules(memory: Memory, leaf: IterDomain, known: Known) -> Expr | None:
-    """How far a step moves, simplified by what is known where both of its ends are valid."""
+    """The stride of a leaf by simplification, under what is known where both ends of a step are valid."""
     graph = memory.graph
     rules = _Rules(graph, leaf, known)
     here = {d: rules.context.index(d.sym) for d in graph.domains()}
@@ -124,9 +126,10 @@ def _stride_by_rules(memory: Memory, leaf: IterDomain, known: Known) -> Expr | N
 
 
 def _stride_by_isl(memory: Memory, leaf: IterDomain, known: Known) -> Expr | None:
-    """How far one step moves, where it is proved that all others move by as much.
+    """The stride of one step, where all other steps are proved to have the same.
 
-    Along IterDomains whose strides are not numbers all must move by the same index; by none, where strides are not known.
+    Along IterDomains whose strides are not constant all steps must move by the same index; where strides are unknown, by
+    none.
     """
     graph, index = memory.graph, memory.graph.indices()
     moves = [index[d.sym].substitute(_next(leaf)) - index[d.sym] for d in graph.logical]
@@ -154,7 +157,7 @@ def _stride_by_isl(memory: Memory, leaf: IterDomain, known: Known) -> Expr | Non
 
 
 def _is_uniform(graph: DomainGraph, leaf: IterDomain, known: Known) -> bool:
-    """Whether all indices of the leaf are valid, or none is, for each index of the others."""
+    """Whether, for each index of the other leaves, all indices of the leaf are valid, or none is."""
     rules = _Rules(graph, leaf, known)
     if all(_is_uniform_at(rules, domain, leaf) for domain in graph.domains() if domain not in graph.leaves):
         return True
@@ -167,7 +170,7 @@ def _is_uniform(graph: DomainGraph, leaf: IterDomain, known: Known) -> bool:
 
 
 def _is_uniform_at(rules: _Rules, domain: IterDomain, leaf: IterDomain) -> bool:
-    """Whether being in bounds at `domain` is the same for all indices of the leaf: n | extent and ⌊index / n⌋ does not move."""
+    """Whether being in bounds of `domain` is the same for all indices of the leaf: n | extent, and ⌊index / n⌋ is invariant."""
     index, size = rules(rules.context.index(domain.sym)), leaf.extent
     if leaf.sym not in index.syms():
         return True
@@ -180,5 +183,5 @@ def _next(leaf: IterDomain) -> dict[Sym, Expr]:
 
 
 def _valid(graph: DomainGraph, known: Known) -> Formula:
-    """Where an index of the leaves is valid, at sizes that are admitted."""
+    """Where an index of the leaves is valid, at admitted sizes."""
     return conj((box(graph), premises(graph, known), guard(graph)))

@@ -1,11 +1,11 @@
-"""Does a graph visit every logical index, and each once?
+"""Does a graph visit every logical index, and each exactly once?
 
     each transform keeps every index?  ─ no proof ─▶  isl, where all is affine  ─▶  every point, where they are few
 
-A transform keeps every index where `down` takes each to a place in bounds, from which `up` leads back. Some do by their kind;
-of others that is proved, for a resize by a negative expand leaves indices out, unless they are holes; an XOR needs whole
-blocks; a permutation that a user gives may be none. Where those that leave out are undone at every index, as resizes are, an
-index is dropped where its way down leaves their bounds.
+A transform keeps every index where `down` takes each to an index in bounds, and `up` inverts it. For some transforms that is
+known by kind; for others it is proved: a resize by a negative expand drops indices, unless they are holes; an XOR needs whole
+blocks; a user's permutation may not be one. Where all transforms that drop indices are inverted by `up` everywhere, as
+resizes are, an index is dropped where `down` leaves their bounds.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from texpr.support.record import Record
 
 
 class Verdict(Enum):
-    """Whether something happens at any size."""
+    """Whether something happens at any size: never, at some, or undecided."""
 
     NEVER = "never"
     SOME = "for some index"
@@ -40,7 +40,7 @@ class Verdict(Enum):
 
 
 class Finding(Record):
-    """A verdict; where it is SOME, a logical index and sizes at which it happens."""
+    """A verdict, with a witness if it is SOME: a logical index and sizes."""
 
     verdict: Verdict
     index: tuple[int, ...] = ()
@@ -57,7 +57,7 @@ _NEVER, _OPEN = Finding(Verdict.NEVER), Finding(Verdict.OPEN)
 
 
 class Coverage(Record):
-    """`dropped`: a logical index at which no valid point of the leaves lies. `doubled`: one at which two lie."""
+    """`dropped`: a logical index that no valid point of the leaves visits. `doubled`: one that two visit."""
 
     dropped: Finding
     doubled: Finding
@@ -84,9 +84,9 @@ def coverage(graph: DomainGraph, known: Known | None = None) -> Coverage:
 
 
 def keeps(transform: Transform, known: Known | None = None) -> Finding:
-    """An index of the inputs, in bounds, that has no place of its own among those of the outputs, if there is any.
+    """Whether some index of the inputs, in bounds, has no place of its own among those of the outputs; with a witness.
 
-    It is enough that `down` stays in bounds and `up` undoes it: then no two go to one place.
+    It suffices that `down` stays in bounds and `up` inverts it: then `down` is injective.
     """
     known = known or Known({})
     if transform.keeps(known):
@@ -128,12 +128,12 @@ def _keeps_by_trial(transform: Transform, place: Sequence[Expr], back: Sequence[
 
 
 def _are_free(values: Iterable[Expr], loops: Iterable[Sym]) -> bool:
-    """Whether `values` name sizes, so that no number of trials proves anything."""
+    """Whether `values` mention sizes: then trials prove nothing."""
     return bool({name for each in values for name in each.syms()} - set(loops))
 
 
 def _keeps(transform: Transform, known: Known) -> bool:
-    """Whether `transform` is proved to keep every index that is in bounds, and to take no two to one place."""
+    """Whether `transform` is proved to map the indices in bounds injectively to indices in bounds."""
     return keeps(transform, known).verdict is Verdict.NEVER if not transform.undoes else transform.keeps(known)
 
 
@@ -142,7 +142,7 @@ def _extents(transform: Transform) -> tuple[Expr, ...]:
 
 
 def _only(found: Mapping[Sym, int], values: Iterable[Expr]) -> dict[Sym, int]:
-    """A point without symbols that do not occur."""
+    """A point restricted to the symbols of `values`."""
     named = {name for value in values for name in value.syms()}
     return {name: value for name, value in found.items() if name in named}
 
@@ -153,7 +153,7 @@ def _witness(names: Sequence[Sym], at: Mapping[Sym, int]) -> Finding:
 
 
 class _Visits:
-    """Which logical index each valid point of the leaves stands for."""
+    """The map from valid points of the leaves to logical indices."""
 
     __slots__ = ("_graph", "_known", "_leaves", "_logical", "_margins", "_values")
 
@@ -165,7 +165,7 @@ class _Visits:
         self._margins = [each.margin for each in predicates(graph, known).kept]
 
     def left_out(self, crops: Sequence[Transform]) -> Coverage:
-        """Where all else keeps every index: those that `crops` leave out, by isl. Raises NotAffine, Undecided."""
+        """Where all other transforms keep every index: the indices that `crops` drop, by isl. Raises NotAffine, Undecided."""
         below = self._graph.below({name: name for name in self._logical})
         inside = Context(DomainGraph(self._graph.logical, (), self._graph.logical), self._known)
         outputs = [output for crop in crops for output in crop.outputs]
@@ -202,7 +202,8 @@ class _Visits:
         return (*self._values, *self._margins, *(d.extent for d in (*self._graph.logical, *self._graph.leaves)))
 
     def by_trial(self) -> Coverage:
-        """By counting, exactly where no size is free; elsewhere only what happens at small sizes is seen, of what is a box."""
+        """By enumeration: exact where no size is free; otherwise it finds only what happens at small sizes. Constant bounds
+        are required."""
         extents = (d.extent for d in (*self._graph.logical, *self._graph.leaves))
         if any(not each.syms().isdisjoint((*self._leaves, *self._logical)) for each in extents):
             return Coverage(_OPEN, _OPEN)

@@ -30,7 +30,7 @@ class DomainGraph(Record):
 
     @classmethod
     def of(cls, *domains: tuple[str, IntoExpr]) -> DomainGraph:
-        """The graph in which the leaves are the logical IterDomains. Raises ValueError for names or extents that are none."""
+        """The graph whose leaves are the logical IterDomains. Raises ValueError for invalid names or extents."""
         made = tuple(IterDomain(Sym(name), expr(extent)) for name, extent in domains)
         if len({d.sym for d in made}) < len(made):
             raise ValueError("two IterDomains have one name")
@@ -41,7 +41,7 @@ class DomainGraph(Record):
         return cls(made, (), made)
 
     def domains(self) -> tuple[IterDomain, ...]:
-        """Every IterDomain, logical ones first, then as the transforms made them."""
+        """Every IterDomain, logical ones first, then in the order in which transforms made them."""
         return (*self.logical, *(d for t in self.transforms for d in t.outputs))
 
     def __getitem__(self, name: str) -> IterDomain:
@@ -52,7 +52,7 @@ class DomainGraph(Record):
         raise KeyError(name)
 
     def split(self, name: str, factor: IntoExpr, names: tuple[str, str] | None = None, *, outer: bool = False) -> DomainGraph:
-        """`name` cut by `factor`: the extent of the inner part, or with `outer` that of the outer one."""
+        """`name` split by `factor`: the extent of the inner part, or with `outer` that of the outer one."""
         domain = self._leaf(name)
         size = expr(factor)
         if size.is_constant and size.constant <= 0:
@@ -64,7 +64,7 @@ class DomainGraph(Record):
         return self.apply(Split(domain, made[0], made[1]))
 
     def merge(self, outer: str, inner: str, name: str | None = None) -> DomainGraph:
-        """`outer` and `inner` as one IterDomain, `inner` fastest."""
+        """`outer` and `inner` merged to one IterDomain, `inner` fastest."""
         one, other = self._leaf(outer), self._leaf(inner)
         if one is other:
             raise ValueError(f"`{outer}` cannot be merged with itself")
@@ -72,7 +72,7 @@ class DomainGraph(Record):
         return self.apply(Merge(one, other, made))
 
     def resize(self, name: str, left: IntoExpr, right: IntoExpr, new: str | None = None) -> DomainGraph:
-        """`name` with room for `left` more indices before and `right` after; negative ones leave indices out."""
+        """`name` with room for `left` more indices before and `right` after; negative numbers drop indices."""
         domain = self._leaf(name)
         before, after = expr(left), expr(right)
         made = IterDomain(Sym(new or f"{name}_r"), domain.extent + before + after)
@@ -92,7 +92,7 @@ class DomainGraph(Record):
         return self.apply(Swizzle(one, other, how, *made))
 
     def reorder(self, *names: str) -> DomainGraph:
-        """The named leaves in this order, in the places that they have now; other leaves stay."""
+        """The named leaves in this order, in the positions that they occupy; other leaves stay."""
         chosen = [self._leaf(name) for name in names]
         if len({d.sym for d in chosen}) < len(chosen):
             raise ValueError("an IterDomain is named twice")
@@ -100,7 +100,8 @@ class DomainGraph(Record):
         return replace(self, leaves=tuple(next(order) if d in chosen else d for d in self.leaves))
 
     def apply(self, transform: Transform) -> DomainGraph:
-        """The graph with one more transform of leaves; the first of its outputs stands where the first of its inputs stood.
+        """The graph with one more transform of leaves; the first of its outputs takes the position of the first of its
+        inputs.
 
         Raises ValueError where an input is not a leaf, or a name is taken.
         """
@@ -122,17 +123,18 @@ class DomainGraph(Record):
         return DomainGraph(self.logical, (*self.transforms, transform), tuple(leaves))
 
     def premises(self) -> tuple[Expr, ...]:
-        """What must be ≥ 0 at every size for the graph to mean what it says: logical extents, and split factors less one.
+        """The expressions that must be ≥ 0 at every size for the graph to be valid: logical extents, and split factors less
+        one.
 
-        Whoever splits by a symbolic factor proves it positive, or has it checked before anything runs.
+        A caller that splits by a symbolic factor has to prove it positive, or to have it checked before a launch.
         """
         positive = [each for transform in self.transforms for each in transform.positive]
         return (*(d.extent for d in self.logical), *(each - 1 for each in positive))
 
     def indices(self, given: Mapping[Sym, IntoExpr] | None = None) -> dict[Sym, Expr]:
-        """The index of every IterDomain that those in `given` determine (all, from the leaves, by default).
+        """The index of every IterDomain that `given` determines (all, from the leaves, by default).
 
-        `given`: indices of any IterDomains; what lies above them follows by `up`.
+        `given`: indices of any IterDomains; those above follow by `up`.
         """
         found = {s: expr(e) for s, e in (given if given is not None else {d.sym: d.sym for d in self.leaves}).items()}
         for transform in reversed(self.transforms):
@@ -143,7 +145,7 @@ class DomainGraph(Record):
         return _closed(found)
 
     def below(self, given: Mapping[Sym, IntoExpr]) -> dict[Sym, Expr]:
-        """The index of every IterDomain that follows by `down` from those in `given`, which are in bounds."""
+        """The index of every IterDomain that follows by `down` from those in `given`, which must be in bounds."""
         found = {s: expr(e) for s, e in given.items()}
         for transform in self.transforms:
             if all(d.sym in found for d in transform.inputs):
@@ -153,7 +155,7 @@ class DomainGraph(Record):
         return found
 
     def above(self, leaves: Iterable[Sym]) -> DomainGraph:
-        """The part of the graph that ends in `leaves` (any IterDomains): transforms all of whose outputs it determines."""
+        """The subgraph that ends in `leaves` (any IterDomains): the transforms all of whose outputs they determine."""
         chosen = set(leaves)
         known = set(chosen)
         kept: list[Transform] = []
@@ -175,7 +177,7 @@ class DomainGraph(Record):
 
 
 def _require_sizes_apart(domains: Iterable[IterDomain]) -> None:
-    """Raises ValueError where an IterDomain has the name of a size: its index would be taken for that size."""
+    """Raises ValueError where an IterDomain has the name of a size: its index symbol would be that size."""
     found = tuple(domains)
     both = {d.sym for d in found} & {name for d in found for name in d.extent.syms()}
     if both:
@@ -183,7 +185,7 @@ def _require_sizes_apart(domains: Iterable[IterDomain]) -> None:
 
 
 def _closed(found: dict[Sym, Expr]) -> dict[Sym, Expr]:
-    """Indices without names of IterDomains that have an index themselves: extents may have brought them in."""
+    """Indices with IterDomains that have an index substituted by it: extents may have introduced them."""
     made = {s: e for s, e in found.items() if e.as_sym != s}
     while any(not made.keys().isdisjoint(e.syms()) for e in found.values()):
         found = {s: e.substitute(made) for s, e in found.items()}

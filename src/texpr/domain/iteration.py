@@ -1,4 +1,4 @@
-"""A schedule as what it visits: a graph logical → loop, and the comparisons that guard its body."""
+"""A schedule as an iteration: a graph logical → loop, and the comparisons that guard its body."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from texpr.support.record import Record
 
 
 class Notion(Enum):
-    """What two schedules are compared as; each implies those above it."""
+    """The notion of equality of two schedules; each implies those above it."""
 
     SET = "set"
     MULTISET = "multiset"
@@ -20,16 +20,16 @@ class Notion(Enum):
 
 
 class Iteration(Record):
-    """Loops over the leaves of `graph` around a body that is guarded by `kept`: all comparisons there are, where it is None."""
+    """Loops over the leaves of `graph` around a body that is guarded by `kept`: by default all comparisons."""
 
     graph: DomainGraph
     kept: tuple[Bound, ...] | None = None
 
 
 def listing(graph: DomainGraph, name: str, sizes: Sizes | None = None) -> str:
-    """What the loops compute at each position, unguarded: a line for each run of the innermost leaf.
+    """The index that the loops compute at each position, unguarded: a line for each run of the innermost leaf.
 
-    Raises TooMany, and what `visits` does.
+    Raises TooMany, and the errors of `visits`.
     """
     found = visits(graph, sizes)
     width = found.shape[-1] if found.shape else 1

@@ -1,4 +1,4 @@
-"""IterDomains, the comparisons that keep their indices in bounds, and what implies what among these."""
+"""IterDomains, the comparisons that keep their indices in bounds, and implications between these."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from texpr.support.record import Record
 
 
 class IterDomain(Record):
-    """A range of iteration, 0 ≤ index < extent. `sym` names its index, uniquely in a graph; the extent is not negative."""
+    """A range of iteration, 0 ≤ index < extent. `sym` names its index, uniquely in a graph; the extent is never negative."""
 
     sym: Sym
     extent: Expr
 
     def __str__(self) -> str:
-        """As the figures write it: the name, and the extent in braces."""
+        """The notation of the figures: the name, and the extent in braces."""
         return f"{self.sym}{{{self.extent}}}"
 
 
 class Side(Enum):
-    """Which end of an IterDomain a comparison guards."""
+    """The end of an IterDomain that a comparison guards."""
 
     LOW = "low"  # 0 ≤ index
     HIGH = "high"  # index < extent
@@ -33,7 +33,7 @@ class Bound(Record):
     side: Side
 
     def margin(self, index: Expr) -> Expr:
-        """What is ≥ 0 exactly where the comparison holds of `index`."""
+        """The expression that is ≥ 0 exactly where the comparison holds of `index`."""
         return index if self.side is Side.LOW else self.domain.extent - 1 - index
 
     def __str__(self) -> str:
@@ -55,7 +55,7 @@ class Implication(Record):
 
 
 def divisor(extent: Expr) -> Expr:
-    """What to divide by where `extent` is meant: 1 where it is 0, for then there is no index to divide."""
+    """`extent` as a divisor: 1 where it is 0, as there is no index to divide then."""
     return maximum(extent, 1)
 
 

@@ -1,4 +1,4 @@
-"""What a leaf of a graph is, as a term over logical IterDomains: two graphs with equal terms are equal schedules."""
+"""Leaves of a graph as terms over logical IterDomains: graphs with equal terms are equal schedules."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class Logical(Record):
 
     @property
     def extent(self) -> Expr:
-        """Its own."""
+        """The extent of the IterDomain."""
         return self.domain.extent
 
 
 class Part(Record):
-    """One output of a split of `of` by the inner factor `factor`, which `outer` says."""
+    """One output of a split of `of` by the inner factor `factor`: the quotient if `outer`, else the remainder."""
 
     of: Term
     factor: Expr
@@ -30,7 +30,7 @@ class Part(Record):
 
     @property
     def extent(self) -> Expr:
-        """The factor, or how many of it cover the whole."""
+        """The factor for the remainder, the ceiling of the quotient otherwise."""
         return -((-self.of.extent) // self.factor) if self.outer else self.factor
 
 
@@ -42,12 +42,12 @@ class Merged(Record):
 
     @property
     def extent(self) -> Expr:
-        """The product."""
+        """The product of both extents."""
         return self.first.extent * self.second.extent
 
 
 class Other(Record):
-    """Output number `at` of any other transform; `kind` is the transform without its names."""
+    """Output number `at` of any other transform; `kind` is the transform without names."""
 
     kind: tuple[object, ...]
     of: tuple[Term, ...]
@@ -59,14 +59,14 @@ Term: TypeAlias = Logical | Part | Merged | Other
 
 
 def nodes(term: Term) -> Iterator[Term]:
-    """`term` and all that it is made of."""
+    """`term` and its subterms."""
     yield term
     for part in _parts(term):
         yield from nodes(part)
 
 
 def replaced(term: Term, change: Mapping[Term, Term]) -> Term:
-    """`term` with each key of `change` in it replaced by its value."""
+    """`term` with each subterm that is a key of `change` replaced by its value."""
     if term in change:
         return change[term]
     match term:

@@ -1,8 +1,7 @@
-"""What every transform of IterDomains answers. Each lives in a file of its own in `texpr.domain.transforms`.
+"""The interface of transforms of IterDomains. Each lives in a file of its own in `texpr.domain.transforms`.
 
-Whoever works on graphs asks these methods and names no transform, so a new one is one file. `up`, `down` and the bounds are its
-meaning; every other answer has a default that is right for any transform, and costs only proofs that are not found, or copies
-that are refused.
+Clients of graphs use these methods and name no transform, so a new one is one file. `up`, `down` and the bounds define it;
+every other method has a default that is right for any transform, at the cost of missed proofs or refused copies.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from texpr.domain.terms import Other, Term
 
 
 class Proofs(Protocol):
-    """What can be proved where the loops over a graph's leaves run."""
+    """Proofs inside the loops over a graph's leaves."""
 
     @property
     def known(self) -> Known:
@@ -26,62 +25,64 @@ class Proofs(Protocol):
         ...
 
     def divides(self, n: Expr, value: Expr) -> bool:
-        """Whether n divides `value` at all sizes, by proof."""
+        """Whether n is proved to divide `value` at all sizes."""
         ...
 
     def is_zero(self, value: Expr) -> bool:
-        """Whether `value` is 0 at all sizes, by proof."""
+        """Whether `value` is proved to be 0 at all sizes."""
         ...
 
 
 class Boxes(Protocol):
-    """Which IterDomains lie within a box of a copy: asked and told from the leaves up, one transform at a time."""
+    """Which IterDomains lie within a box of a copy: propagated from the leaves up, one transform at a time."""
 
     def whole(self, *domains: IterDomain) -> bool:
-        """Whether all of `domains` are within the box, and nothing of them is skipped."""
+        """Whether all of `domains` lie within the box, with no index skipped."""
         ...
 
     def is_factor(self, domain: IterDomain) -> bool:
-        """Whether somebody chose the extent of `domain`, as a split's factor."""
+        """Whether the extent of `domain` was chosen, as the factor of a split."""
         ...
 
     def enclose(self, *domains: IterDomain) -> None:
-        """`domains` lie within the box."""
+        """Marks `domains` as within the box."""
         ...
 
     def enclose_parts(self, merged: IterDomain, *domains: IterDomain) -> None:
-        """`domains` do where `merged`, which runs through them in order, does."""
+        """Marks `domains` as within the box where `merged`, which runs through them in order, is."""
         ...
 
     def enclose_every(self, whole: IterDomain, outer: IterDomain, inner: IterDomain) -> bool:
-        """`whole`, every n-th of it skipped but one, where `outer` is in the box, `inner` is not, and engines can; or False."""
+        """Marks `whole`, of which only every n-th index is taken, where `outer` is in the box, `inner` is not, and engines
+        can stride so; whether it did."""
         ...
 
 
 class Views(Protocol):
-    """How a tensor is seen, from its own IterDomains down to those that boxes are cut from: told one transform at a time."""
+    """The view of a tensor, from its own IterDomains down to those that boxes are cut from: propagated one transform at a
+    time."""
 
     def divide(self, transform: Transform, whole: IterDomain, outer: IterDomain, inner: IterDomain) -> None:
-        """`whole` is seen as `outer` times `inner`. Raises Refused."""
+        """Views `whole` as `outer` times `inner`. Raises Refused."""
         ...
 
     def join(self, outer: IterDomain, inner: IterDomain, merged: IterDomain) -> None:
-        """Both are seen as one, `inner` fastest. Raises Refused."""
+        """Views both as one, `inner` fastest. Raises Refused."""
         ...
 
     def shift(self, before: IterDomain, left: Expr, right: Expr, after: IterDomain) -> None:
-        """`before` is seen with room for `left` before it, and for `right` after it. Raises Refused."""
+        """Views `before` with room for `left` before it, and for `right` after it. Raises Refused."""
         ...
 
     def refuse(self, domain: IterDomain, reason: str, helps: str) -> None:
-        """It cannot be seen so. Raises Refused."""
+        """Raises Refused: there is no such view of `domain`, for `reason`."""
         ...
 
 
 class Transform(ABC):
     """An expression on IterDomains: `inputs` are nearer to the logical domain, `outputs` nearer to the leaves.
 
-    `up` is what code needs: the indices of the inputs from those of the outputs. `down` is its inverse on what is in bounds. A
+    `up` is used by code: the indices of the inputs from those of the outputs. `down` is its inverse on indices in bounds. A
     point of the outputs is a *hole* where `up` leaves the bounds of an input.
     """
 
@@ -90,68 +91,68 @@ class Transform(ABC):
     @property
     @abstractmethod
     def inputs(self) -> tuple[IterDomain, ...]:
-        """The IterDomains that it takes."""
+        """The IterDomains that it consumes."""
 
     @property
     @abstractmethod
     def outputs(self) -> tuple[IterDomain, ...]:
-        """The IterDomains that it gives."""
+        """The IterDomains that it produces."""
 
     @abstractmethod
     def up(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        """The inputs' indices from the outputs'. Total: out of bounds, too."""
+        """The inputs' indices from the outputs'. Total, also out of bounds."""
 
     @abstractmethod
     def down(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        """The outputs' indices from the inputs', which are in bounds."""
+        """The outputs' indices from the inputs', which must be in bounds."""
 
     @abstractmethod
     def implications(self) -> tuple[Implication, ...]:
-        """What being in bounds at some of its IterDomains says of the others (the theorems of the docs on theory)."""
+        """Implications between bounds of its IterDomains (the theorems of the docs on theory)."""
 
     @property
     @abstractmethod
     def title(self) -> str:
-        """How pictures and messages call it: `Split(6)`."""
+        """Its name in pictures and messages: `Split(6)`."""
 
     @property
     def positive(self) -> tuple[Expr, ...]:
-        """What must be positive for it to mean what it says; whoever applies it proves that, or has it checked."""
+        """The expressions that must be positive for it to be valid; callers prove that, or have it checked."""
         return ()
 
     @property
     def factors(self) -> tuple[IterDomain, ...]:
-        """Outputs whose extent was chosen and not counted."""
+        """Outputs whose extent is a parameter of the transform."""
         return ()
 
     # Every index once: `texpr.domain.coverage`.
 
     def keeps(self, known: Known) -> bool:
-        """Whether its kind alone says that each index in bounds goes to a place of its own, in bounds.
+        """Whether it maps indices in bounds injectively to indices in bounds, known by its kind.
 
-        Where it says nothing, the same is proved of `down` and `up`.
+        Where that is not known, it is proved from `down` and `up`.
         """
         return False
 
     @property
     def undoes(self) -> bool:
-        """Whether `up` undoes `down` of every index, in bounds or not: then no two go to one place, but some may to none."""
+        """Whether `up` inverts `down` at every index, in bounds or not: then `down` is injective, but may leave the bounds."""
         return False
 
     # Equal schedules: `texpr.domain.equivalence.decide`.
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """The transform without the names that it gives: equal ones do the same. By default it is equal to itself only."""
+        """The transform without the names that it gives, for equality. By default it is equal to itself only."""
         return (self,)
 
     def terms(self, of: tuple[Term, ...]) -> tuple[Term, ...]:
-        """What the outputs are, where the inputs are `of`."""
+        """The terms of the outputs, where the inputs are `of`."""
         return tuple(Other(self.kind, of, at, d.extent) for at, d in enumerate(self.outputs))
 
     @property
     def keeps_order(self) -> bool:
-        """Whether indices of the outputs, compared in order, compare as those of the inputs do."""
+        """Whether the lexicographic order of the outputs' indices is that of the inputs'."""
         return False
 
     # Bounds: `texpr.tma.correctness`, `texpr.schedule.stage.views`.
@@ -161,7 +162,7 @@ class Transform(ABC):
         yield from (side(domain) for domain in self.inputs for side in (low, high))
 
     def outside(self, known: Known) -> tuple[tuple[IterDomain, IterDomain], ...]:
-        """Pairs of an input and an output: an index out of the bounds of that output is out of the bounds of that input."""
+        """Pairs of an input and an output: an index out of bounds of that output is out of bounds of that input."""
         return ()
 
     @property
@@ -172,10 +173,10 @@ class Transform(ABC):
     # Boxes of copies: `texpr.tma.boxing`.
 
     def enclosed(self, boxes: Boxes) -> None:
-        """Tells which inputs lie within a box, going up. By default all do where all of the outputs do."""
+        """Propagates the box from outputs to inputs. By default inputs lie within it where all of the outputs do."""
         if boxes.whole(*self.outputs):
             boxes.enclose(*self.inputs)
 
     def viewed(self, views: Views) -> None:
-        """Tells how what is seen of the inputs is seen of the outputs, going down. Raises Refused: by default always."""
+        """Propagates the view from inputs to outputs. Raises Refused: by default always."""
         views.refuse(self.inputs[0], f"a {self.title} between the tensor and the box", "box the tensor itself")

@@ -1,7 +1,7 @@
-"""Which indices of the leaves stand for an item: formulas over the symbols of the leaves and the sizes.
+"""Valid indices of the leaves: formulas over the symbols of the leaves and the sizes.
 
-An index of the leaves is *valid* where the index of every IterDomain above, which follows by `up`, is in bounds; it then is the
-place of exactly one item. All other indices of the leaves are holes.
+An index of the leaves is *valid* where the index of every IterDomain above, which follows by `up`, is in bounds; it is then
+the place of exactly one item. All other indices of the leaves are holes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from texpr.presburger.formula import Formula, Ge, between, conj
 from texpr.presburger.linear import is_affine
 
 NOTHING = Known({})
-"""Nothing is known of any size, but that no extent is negative."""
+"""No knowledge of sizes, except that no extent is negative."""
 
 
 def every_bound(graph: DomainGraph) -> tuple[Bound, ...]:
@@ -25,9 +25,9 @@ def every_bound(graph: DomainGraph) -> tuple[Bound, ...]:
 
 
 def guard(graph: DomainGraph, kept: Iterable[Bound] | None = None, indices: Mapping[Sym, Expr] | None = None) -> Formula:
-    """Where the comparisons `kept` hold; all there are by default, which is where an index is valid.
+    """Where the comparisons `kept` hold; by default all, which is where an index is valid.
 
-    `indices`: of every IterDomain that is compared; by default what follows from the leaves.
+    `indices`: of the compared IterDomains; by default those that follow from the leaves.
     """
     index = graph.indices() if indices is None else indices
     bounds = every_bound(graph) if kept is None else kept
@@ -35,20 +35,20 @@ def guard(graph: DomainGraph, kept: Iterable[Bound] | None = None, indices: Mapp
 
 
 def box(graph: DomainGraph) -> Formula:
-    """Where each leaf is in its bounds: what the loops run over, or what is allocated."""
+    """Where each leaf is in its bounds: the iterations of the loops, or the elements of the allocation."""
     return conj(between(0, leaf.sym, leaf.extent) for leaf in graph.leaves)
 
 
 def premises(graph: DomainGraph, known: Known) -> Formula:
-    """The graph's own premises, that no extent is negative, and what is known of the sizes, so far as it is affine.
+    """The graph's own premises, that no extent is negative, and the affine part of what is known of sizes.
 
-    What isl proves from these is true; a point that it finds is checked by `admits`.
+    A proof from these is sound; a point found under them must be checked by `admits`.
     """
     return conj(map(Ge, (*filter(is_affine, known.nonnegatives()), *_own(graph))))
 
 
 def admits(known: Known, sizes: Mapping[Sym, int]) -> bool:
-    """Whether all that is known holds at these sizes; what speaks of others is left out."""
+    """Whether all that is known holds at these sizes; facts about other symbols are ignored."""
     try:
         return all(each.evaluate(sizes) >= 0 for each in known.nonnegatives() if each.syms() <= sizes.keys())
     except ZeroDivisionError:
@@ -56,7 +56,7 @@ def admits(known: Known, sizes: Mapping[Sym, int]) -> bool:
 
 
 def facts(graph: DomainGraph, known: Known) -> tuple[Expr, ...]:
-    """What is known, and what the graph needs to mean what it says, as expressions that are never negative."""
+    """What is known, and the graph's premises, as expressions that are never negative."""
     return (*known.nonnegatives(), *_own(graph))
 
 
@@ -70,7 +70,7 @@ def leaf_syms(graph: DomainGraph) -> tuple[Sym, ...]:
 
 
 def sizes_of(*graphs: DomainGraph) -> tuple[Sym, ...]:
-    """Every symbol that an index or an extent has and that names no IterDomain, by name."""
+    """Every symbol of an index or an extent that is not an IterDomain's, by name."""
     own = {domain.sym for graph in graphs for domain in graph.domains()}
     found = {s for graph in graphs for d in graph.domains() for s in d.extent.syms()}
     found |= {s for graph in graphs for index in graph.indices().values() for s in index.syms()}
@@ -78,7 +78,7 @@ def sizes_of(*graphs: DomainGraph) -> tuple[Sym, ...]:
 
 
 def product_of(extents: Iterable[Expr]) -> Expr:
-    """1 where there are none."""
+    """The product; 1 of none."""
     total = expr(1)
     for extent in extents:
         total = total * extent

@@ -1,6 +1,6 @@
-"""What a graph visits at each position, at fixed sizes, by enumeration.
+"""Enumeration of the visits of a graph at fixed sizes.
 
-Positions are the indices of the leaves in order, the last leaf fastest. All of them are computed at once, as arrays.
+Positions are the indices of the leaves in order, the last leaf fastest. All are computed at once, as arrays.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ Bools: TypeAlias = "npt.NDArray[np.bool_]"
 Sizes: TypeAlias = Mapping[Sym, int]
 
 MOST_POSITIONS = 1 << 22
-"""More are not enumerated: some seconds, and some hundred megabytes."""
+"""The limit of enumeration: some seconds, and some hundred megabytes."""
 
 
 class TooMany(Exception):
-    """The graph has more positions than are enumerated."""
+    """The graph has more positions than the limit of enumeration."""
 
 
 class Visits(Record, eq=False):
-    """Position by position: the logical index, and whether it is visited; where it is not, the position is a hole."""
+    """For each position the logical index, and whether it is visited; where it is not, the position is a hole."""
 
     shape: tuple[int, ...]  # extents of the leaves
-    logical: Ints  # [logical IterDomain, position]; in holes, what the loops would compute
+    logical: Ints  # [logical IterDomain, position]; at holes, what the loops would compute
     visited: Bools  # [position]
 
     def items(self) -> Ints:
-        """The logical indices that are visited, in order: [logical IterDomain, item]."""
+        """The visited logical indices, in order: [logical IterDomain, item]."""
         return self.logical[:, self.visited]
 
     def at(self, position: int) -> tuple[int, ...] | None:
-        """What is visited at a position; None for a hole."""
+        """The index visited at a position; None for a hole."""
         return tuple(map(int, self.logical[:, position])) if self.visited[position] else None
 
 
@@ -115,7 +115,7 @@ def _atom(atom: Atom, values: Mapping[Sym, Ints], count: int) -> Ints:
 
 
 def small_sizes(known: Known, *graphs: DomainGraph) -> Iterator[dict[Sym, int]]:
-    """Some small sizes that `known` admits, and at which every graph means what it says."""
+    """Some small sizes that `known` admits, and at which the graphs are valid."""
     told = known.also(Fact(0, each, None) for graph in graphs for each in facts(graph, known))
     used = [each for graph in graphs for each in (*graph.indices().values(), *(d.extent for d in graph.domains()))]
     return trial_sizes(used, (d.sym for graph in graphs for d in graph.domains()), told)

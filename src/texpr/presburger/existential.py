@@ -1,8 +1,8 @@
-"""Existentials checked with an untrusted witness: for each point there is something, at coordinates that are claimed.
+"""Existentials checked with an untrusted witness: for each point there is an object, at claimed coordinates.
 
-The coordinates are put in, and no point must remain: so a question with a "there is" becomes one without. If one remains, all
-coordinates are tried at that point, with numbers: either there is nothing, or it was not said where it is. The solver may be
-asked to find all coordinates by itself then, which takes it longer.
+The claimed coordinates are substituted, and no point may remain: so a formula with an existential becomes one without. If a
+point remains, the existential is decided at that point, with numbers: either no object exists there, a counter-example, or
+the claim was incomplete, which is undecided. On request the solver then looks for coordinates by itself, which takes longer.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from texpr.support.record import Record
 
 
 class ExistsWitness(Record):
-    """Something whose coordinates have these `names`, with `facts` over them and the symbols of who asks.
+    """Objects with coordinates `names` that fulfil `facts`, over these and the symbols of the caller.
 
-    `said`: coordinates at which there may be one, in order, over the symbols of who asks.
+    `said`: the claimed coordinates, in order of preference, each a tuple over the caller's symbols.
     """
 
     names: Mapping[Sym, Sym]
@@ -32,12 +32,12 @@ class ExistsWitness(Record):
     said: tuple[tuple[Expr, ...], ...]
 
     def at(self, number: int) -> tuple[Formula, ...]:
-        """What must hold for it to be at said coordinates."""
+        """The facts at the claim number `number`."""
         own = dict(zip(self.names.values(), self.said[number], strict=True))
         return tuple([rename(fact, own) for fact in self.facts])
 
     def missed(self, known: Collection[Formula], plain: Simplifier) -> Iterator[Formula]:
-        """When there is none at said coordinates, where all of `known` hold."""
+        """For each claim, the negation of its facts, without those that follow from `known`."""
         for at in self.said:
             if len(at) == len(self.names):
                 own = dict(zip(self.names.values(), at, strict=True))
@@ -64,8 +64,8 @@ def nowhere(
     *,
     solving: bool = False,
 ) -> Point | None:
-    """A point with `facts` for which there is none of `found`. `plain`: knows ranges of who asks. `solving`: coordinates are
-    looked for that are not said. Raises Undecided."""
+    """A point with `facts` at which no object of `found` exists; None if there is none. `plain`: a simplifier that knows the
+    ranges of the caller's symbols. `solving`: the solver looks for unclaimed coordinates. Raises Undecided."""
     known, plain = {*flat(facts)}, plain or Simplifier(Known({}))
     missed = [missed for each in found for missed in each.missed(known, plain)]
     point = witness((*facts, *missed), premises)
@@ -80,13 +80,13 @@ def nowhere(
 
 
 def everywhere(facts: Sequence[Formula], found: Sequence[ExistsWitness], premises: Formula) -> bool:
-    """Whether it is quickly shown that for each point with `facts` there is one of `found`."""
+    """Whether a cheap proof shows that at each point with `facts` an object of `found` exists; False is no answer."""
     known, plain = {*flat(facts)}, Simplifier(Known({}))
     return refuted((*facts, *(missed for each in found for missed in each.missed(known, plain)), premises))
 
 
 def _is_everywhere(facts: Sequence[Formula], found: Sequence[ExistsWitness]) -> bool:
-    """Whether at every point with `facts` there is one of `found`. Raises Undecided."""
+    """Whether at every point with `facts` an object of `found` exists, by isl. Raises Undecided."""
     left = Set.of((), relaxed(conj(facts)))
     for each in found:
         own, own_names = relaxed(conj(each.facts)), {*each.names.values()}

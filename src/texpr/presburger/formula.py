@@ -2,8 +2,8 @@
 
     formula = Ge expr | Eq expr | And formula* | Or formula*      expr ≥ 0, expr = 0
 
-There is no negation node: `negate` pushes it to the leaves, where it is exact for integers. Formulas are interned,
-as expressions are: what was found out about one is remembered for it.
+There is no negation node: `negate` pushes it to the leaves, where it is exact for integers. Formulas are interned, as
+expressions are, so that results about them are memoised.
 """
 
 from __future__ import annotations
@@ -89,17 +89,17 @@ def disj(parts: Iterable[Formula]) -> Formula:
 
 
 def between(lo: IntoExpr, value: IntoExpr, hi: IntoExpr) -> Formula:
-    """`lo` ≤ `value` < `hi`."""
+    """lo ≤ value < hi."""
     return And((Ge(expr(value) - lo), Ge(expr(hi) - value - 1)))
 
 
 def equal(left: Iterable[IntoExpr], right: Iterable[IntoExpr]) -> Formula:
-    """Two tuples are equal, entry by entry."""
+    """Equality of two tuples, entry by entry."""
     return conj(Eq(expr(a) - b) for a, b in zip(left, right, strict=True))
 
 
 def differ(left: Iterable[IntoExpr], right: Iterable[IntoExpr]) -> Formula:
-    """Two tuples differ in some entry."""
+    """Inequality of two tuples: some entries differ."""
     return negate(equal(left, right))
 
 
@@ -137,14 +137,14 @@ def rename(formula: Formula, values: Mapping[Sym, IntoExpr]) -> Formula:
 
 @lru_cache(maxsize=1 << 14)
 def _renamed(formula: And | Or, given: tuple[IntoExpr | None, ...]) -> Formula:
-    """`formula` with its `names` replaced by what is `given` for each; those of None stay."""
+    """`formula` with its symbols `names` replaced by those in `given`; None leaves a symbol as it is."""
     values = {sym: new for sym, new in zip(names(formula), given, strict=True) if new is not None}
     parts = tuple([rename(part, values) for part in formula.parts])
     return And(parts) if isinstance(formula, And) else Or(parts)
 
 
 def mapped(formula: Formula, change: Callable[[Expr], Expr]) -> Formula:
-    """The formula with other expressions in its comparisons."""
+    """The formula with `change` applied to each compared expression."""
     match formula:
         case Ge(e):
             new = change(e)
@@ -185,7 +185,7 @@ def syms(formula: Formula) -> frozenset[Sym]:
 
 @lru_cache(maxsize=1 << 14)
 def names(formula: Formula) -> tuple[Sym, ...]:
-    """The same in the order of the text."""
+    """Every symbol that occurs, in textual order."""
     match formula:
         case Ge(e) | Eq(e):
             return e.names()

@@ -29,7 +29,7 @@ class NotAffine(Exception):
 
 
 class Linear(Record):
-    """A sum of symbols, the unknowns among them, and what defines the unknowns."""
+    """A linear form over symbols and unknowns, and the constraints that define the unknowns."""
 
     value: Expr
     unknowns: tuple[Sym, ...] = ()
@@ -54,7 +54,7 @@ def _is_affine_atom(atom: Atom) -> bool:
 
 
 def without_products(formula: Formula) -> Formula:
-    """`formula` with an unknown for each term that is not affine, the same for equal ones: it holds wherever `formula` does."""
+    """`formula` with an unknown for each term that is not affine, one for equal terms: a relaxation, implied by `formula`."""
     match formula:
         case Ge(value):
             return Ge(_plain(value))
@@ -121,7 +121,8 @@ def _linear_atom(atom: Atom, whole: Expr) -> Linear:
 
 
 def simple_extrema(formula: Formula) -> Formula:
-    """The formula with `… ± min(…) ≥ 0`, `… ± max(…) ≥ 0` and `… ± ⌊x / d⌋ ≥ 0` taken apart, which costs no unknown.
+    """The formula with `… ± min(…) ≥ 0`, `… ± max(…) ≥ 0` and `… ± ⌊x / d⌋ ≥ 0` rewritten as comparisons without them, which
+    needs no unknown.
 
     ⌊x / d⌋ + e ≥ 0 is x + d · e ≥ 0, and e − ⌊x / d⌋ ≥ 0 is d · e + d − 1 − x ≥ 0.
     """
@@ -138,7 +139,7 @@ def simple_extrema(formula: Formula) -> Formula:
 
 @lru_cache(maxsize=1 << 14)
 def taken_apart(value: Expr) -> Formula:
-    """`value` ≥ 0 without what can be taken apart; the same comparisons are asked about again and again."""
+    """`value` ≥ 0 rewritten so; memoised, as the same comparisons recur."""
     for monomial, coefficient in value.terms:
         atom = monomial[0]
         if isinstance(atom, Sym) or len(monomial) > 1:

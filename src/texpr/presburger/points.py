@@ -1,4 +1,4 @@
-"""The points of a formula, of which one wants to know only whether there are any."""
+"""Emptiness of the solutions of a formula, asked again with further constraints."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from texpr.support.record import Record
 
 
 class Points(Record, dict=True):
-    """Where `formula` holds, every symbol of it free. isl is asked only where elimination finds no answer."""
+    """The points of `formula`, every symbol free. isl is asked only where elimination gives no answer."""
 
     formula: Formula
     params: Sequence[Sym] = ()
 
     def is_empty(self, also: Formula = TRUE) -> bool:
-        """Whether there is no point at which `also` holds, too. Raises NotAffine, Undecided."""
+        """Whether no point fulfils `also` as well. Raises NotAffine, Undecided."""
         found = self._system.is_empty(also)
         if found is None:
             found = Set.of((), conj((self.formula, also)), params=self.params).is_empty()

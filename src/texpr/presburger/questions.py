@@ -1,8 +1,8 @@
 """Questions to the integer solver: is there a point at which all of this holds?
 
-What is not affine is taken for an unknown of its own, equal wherever its text is. That only adds points, so "there is none"
-remains a proof. Of numbers that data say it is known that they are the same for the same arguments, and nothing else: so a
-point that there seems to be is none to rely on.
+A term that is not affine becomes an unknown of its own, one for equal terms. That only adds points, so "there is none"
+remains a proof. Of integers read from data it is known only that equal arguments give equal values: so a point that is found
+may be spurious.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from texpr.presburger.solve.relaxed import divisions, divisions_of, eliminated, 
 from texpr.support.limits import LARGEST_INT
 
 ALTERNATIVES = 12
-"""How many are looked at one by one, where all at once is too much."""
+"""The number of alternatives tried one by one where all at once are undecided."""
 
 _SIZES = 1, 40
-"""The least that sizes are, where numbers are tried."""
+"""The values of sizes, at the least, in trials with numbers."""
 
 Point = Mapping[Sym, int]
 
 
 @lru_cache(maxsize=1 << 14)
 def is_false(formula: Formula) -> bool:
-    """Whether it is plain that `formula` never holds."""
+    """Whether `formula` is syntactically false."""
     match formula:
         case Ge(e):
             return e.is_constant and e.constant < 0
@@ -49,7 +49,7 @@ def is_false(formula: Formula) -> bool:
 
 
 def witness(parts: Iterable[Formula], premises: Formula) -> Point | None:
-    """A point at which `parts` hold, None where there is none. Raises Undecided."""
+    """A point at which all of `parts` hold, None where there is none. Raises Undecided."""
     facts = list(flat(parts))
     if is_quickly_refuted(facts, premises):
         return None
@@ -65,7 +65,7 @@ def witness(parts: Iterable[Formula], premises: Formula) -> Point | None:
 
 
 def is_quickly_refuted(facts: Sequence[Formula], premises: Formula) -> bool:
-    """Whether it is shown at once that `facts` never hold together: as they are, or where products that are alike are one."""
+    """Whether a cheap proof shows that `facts` are contradictory: as they are, or with equal products identified."""
     if any(map(_has_product, facts)):
         sizes = syms(premises)
         facts, _ = eliminated([*facts], lambda sym: sym not in sizes)
@@ -73,7 +73,7 @@ def is_quickly_refuted(facts: Sequence[Formula], premises: Formula) -> bool:
 
 
 def _by_cases(facts: list[Formula], premises: Formula) -> Point | None:
-    """A point with `facts`: where that is not decided, with one alternative after the other."""
+    """A point with `facts`, by cases: where all at once is undecided, the alternatives one by one."""
     try:
         return _point(facts, premises)
     except Undecided:
@@ -86,9 +86,9 @@ def _by_cases(facts: list[Formula], premises: Formula) -> Point | None:
 
 
 def _point(facts: list[Formula], premises: Formula, told: frozenset[tuple[Sym, int]] = frozenset()) -> Point | None:
-    """A point with `facts`: where the greater of a size and a number is one of them, and where it is the other.
+    """A point with `facts`, by cases: each maximum of a size and a number is one or the other.
 
-    Of pairs that are `told` it is known which one is: what is left of them stands where nothing is simplified, as over a 0.
+    `told` has the maxima that are decided already: they are substituted even where nothing is simplified, as over a 0.
     """
     found = (each for fact in facts for value in leaves(fact) for each in _greater(value))
     chosen = next((each for each in found if each not in told), None)
@@ -105,7 +105,7 @@ def _point(facts: list[Formula], premises: Formula, told: frozenset[tuple[Sym, i
 
 @lru_cache(maxsize=1 << 14)
 def _greater(value: Expr) -> tuple[tuple[Sym, int], ...]:
-    """The symbols and numbers of which an expression names the greater."""
+    """The symbols and numbers of which the expression contains the maximum."""
     found: list[tuple[Sym, int]] = []
     for atom in (atom for monomial, _ in value.terms for atom in monomial if not isinstance(atom, Sym)):
         match atom:
@@ -118,8 +118,8 @@ def _greater(value: Expr) -> tuple[tuple[Sym, int], ...]:
 
 
 def _single(facts: list[Formula], premises: Formula) -> Point | None:
-    """A point with `facts`. What an unknown divides is written out first by what it is the sum of, as an equation says: of
-    e = d · p + q, e / d is p, where the quotient by an unknown would be one itself."""
+    """A point with `facts`. Equations are substituted into dividends first: with e = d · p + q, e / d simplifies with p,
+    where a quotient by an unknown would itself be an unknown."""
     sizes, solved = syms(premises), list[tuple[Sym, Expr]]()
     fixed = {s: e for s, e in _fixed(facts).items() if s not in sizes} if any(map(_has_product, facts)) else {}
     left = [rename(fact, fixed) for fact in facts] if fixed else facts
@@ -131,7 +131,7 @@ def _single(facts: list[Formula], premises: Formula) -> Point | None:
 
 
 def _fixed(facts: Iterable[Formula]) -> dict[Sym, Expr]:
-    """The symbols to which bounds leave one value, as the coordinate of an axis with one point."""
+    """The symbols with one value by their bounds, such as the coordinate of an axis with one point."""
     lows, highs = dict[Sym, int](), dict[Sym, int]()
     for value in (fact.expr for fact in facts if isinstance(fact, Ge) and len(fact.expr.terms) == 1):
         ((monomial, by),) = value.terms
@@ -153,7 +153,7 @@ def _with_products(facts: list[Formula], premises: Formula) -> Point | None:
             raise
     if found is None or all(_is_met(fact, found) for fact in facts):
         return found
-    sizes = {sym: expr(found.get(sym, 0)) for sym in syms(premises)}  # of which the unknowns were products, or quotients
+    sizes = {sym: expr(found.get(sym, 0)) for sym in syms(premises)}  # sizes in products or quotients that were unknowns
     found = _witness([rename(fact, sizes) for fact in (*facts, premises)], TRUE)
     point = {**(found or {}), **{sym: value.constant for sym, value in sizes.items()}}
     if found is None or not all(_is_met(fact, point) for fact in facts):
@@ -162,7 +162,7 @@ def _with_products(facts: list[Formula], premises: Formula) -> Point | None:
 
 
 def _tried(facts: list[Formula], premises: Formula) -> Point | None:
-    """A point where sizes are some numbers: one that may be found where no proof is."""
+    """A point at some constant sizes, for formulas that have no proof with symbolic sizes."""
     for least in _SIZES:
         with suppress(Undecided):
             sizes = _witness([Ge(expr(sym) - least) for sym in syms(premises)], premises)
@@ -174,7 +174,7 @@ def _tried(facts: list[Formula], premises: Formula) -> Point | None:
 
 
 def _is_met(fact: Formula, point: Point) -> bool:
-    """Whether a fact holds at a point, with products and quotients as they are."""
+    """Whether a fact holds at a point, products and quotients evaluated."""
     try:
         return not is_false(rename(fact, {sym: expr(value) for sym, value in point.items()}))
     except ZeroDivisionError:
@@ -196,7 +196,7 @@ def _witness(facts: list[Formula], premises: Formula) -> Point | None:
 
 
 def _completed(point: Point, solved: Sequence[tuple[Sym, Expr]]) -> Point:
-    """A point with the symbols that were solved, each over later ones."""
+    """A point with the values of the solved symbols, each defined over later ones."""
     found = dict(point)
     for sym, value in reversed(solved):
         found[sym] = value.evaluate({s: found.get(s, 0) for s in value.syms()})
@@ -204,7 +204,7 @@ def _completed(point: Point, solved: Sequence[tuple[Sym, Expr]]) -> Point:
 
 
 def _sample(formula: Formula) -> Point | None:
-    """A point, by trying small numbers before the solver is asked."""
+    """A point, by small numbers first and then by the solver."""
     found = sample(formula)
     return found if found is not None else Set.of((), formula).sample()
 

@@ -1,4 +1,4 @@
-"""Statement instances, what they access, and what depends on what: the facts that every later decision is read off.
+"""Statement instances, their accesses and the dependences between them: the basis of every later decision.
 
 `model(function)` gives the instances and accesses as relations; `dependences(model)` the pairs whose order matters.
 """

@@ -1,4 +1,4 @@
-"""A function → its model: walk the statements, note where each runs and what it touches."""
+"""A function → its model: a walk over the statements that records the instances and accesses of each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from texpr.support.record import Mutable, Record, field, replace
 
 
 class _Where(Record):
-    """The place of a statement: its ancestors, the formulas that hold there, and the lets it may use."""
+    """The position of a statement: its ancestors, the formulas that hold there, and the `let`s in scope."""
 
     path: tuple[Ancestor, ...] = ()
     formulas: tuple[Formula, ...] = ()
@@ -38,7 +38,7 @@ class _Where(Record):
 
 
 class _Touch(Record, eq=False):
-    """An access as written, before views: subscripts may still be products of symbols."""
+    """An access before its view is chosen: subscripts may contain products of symbols."""
 
     load: Load
     kind: str
@@ -49,7 +49,7 @@ class _Touch(Record, eq=False):
 
 
 class _Site(Record, eq=False, dict=True):
-    """A computing statement as found by the walk."""
+    """A computing statement, as the walk finds it."""
 
     stmt: Computing
     where: _Where
@@ -82,7 +82,7 @@ class _Walk(Mutable, eq=False, dict=True):
             where = self.stmt(stmt, where)
 
     def stmt(self, stmt: Stmt, where: _Where) -> _Where:
-        """Notes `stmt` and gives the place of its successor, which sees the lets before it."""
+        """Records `stmt` and returns the position of its successor, with the `let`s so far in scope."""
         match stmt:
             case Par() | Seq():
                 inside = (*where.formulas, between(0, stmt.sym, stmt.extent), *self._sizes(stmt.extent))
@@ -95,7 +95,7 @@ class _Walk(Mutable, eq=False, dict=True):
                 )
             case Let():
                 self._site(stmt, where, list(self._reads(stmt.value, (), True)))
-                if stmt.value.dtype.is_integer:  # no subscript, extent or comparison of indices names another
+                if stmt.value.dtype.is_integer:  # no subscript, extent or comparison of indices uses another type
                     hidden = self.ranges.hidden(stmt.sym, stmt.value, stmt, where.depth)
                     lo, hi = hidden.bounds.lo, hidden.bounds.hi
                     if lo is not None and hi is not None:
@@ -112,7 +112,7 @@ class _Walk(Mutable, eq=False, dict=True):
         return where
 
     def _sizes(self, extent: Expr) -> list[Formula]:
-        """The sizes in an extent M * N are positive where its loop has an iteration."""
+        """The sizes in an extent M · N, which are positive where its loop runs an iteration."""
         if extent.constant or len(extent.terms) != 1:
             return []
         ((monomial, coefficient),) = extent.terms
@@ -145,7 +145,7 @@ class _Walk(Mutable, eq=False, dict=True):
             yield _Touch(target, kind, (), self._data(target), True, stmt.update)
 
     def _reads(self, value: Value, guard: tuple[Formula, ...], certain: bool) -> Iterator[_Touch]:
-        """The loads that evaluating `value` performs; `select` guards its branches."""
+        """The loads that `value` performs when evaluated; those in a branch of `select` are guarded by its condition."""
         if isinstance(value, Op) and value.name == "select":
             chooser, then, orelse = value.args
             yield from self._reads(chooser, guard, certain)
@@ -159,7 +159,7 @@ class _Walk(Mutable, eq=False, dict=True):
             yield _Touch(value, "read", guard, self._data(value), certain)
 
     def _data(self, load: Load) -> tuple[Hidden, ...]:
-        """The data symbols of a load and of the loads in its subscripts, those first."""
+        """The data symbols of a load and of the loads in its subscripts, the latter first."""
         found: list[Hidden] = []
         for sym, meaning in load.data:
             for inner in _loads(meaning):
@@ -224,7 +224,7 @@ _Member: TypeAlias = tuple[_Touch, Subscripts, tuple[Ancestor, ...]]
 
 
 def _views(walk: _Walk, opaque: Opaque) -> tuple[Mapping[_Touch, View], Mapping[_Touch, tuple[View, ...]]]:
-    """How each access sees its buffer, decided buffer by buffer; and further views, of those that are not affine so."""
+    """The view of each access, chosen buffer by buffer; and additional affine views of accesses whose view is not affine."""
     groups: dict[Buffer, list[_Member]] = {}
     for site in walk.sites:
         for touch in site.touches:
@@ -256,8 +256,8 @@ def _is_straight(view: View, opaque: Opaque) -> bool:
 def _further(
     buffer: Buffer, members: Sequence[_Member], crooked: Sequence[_Member], opaque: Opaque
 ) -> Iterator[tuple[_Touch, tuple[View, ...]]]:
-    """The affine views that accesses have with those alone that are in one loop with them, or that have none in common with
-    all. Those of a buffer that is reshaped in one nest, and named plainly in another, have one in each."""
+    """The affine views that an access has together with only the accesses in one of its loops, or with only those whose
+    common view is not affine. A buffer that is reshaped in one nest and used as declared in another has a view in each."""
     groups = {loop: [m for m in members if loop in m[2]] for _, _, path in crooked for loop in path}
     every = [
         seen for group in (crooked, *groups.values()) if len(group) < len(members) for seen in (_seen(buffer, group, opaque),)
@@ -269,9 +269,10 @@ def _further(
 
 
 def _draft(site: _Site, touch: _Touch, view: View, further: Sequence[View], opaque: Opaque, lets: Sequence[Hidden]) -> Draft:
-    """Closes the view of an access; a subscript that is not affine becomes any index of its dimension, if no remainder.
+    """Completes an access with its view; a subscript that is not affine, and no remainder, is widened to any index of its
+    dimension.
 
-    `lets`: those that the context of the instance speaks of.
+    `lets`: those that the context of the instance mentions.
     """
     guard, affine = opaque.close_formula(conj(touch.formulas))
     index: list[Expr] = []

@@ -2,8 +2,8 @@
 
     t + k < n  where t is an i32 `let`    ⇒    (t + k + 2³¹) mod 2³² − 2³¹ < n
 
-Sums of data are of their type, and wrap: what they are is said exactly, by a remainder; or without one, where ranges show that
-nothing wraps.
+Integers of a type wrap: their arithmetic is modelled exactly, by a remainder, or without one where ranges show that nothing
+wraps.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Condition(Record):
 
 
 def condition(value: Value, *, holds: bool = True, ranges: Mapping[Sym, Interval] = _NO_RANGES) -> Condition:
-    """What is known where `value` is true (or false, with `holds=False`). Data conditions say nothing: TRUE, inexact.
+    """The formula that holds where `value` is true (or false, with `holds=False`). A condition on data gives TRUE, inexact.
 
-    `ranges`: those that symbols are known to lie in.
+    `ranges`: the ranges of symbols.
     """
     match value:
         case Literal():
@@ -54,7 +54,7 @@ def condition(value: Value, *, holds: bool = True, ranges: Mapping[Sym, Interval
 
 
 def as_index(value: Value, ranges: Mapping[Sym, Interval] = _NO_RANGES) -> Expr | None:
-    """The integer expression that a value is, if it is one; an integer `let` is its symbol."""
+    """A value as an integer expression, if it has one; an integer `let` is its symbol."""
     match value:
         case Index():
             return value.expr
@@ -76,7 +76,7 @@ def as_index(value: Value, ranges: Mapping[Sym, Interval] = _NO_RANGES) -> Expr 
 
 
 def _wrapped(value: Expr, dtype: DType, ranges: Mapping[Sym, Interval]) -> Expr:
-    """What a number is in the arithmetic of `dtype`."""
+    """A number reduced by the wrap-around of `dtype`."""
     least = -(2 ** (dtype.bits - 1)) if dtype.kind is Kind.INT else 0
     low, high = interval(value, ranges)
     if least <= low and high < least + 2**dtype.bits:

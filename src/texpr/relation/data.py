@@ -1,4 +1,4 @@
-"""Data-dependent integers: what a value read from memory is known to lie between."""
+"""Data-dependent integers: ranges of values that are read from memory."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ from texpr.support.record import Record
 
 
 class Bounds(Record):
-    """Bounds of a value, both inclusive; None where none is known."""
+    """Lower and upper bound of a value, both inclusive; None where unbounded."""
 
     lo: Expr | None = None
     hi: Expr | None = None
 
 
 class Hidden(Record, eq=False):
-    """A symbol whose value is data: a load's (`let` None), read anew by each instance, or a `let`'s, kept below it.
+    """A symbol whose value is data: of a load (`let` None), read by each instance, or of a `let`, which keeps it.
 
-    `bounds` is what is known of its value, `source` the load that it is, if it is one of an input (so that equal indices give
-    equal values), `injective` if unequal indices give unequal values, `monotone` if larger
-    ones give no smaller. `widened`: no data, but a subscript that is not affine;
-    `defined`: of which the formulas beside it say the value all the same.
+    `bounds` is its range; `source` the load, if it is one of an input (so that equal indices give equal values); `injective`
+    if different indices give different values; `monotone` if larger indices give values not smaller. `widened`: not data, but
+    a subscript that is not affine; `defined`: a widened one that the accompanying formulas determine.
     """
 
     sym: Sym
@@ -41,7 +40,7 @@ class Hidden(Record, eq=False):
 
     @property
     def free(self) -> bool:
-        """Whether nothing is known of an end of the data's range, the ends of a wide type apart."""
+        """Whether an end of the data's range is unknown, apart from the limits of a wide type."""
         return self.bounds.lo in _WIDE or self.bounds.hi in _WIDE
 
 
@@ -55,7 +54,7 @@ class Ranges:
         self.lets: dict[Sym, Bounds] = {}
 
     def hidden(self, sym: Sym, value: Value, let: Let | None = None, depth: int = 0) -> Hidden:
-        """The hidden symbol that stands for `value`."""
+        """The hidden symbol for `value`."""
         load = _source(value)
         known = load is not None and load.buffer.role == "input"
         source = load if known else None
@@ -66,11 +65,11 @@ class Ranges:
         return found
 
     def assumed(self, buffer: Buffer) -> bool:
-        """Whether the program says in which range the elements of `buffer` lie."""
+        """Whether an `assume` gives a range of the elements of `buffer`."""
         return buffer in self._ranges
 
     def bounds(self, value: Value) -> Bounds:
-        """Bounds of an integer value, at least those of its type; nothing for others."""
+        """The bounds of an integer value, at most the range of its type; no bounds for other types."""
         if not value.dtype.is_integer:
             return Bounds()
         found, widest = self._bounds(value), least_and_greatest(value.dtype)
@@ -115,7 +114,7 @@ class Ranges:
 
 
 def bounds_formula(hidden: Hidden) -> Formula:
-    """What is known of the value of a hidden symbol."""
+    """The range of a hidden symbol as a formula."""
     lo, hi = hidden.bounds.lo, hidden.bounds.hi
     parts = ([Ge(expr(hidden.sym) - lo)] if lo is not None else []) + ([Ge(hi - hidden.sym)] if hi is not None else [])
     return conj(parts)
@@ -132,7 +131,7 @@ def needed(hidden: Sequence[Hidden], used: frozenset[Sym]) -> tuple[Hidden, ...]
 
 
 def told(hidden: Sequence[Hidden]) -> Iterator[Formula]:
-    """All that is known of some data read at one instance: the range of each, and what `alike` says of two."""
+    """What is known of the data read at one instance: the range of each, and `alike` for each pair."""
     yield from map(bounds_formula, hidden)
     sources = [(each, each.source) for each in hidden if each.source is not None]
     for at, (a, one) in enumerate(sources):
@@ -144,7 +143,8 @@ def told(hidden: Sequence[Hidden]) -> Iterator[Formula]:
 def alike(a: Hidden, one: Sequence[Expr], x: Expr, other: Sequence[Expr], y: Expr) -> Formula:
     """What is known of two elements of one input, `x` at the index `one`, `y` at `other`.
 
-    Equal indices give equal elements; unequal ones of an injective input unequal, larger ones of a monotone input no smaller.
+    Equal indices give equal elements; different indices of an injective input different ones, larger indices of a monotone
+    input no smaller ones.
     """
     same, apart = Eq(x - y), differ(one, other)
     parts = [disj((conj((equal(one, other), same)), conj((apart, differ([x], [y]))) if a.injective else apart))]
@@ -155,14 +155,14 @@ def alike(a: Hidden, one: Sequence[Expr], x: Expr, other: Sequence[Expr], y: Exp
 
 
 def _source(value: Value) -> Load | None:
-    """The load that a value is, widening conversions aside."""
+    """The load that a value consists of, widening conversions aside."""
     while isinstance(value, Cast) and value.arg.dtype.is_integer and widens(value.arg.dtype, value.dtype):
         value = value.arg
     return value if isinstance(value, Load) else None
 
 
 def _keeps(cast: Cast, inner: Bounds) -> bool:
-    """Whether a conversion between integers changes no number: the type has room for all, or for these."""
+    """Whether a conversion between integer types preserves the value: the type holds all values, or this one by its range."""
     room, ends = least_and_greatest(cast.dtype), (inner.lo, inner.hi)
     assert room.lo is not None and room.hi is not None
     fits = all(e is not None and e.is_constant and room.lo.constant <= e.constant <= room.hi.constant for e in ends)

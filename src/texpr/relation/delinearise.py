@@ -1,4 +1,4 @@
-"""Delinearisation: an index polynomial into flat memory as one index a dimension; and the reverse.
+"""Delinearisation: from a polynomial subscript into flat memory to one index a dimension; and the reverse.
 
     x[i * N + j]  with 0 ≤ j < N  ⇒  x as [⌊extent / N⌋, N], element [i, j]
     x[t / N, t % N]  of [M, N]    ⇒  x as [M * N], element [t]
@@ -32,9 +32,9 @@ class Subscripts(Record):
 
 
 class View(Record):
-    """Subscripts and extents, of the buffer as declared or with some dimensions split.
+    """Subscripts and extents, of the buffer as declared or with dimensions split or joined.
 
-    `is_whole`: the extents hold every element of the buffer; of other views there may be elements behind them.
+    `is_whole`: the extents cover every element of the buffer; other views may omit elements at the end.
     """
 
     index: tuple[Expr, ...]
@@ -43,7 +43,7 @@ class View(Record):
 
 
 def views(buffer: Buffer, accesses: Sequence[Subscripts], opaque: Opaque) -> list[View]:
-    """The view of each access; those that cannot take the common one keep the buffer as declared."""
+    """The view of each access: the common one, or the buffer as declared for accesses that cannot take it."""
     plain = [View(a.index, buffer.shape) for a in accesses]
     crooked = [d for d in range(buffer.rank) if not all(is_affine(opaque.close(a.index[d])) for a in accesses)]
     if not crooked:
@@ -73,9 +73,9 @@ def views(buffer: Buffer, accesses: Sequence[Subscripts], opaque: Opaque) -> lis
 
 
 def _is_next(index: tuple[Expr, ...], shape: tuple[Expr, ...], d: int) -> bool:
-    """Whether dimensions `d` and `d + 1` are indexed by digits of one number that follow each other.
+    """Whether dimensions `d` and `d + 1` are indexed by consecutive digits of one number.
 
-    ⌊t / N⌋, or that modulo anything, and t % N, where N is the extent of the second; of t itself it may be the quotient.
+    That is: t % N in the second, of extent N, and in the first ⌊t / N⌋, modulo anything or not; t may itself be a quotient.
     """
     rest, first = index[d + 1].as_atom, index[d].as_atom
     if not isinstance(rest, Mod) or rest.den is not shape[d + 1]:
@@ -85,7 +85,7 @@ def _is_next(index: tuple[Expr, ...], shape: tuple[Expr, ...], d: int) -> bool:
 
 
 def _joined(index: tuple[Expr, ...], shape: tuple[Expr, ...], together: Sequence[int]) -> View:
-    """The view in which each dimension of `together` and the one after it are one: ⌊t / N⌋, t % N are t of it.
+    """The view with each dimension of `together` joined with the next one: ⌊t / N⌋, t % N become t.
 
     (⌊t / N⌋ % M) · N + t % N = t % (M · N)
     """
@@ -101,7 +101,7 @@ def _joined(index: tuple[Expr, ...], shape: tuple[Expr, ...], together: Sequence
 
 
 class _Split(Record):
-    """One dimension taken apart: the extents, and each access' indices (None where not proved)."""
+    """A dimension split by strides: the extents, and the indices of each access (None where not proved)."""
 
     shape: tuple[Expr, ...]
     parts: tuple[tuple[Expr, ...] | None, ...]
@@ -127,9 +127,9 @@ def _split(indices: Sequence[Expr], extent: Expr, proofs: Sequence[Known], param
 
 
 def _chains(indices: Sequence[Expr], params: frozenset[Sym]) -> list[tuple[Expr, ...]]:
-    """Candidates for the strides, largest first, each dividing the one before, the last 1.
+    """Candidate chains of strides, largest first, each dividing the one before, the last 1.
 
-    The first takes each product of sizes as it is, the second with the constant that all its terms share (i * 2N + j).
+    The first chain has each product of sizes as it is, the second with the constant factor common to its terms (i * 2N + j).
     """
     factors: dict[Monomial, int] = {(): 0}
     for index in indices:
@@ -147,9 +147,10 @@ def _chains(indices: Sequence[Expr], params: frozenset[Sym]) -> list[tuple[Expr,
 
 
 def _extents(extent: Expr, strides: Sequence[Expr], proofs: Sequence[Known]) -> tuple[tuple[Expr, ...], bool]:
-    """Extents under strides. Where G > 0 divides the extent C, as callers promise, there are G stretches of C / G.
+    """Extents of the dimensions under strides. Where G > 0 divides the extent C by a promise of callers, the outer extent is
+    C / G.
 
-    Also whether these hold the whole buffer: else its end cuts a stretch short, which is none of them.
+    Also whether they cover the whole buffer: otherwise its end leaves an incomplete row, which is not part of the view.
     """
     (whole, rest), part = quotient(extent, strides[0]), strides[0].as_atom
     if rest is not ZERO:
@@ -181,7 +182,7 @@ def _digits(index: Expr, strides: Sequence[Expr], shape: Sequence[Expr], proof: 
 
 
 def quotient(value: Expr, den: Expr) -> tuple[Expr, Expr]:
-    """(q, r) with value = q · den + r, term by term, for a `den` of one term; r holds the terms it does not divide."""
+    """(q, r) with value = q · den + r, term by term, for a `den` of one term; r has the terms that it does not divide."""
     monomial, coefficient = den.terms[0] if den.terms else ((), den.constant)
     if den.terms and (den.constant or len(den.terms) > 1):
         return ZERO, value

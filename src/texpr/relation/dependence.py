@@ -1,9 +1,10 @@
-"""Dependences: pairs of instances that touch one element, one of them writing, in the order of the program.
+"""Dependences: pairs of instances that access one element, at least one of them writing it, in program order.
 
     loop `c` carries a pair  ⇔  the loops outside `c` agree and source's index of `c` < sink's
     no loop carries it       ⇔  all common loops agree and source comes first in the text
 
-Iterations of a `par` are ordered as those of a `for` loop. Memory-based: a pair stays even if another write lies between.
+Iterations of a `par` are ordered like those of a `for` loop. Dependences are memory-based: a pair is kept even if another
+write lies between.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from texpr.relation.model import Access, Branch, Model
 from texpr.support.record import Record
 
 _SAME_ORDER_FREE = ({"add", "sub"}, {"mul"}, {"max"}, {"min"}, {"and"}, {"or"})
-"""Updates that commute with one another."""
+"""Sets of updates that commute with one another."""
 
 
 class Dependence(Record, eq=False, dict=True):
-    """`sink` must stay after `source`.
+    """`sink` must run after `source`.
 
-    `kind` is "flow" where the source writes and the sink reads, else "output" where both write, else "anti"; two updates are
-    a flow. `carrier` is the loop whose iterations it crosses, None within one iteration of all common loops. `relaxed`: both
-    are updates that commute and the carrier's `reduce` frees their order. `exact` is False if the pairs are a superset.
+    `kind` is "flow" where the source writes and the sink reads, else "output" where both write, else "anti"; a pair of
+    updates is a flow. `carrier` is the loop that carries it, None if it is loop-independent. `relaxed`: both are commuting
+    updates, and the `reduce` of the carrier makes them unordered. `exact` is False if the pairs are a superset.
     """
 
     source: Access
@@ -54,17 +55,17 @@ class Dependence(Record, eq=False, dict=True):
 
     @property
     def exact(self) -> bool:
-        """Whether `relation` holds no pair that does not happen."""
+        """Whether `relation` holds only pairs that happen."""
         return self.source.exact and self.sink.exact and comparable(self.source, self.sink)
 
     @property
     def relaxed(self) -> bool:
-        """Whether the order of the two is free."""
+        """Whether the two may run in either order."""
         return self.carrier is not None and self.buffer in self.carrier.reduce and commute(self.source, self.sink)
 
     @cached_property
     def formula(self) -> Formula:
-        """Over `left` of the source's and `right` of the sink's symbols."""
+        """The pairs, over `left` of the source's and `right` of the sink's symbols."""
         return pair_formula(self.source, self.sink, self.carrier, self.scope)
 
     @cached_property
@@ -98,8 +99,8 @@ def dependences(
 ) -> tuple[Dependence, ...]:
     """Every dependence that has a pair, by buffer, source, sink, then carrier from the outermost loop inwards.
 
-    `keep` names, for a local buffer, the loops around its `new` whose executions get memory of their own; by default all, as
-    the language has it. Fewer are right where storage is used again.
+    `keep` gives, for a local buffer, the loops around its `new` of which each iteration has memory of its own; by default
+    all, as in the language. With fewer, the storage is reused across the others.
     """
     found: list[Dependence] = []
     for buffer, accesses in model.by_buffer.items():
@@ -114,19 +115,19 @@ def dependences(
 
 
 def candidates(source: Access, sink: Access, scope: frozenset[Sym]) -> Iterator[Dependence]:
-    """The dependences between two accesses that a look at the subscripts does not exclude, one a carrier."""
+    """The dependences between two accesses, one a carrier, that a cheap test on subscripts does not exclude."""
     for carrier in (*common_loops(source, sink), None):
         if not obviously_empty(source, sink, carrier, scope):
             yield Dependence(source, sink, carrier, scope)
 
 
 def comparable(a: Access, b: Access) -> bool:
-    """Whether both see the buffer in one view first of all, so that equal subscripts mean one element."""
+    """Whether both have the same primary view of the buffer, so that equal subscripts mean one element."""
     return a.shape == b.shape
 
 
 def commute(a: Access, b: Access) -> bool:
-    """Whether two updates may change places: of one kind, and of the same tuple of buffers."""
+    """Whether two updates commute: of one kind, and of the same tuple of buffers."""
     first, second = a.instance.stmt, b.instance.stmt
     if not isinstance(first, Bind) or not isinstance(second, Bind) or first.update is None or second.update is None:
         return False
@@ -136,7 +137,7 @@ def commute(a: Access, b: Access) -> bool:
 
 
 def same_update(a: Update, b: Update) -> bool:
-    """Whether two updates commute; `+=` and `-=` do."""
+    """Whether two kinds of update commute; `+=` and `-=` do."""
     if isinstance(a, str) and isinstance(b, str):
         return any(a in group and b in group for group in _SAME_ORDER_FREE)
     return a is b
@@ -153,7 +154,7 @@ def common_loops(source: Access, sink: Access) -> tuple[Loop, ...]:
 
 
 def obviously_empty(source: Access, sink: Access, carrier: Loop | None, scope: frozenset[Sym]) -> bool:
-    """Whether a look at order, memory and subscripts shows that no pair exists."""
+    """Whether a cheap test of order, memory and subscripts shows that no pair exists."""
     loops = common_loops(source, sink)
     if carrier is None:
         if source.instance.number >= sink.instance.number or _exclusive(source, sink):
@@ -177,7 +178,8 @@ def _exclusive(source: Access, sink: Access) -> bool:
 
 
 def _apart(source: Expr, sink: Expr, agreed: frozenset[Sym], moved: Sym | None) -> bool:
-    """Whether two subscripts differ wherever the symbols in `agreed` agree and `moved` is less at the source."""
+    """Whether two subscripts differ wherever the symbols in `agreed` are equal at both ends and `moved` is less at the
+    source."""
     difference = sink - source
     if moved is None or moved not in source.syms():
         return difference.is_constant and difference.constant != 0 and _only(source, agreed)
@@ -191,18 +193,18 @@ def _apart(source: Expr, sink: Expr, agreed: frozenset[Sym], moved: Sym | None) 
 
 
 def _only(value: Expr, agreed: frozenset[Sym]) -> bool:
-    """Whether a subscript has the same value at both ends: it uses agreed loops and parameters alone."""
+    """Whether a subscript has the same value at both ends: it uses only agreed loops and parameters."""
     return all(s in agreed for s in value.syms())
 
 
 def pair_formula(source: Access, sink: Access, carrier: Loop | None, scope: frozenset[Sym]) -> Formula:
-    """Both happen, at one element of one piece of memory, the source first."""
+    """Both accesses happen, at one element of one piece of memory, the source first."""
     hidden = hidden_formulas(source, sink, carrier)
     return conj((meeting_formula(source, sink, scope), order(source, sink, carrier), *hidden))
 
 
 def meeting_formula(source: Access, sink: Access, scope: frozenset[Sym]) -> Formula:
-    """Both happen, at one element of one piece of memory, in whichever order."""
+    """Both accesses happen, at one element of one piece of memory, in either order."""
     (from_formula, from_indices), (to_formula, to_indices) = source.as_source, sink.as_sink
     parts = [from_formula, to_formula]
     for view, one in zip(source.views, from_indices, strict=True):
@@ -212,7 +214,8 @@ def meeting_formula(source: Access, sink: Access, scope: frozenset[Sym]) -> Form
 
 
 def order(source: Access, sink: Access, carrier: Loop | None) -> Formula:
-    """The common loops agree, up to the carrier, whose index is less at the source."""
+    """The order of a dependence: equal indices of the common loops outside the carrier, and a smaller index of the carrier at
+    the source."""
     loops = common_loops(source, sink)
     if carrier is None:
         return conj(_agree(loop.sym) for loop in loops)
@@ -225,9 +228,9 @@ def _agree(sym: Sym) -> Formula:
 
 
 def hidden_formulas(source: Access, sink: Access, carrier: Loop | None) -> Iterator[Formula]:
-    """What relates the data symbols of the two ends.
+    """Relations between the data symbols of the two ends.
 
-    A `let` has one value while the loops around it stand still. Elements of an input are alike wherever they are read.
+    A `let` has one value within an iteration of the loops around it. Equal indices of an input give equal elements.
     """
     loops = common_loops(source, sink)
     still = len(loops) if carrier is None else loops.index(carrier)
@@ -248,9 +251,9 @@ def _as_function(a: Hidden, b: Hidden, source: Access, sink: Access) -> Iterator
 
 
 def certain_map(dependence: Dependence) -> Map | None:
-    """Pairs of `extended` in which the source is sure to have written the sink's element; None if data leaves that open.
+    """The pairs of `extended` in which the source certainly writes the sink's element; None if data leaves that open.
 
-    The source must run for certain, and each of its data symbols must have its value fixed by one of the sink's.
+    The source must run for certain, and each of its data symbols must be determined by one of the sink's.
     """
     source, sink = dependence.source, dependence.sink
     if not source.certain:
@@ -276,7 +279,7 @@ def _ties(a: Hidden, b: Hidden, still: int) -> bool:
 
 
 def _tied(a: Hidden, b: Hidden, source: Access, sink: Access) -> Formula:
-    """The two have one value: a `let` executed once, or one element of an input."""
+    """Whether the two have the same value: a `let` executed once, or one element of an input."""
     same = _same(a, b)
     if a.source is None or b.source is None or (a.let is not None and a.let is b.let):
         return same
@@ -288,12 +291,12 @@ def _same(a: Hidden, b: Hidden) -> Formula:
 
 
 def _over(load: Load, access: Access, tag: Callable[[Sym], Sym]) -> list[Expr]:
-    """The subscripts of a load with the symbols of an access on one side of a pair."""
+    """The subscripts of a load in the symbols of an access, on one side of a pair."""
     return [e.substitute({s: tag(s) for s in extended_syms(access)}) for e in load.index]
 
 
 def extended_syms(access: Access) -> tuple[Sym, ...]:
-    """Loop indices, then hidden symbols."""
+    """The loop indices, then the hidden symbols."""
     return (*access.instance.syms, *(h.sym for h in access.hidden))
 
 

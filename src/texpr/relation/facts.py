@@ -1,4 +1,4 @@
-"""Formulas → facts for cheap proofs: expressions that are never negative, products of sizes kept."""
+"""Formulas → facts for cheap proofs: expressions that are never negative, products of sizes included."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from texpr.presburger.formula import And, Eq, Formula, Ge, Or, conj, disj
 from texpr.presburger.linear import is_affine
 
 _MOST_TERMS = 64
-"""Of a product that is made for a proof."""
+"""The number of terms that a product made for a proof may have."""
 _QUOTIENTS = range(-3, 4)
-"""What a quotient by a size may be to be looked at case by case."""
+"""The quotients by a size that are examined case by case."""
 
 
 def facts_of(formulas: Iterable[Formula]) -> Iterator[Expr]:
-    """Expressions that are ≥ 0 where all of `formulas` hold; alternatives say nothing."""
+    """The expressions that are ≥ 0 where all of `formulas` hold; disjunctions contribute nothing."""
     for formula in formulas:
         yield from _facts(formula)
 
@@ -36,7 +36,7 @@ def _facts(formula: Formula) -> tuple[Expr, ...]:
 
 
 def unfloored(facts: Iterable[Expr]) -> Iterator[Expr]:
-    """`facts`, and of each ⌊x / d⌋ + e ≥ 0 also that x + d · e ≥ 0."""
+    """`facts`, and for each ⌊x / d⌋ + e ≥ 0 also x + d · e ≥ 0."""
     for fact in facts:
         yield fact
         for monomial, coefficient in fact.terms:
@@ -46,19 +46,19 @@ def unfloored(facts: Iterable[Expr]) -> Iterator[Expr]:
 
 
 def in_loop(sym: Sym, extent: Expr) -> Iterator[Expr]:
-    """What is ≥ 0 in a loop of `sym` below `extent`; of an extent ⌊x / d⌋ + e also that d · (sym + 1 − e) ≤ x."""
+    """The expressions that are ≥ 0 in a loop of `sym` below `extent`; for an extent ⌊x / d⌋ + e also d · (sym + 1 − e) ≤ x."""
     yield expr(sym)
     yield from unfloored((extent - 1 - sym,))
 
 
 def known(facts: Iterable[Expr]) -> Known:
-    """What `facts` let one prove. Symbols that a fact bounds by a constant get that as their range."""
+    """`facts` as `Known`. A bound of a symbol by a constant becomes its range."""
     return _known(tuple(dict.fromkeys(facts)))
 
 
 @lru_cache(maxsize=1024)
 def _known(facts: tuple[Expr, ...]) -> Known:
-    """The same loops are asked about again and again, and what was proved of them is remembered."""
+    """Memoised, as the same loops recur; the proofs are then shared, too."""
     least: dict[Sym, int] = {}
     most: dict[Sym, int] = {}
     rest: list[Fact] = []
@@ -74,7 +74,8 @@ def _known(facts: tuple[Expr, ...]) -> Known:
 
 
 def remainder(value: Expr, name: Sym, facts: tuple[Expr, ...]) -> Formula | None:
-    """That `name` is x mod d, where `value` is that and the quotient is one of a few numbers: then each is a case, and affine.
+    """That `name` is `value` = x mod d, as an affine formula by cases of the quotient, where that is one of a few numbers;
+    else None.
 
     (i + d − 1) mod d, say, is i − 1 or, at i = 0, d − 1.
     """
@@ -93,7 +94,7 @@ def remainder(value: Expr, name: Sym, facts: tuple[Expr, ...]) -> Formula | None
 def never_negative(values: Iterable[Expr], facts: Iterable[Expr]) -> bool:
     """Whether all of `values` are proved to be ≥ 0, quotients by sizes and extrema taken apart.
 
-    Of a quotient it is known that d · ⌊x / d⌋ ≤ x < d · ⌊x / d⌋ + d where d ≥ 1, and v ≥ 0 is proved as d · v + d − 1 ≥ 0, too.
+    For a quotient d · ⌊x / d⌋ ≤ x < d · ⌊x / d⌋ + d is used where d ≥ 1; v ≥ 0 is also proved as d · v + d − 1 ≥ 0.
     """
     wanted = tuple(values)
     prover = _Prover(tuple(facts))
@@ -103,17 +104,17 @@ def never_negative(values: Iterable[Expr], facts: Iterable[Expr]) -> bool:
 
 
 class _Prover:
-    """Facts that grow by what floor and remainder say of each divisor that is proved to be positive."""
+    """Facts, extended by the definitions of floor and remainder for each divisor that is proved positive."""
 
     def __init__(self, facts: tuple[Expr, ...]):
         self.facts = facts
         self.known = known(facts)
         self.dens: list[Expr] = []
-        self.whole: list[tuple[Monomial, Expr]] = []  # products d · ⌊x / d⌋ that are x, for d divides it
+        self.whole: list[tuple[Monomial, Expr]] = []  # products d · ⌊x / d⌋ that equal x, as d divides it
         self.seen: set[Atom] = set()
 
     def look_into(self, value: Expr) -> None:
-        """Learns of every division in `value`, innermost first."""
+        """Adds the facts for every division in `value`, innermost first."""
         for atom in (atom for monomial, _ in value.terms for atom in monomial if atom not in self.seen):
             self.seen.add(atom)
             for part in children(atom):
@@ -152,7 +153,7 @@ class _Prover:
 
 
 def _of_extrema(value: Expr) -> tuple[Callable[[Iterable[bool]], bool], list[Expr]] | None:
-    """c · max(a, b) + r ≥ 0 for c > 0 where c · a + r ≥ 0 or c · b + r ≥ 0, for c < 0 where both are; and so of a minimum."""
+    """c · max(a, b) + r ≥ 0: for c > 0 where c · a + r ≥ 0 or c · b + r ≥ 0, for c < 0 where both are; dually for a minimum."""
     for monomial, coefficient in value.terms:
         if len(monomial) == 1 and isinstance(monomial[0], Min | Max):
             rest = value - term(monomial, coefficient)

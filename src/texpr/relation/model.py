@@ -1,8 +1,8 @@
 """Statement instances and their accesses, as relations.
 
-An instance is a statement under the loops around it; its `domain` is the set of their indices at which it runs. An access
-relates each of these to the elements of a buffer. Where a subscript or a condition is data, the relation holds more than
-what happens (`exact` is False); it never holds less.
+An instance is a statement with the values of the loops around it; its `domain` is the set of those at which it runs. An
+access relates each instance to elements of a buffer. Where a subscript or a condition depends on data, the relation is a
+superset (`exact` is False), never a subset.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ class Branch(Record, eq=False):
 
 Ancestor: TypeAlias = Par | Seq | Branch | Instruction
 Computing: TypeAlias = Bind | Let | Anchor | If
-"""Statements that have instances; an `if` stands for the reading of its condition."""
+"""Statements that have instances; an `if` stands for the evaluation of its condition."""
 
 
 class Draft(Record, eq=False):
-    """An access before it is tied to its instance: the view of the element, and when it happens.
+    """An access before it belongs to its instance: the view of the element, and the condition under which it happens.
 
-    `index` and `shape` are affine: as written, or delinearised (then `shape` is not the buffer's). `guard` holds what
-    `select`s above the load say, and the bounds of `hidden`. `certain` if the access happens at every point of `guard`, at
-    the element `index`; `affine` if no part was widened because it is not affine. `further`: other views of the
-    same element, in which it is; `sure` if the access happens at each point, at an element that one of these names. `is_whole`:
-    `shape` holds every element of the buffer.
+    `index` and `shape` are affine: as written, or delinearised (then `shape` is not the buffer's). `guard` holds the
+    conditions of the `select`s around the load, and the bounds of `hidden`. `certain` if the access happens at every point of
+    `guard`, at the element `index`; `affine` if nothing was widened for not being affine. `further`: other views of the same
+    element; `sure` if the access happens at each point, at an element that one of these gives. `is_whole`: `shape` covers
+    every element of the buffer.
     """
 
     buffer: Buffer
@@ -67,10 +67,9 @@ class Draft(Record, eq=False):
 class Instance(Record, eq=False, dict=True):
     """A computing statement with its ancestors, outermost first.
 
-    `number` counts instances in textual order. `context` is the formula of the domain over the loops' and `hidden` symbols
-    (the integer `let`s that it needs, of all `lets` that it may use); `facts` are expressions known to be ≥ 0 there, products
-    of sizes kept. Not `exact` if the statement may not run at some point of it: under a condition on data, or one that is not
-    `affine`.
+    `number` counts instances in textual order. `context` is the formula of the domain over loop indices and `hidden` symbols
+    (the integer `let`s that it uses); `facts` are expressions that are ≥ 0 there, products of sizes included. Not `exact` if
+    the statement may not run at some point of it: under a condition that depends on data, or is not `affine`.
     """
 
     number: int
@@ -102,7 +101,7 @@ class Instance(Record, eq=False, dict=True):
 
     @cached_property
     def accesses(self) -> tuple[Access, ...]:
-        """What the statement itself reads, then what it writes."""
+        """The reads of the statement itself, then its writes."""
         return tuple(Access(self, draft) for draft in self.drafts)
 
     @cached_property
@@ -132,32 +131,32 @@ class Access(Record, eq=False, dict=True):
 
     @property
     def load(self) -> Load:
-        """The element as the program names it."""
+        """The element, as the program writes it."""
         return self.draft.load
 
     @property
     def index(self) -> tuple[Expr, ...]:
-        """The subscripts of the view, over loop indices, sizes and hidden symbols."""
+        """The subscripts in the view, over loop indices, sizes and hidden symbols."""
         return self.draft.index
 
     @property
     def shape(self) -> tuple[Expr, ...]:
-        """Extents of the view: the buffer's own, or those that delinearisation found."""
+        """Extents of the view: the buffer's own, or those found by delinearisation."""
         return self.draft.shape
 
     @property
     def views(self) -> tuple[View, ...]:
-        """Every view of the element that is known, the first of which is `index` and `shape`."""
+        """Every known view of the element, the first of which is `index` and `shape`."""
         return (View(self.index, self.shape, self.draft.is_whole), *self.draft.further)
 
     @property
     def reads(self) -> bool:
-        """Whether the old value of the element matters."""
+        """Whether the old value of the element is read."""
         return self.kind != "write"
 
     @property
     def writes(self) -> bool:
-        """Whether the element changes."""
+        """Whether the element is written."""
         return self.kind != "read"
 
     @cached_property
@@ -172,22 +171,22 @@ class Access(Record, eq=False, dict=True):
 
     @property
     def affine(self) -> bool:
-        """Whether nothing was widened because it is not affine; what is data may still be."""
+        """Whether nothing was widened for not being affine; parts may still depend on data."""
         return self.instance.affine and self.draft.affine
 
     @property
     def exact(self) -> bool:
-        """Whether `relation` holds exactly what happens."""
+        """Whether `relation` holds exactly the accesses that happen."""
         return self.certain and all(h.defined for h in self.hidden)
 
     @cached_property
     def formula(self) -> Formula:
-        """Where the access happens: the instance's context and the access' guard."""
+        """Where the access happens: the instance's context and the access's guard."""
         return conj((self.instance.context, self.draft.guard))
 
     @property
     def facts(self) -> tuple[Expr, ...]:
-        """Expressions that are ≥ 0 where the access happens, products of sizes kept."""
+        """Expressions that are ≥ 0 where the access happens, products of sizes included."""
         return (*self.instance.facts, *self.draft.facts)
 
     @cached_property
@@ -203,7 +202,7 @@ class Access(Record, eq=False, dict=True):
     def element(self, keep: Collection[Sym] = ()) -> Map:
         """Instance → (the enclosing loops' indices named in `keep`, element).
 
-        With `keep` the loops around the buffer's `new`, each execution of it is separate memory, as the language has it.
+        With `keep` the loops around the buffer's `new`, each iteration of them has separate memory, as in the language.
         """
         kept = [s for s in self.instance.syms if s in keep]
         outs = (*(right(s) for s in kept), *self.element_syms)
@@ -236,7 +235,7 @@ class Access(Record, eq=False, dict=True):
 
 
 class Frame(Record, eq=False):
-    """The place of a `new`: the loops around it, outermost first, the formulas that hold there, the `let`s it may use."""
+    """The position of a `new`: the loops around it, outermost first, the formulas that hold there, and the `let`s in scope."""
 
     loops: tuple[Loop, ...]
     formulas: tuple[Formula, ...]
@@ -246,8 +245,8 @@ class Frame(Record, eq=False):
 class Model(Record, eq=False, dict=True):
     """A function as instances, in textual order.
 
-    `facts` is what holds of the parameters: sizes ≥ 0 and `where`; `given` says it with products of sizes kept. `products`
-    holds the parameters that stand for such products. `frames` gives the place of each local's `new`;
+    `facts` is what holds of the parameters: sizes ≥ 0 and the `where` clauses; `given` is the same with products of sizes.
+    `products` holds the parameters that stand for such products. `frames` gives the position of each local's `new`;
     parameters have none.
     """
 
@@ -265,7 +264,8 @@ class Model(Record, eq=False, dict=True):
         return self.products.meaning
 
     def close(self, formula: Formula) -> tuple[Formula, bool]:
-        """`formula` with products of sizes as opaque parameters; and whether all of it is affine then (the rest is true)."""
+        """`formula` with products of sizes as opaque parameters; and whether all of it is affine then (other comparisons
+        become true)."""
         return self.products.close_formula(formula)
 
     @cached_property
@@ -282,6 +282,6 @@ class Model(Record, eq=False, dict=True):
         return {buffer: tuple(accesses) for buffer, accesses in found.items()}
 
     def scope_syms(self, buffer: Buffer) -> frozenset[Sym]:
-        """Indices of the loops around the `new` of `buffer`: with these, an element is one piece of memory."""
+        """Indices of the loops around the `new` of `buffer`: together with these, an element identifies one piece of memory."""
         frame = self.frames.get(buffer)
         return frozenset() if frame is None else frozenset(loop.sym for loop in frame.loops)

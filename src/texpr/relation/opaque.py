@@ -1,7 +1,7 @@
 """Products of sizes as one parameter each: `par M * N |t|` is affine in t and in the opaque parameter `M * N`.
 
-A set over opaque parameters holds more sizes than there are (M * N = 3 with M = N = 2), so that what is proved with them is
-true, and what is refuted with them still needs a witness in real sizes.
+With opaque parameters a set admits more sizes than exist (M * N = 3 with M = N = 2), so a proof with them is sound, and a
+counter-example with them still needs a witness in real sizes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def _is_affine(formula: Formula) -> bool:
 
 
 class Opaque:
-    """The opaque parameters of one function, made as they are met; `meaning` says what each stands for."""
+    """The opaque parameters of one function, created on demand; `meaning` gives the product that each stands for."""
 
     def __init__(self, params: Collection[Sym], known: Known):
         self.params = frozenset(params)
@@ -29,7 +29,7 @@ class Opaque:
         self.meaning: dict[Sym, Expr] = {}
 
     def close(self, value: Expr) -> Expr:
-        """`value` with every part that is not affine, but made of parameters alone, replaced by its opaque parameter."""
+        """`value` with every part that is not affine, and consists of parameters only, replaced by its opaque parameter."""
         if is_affine(value):
             return value
         total = expr(value.constant)
@@ -38,7 +38,7 @@ class Opaque:
         return total
 
     def close_formula(self, formula: Formula) -> tuple[Formula, bool]:
-        """`formula` closed, comparisons that are still not affine taken as true; and whether there were none of these."""
+        """`formula` closed, with comparisons that are still not affine taken as true; and whether there were none of these."""
         if _is_affine(formula):
             return formula, True
         match formula:

@@ -2,9 +2,9 @@
 
     requirement = WEAK | Strong fill       holes may hold anything | every hole holds `fill`
 
-A consumer that never sees a hole needs nothing. One that does needs the value that changes nothing in what it computes: 0 for a
-sum, 1 for a product, the least value for a maximum. The words are those of "Divisibility of Split"; the statements, with their
-proofs, are in docs/theory/correctness.md.
+A consumer that never reads a hole has no requirement. Others require the neutral element of their computation: 0 for a sum, 1
+for a product, the least value for a maximum. The terms are those of "Divisibility of Split"; statements and proofs are in
+docs/theory/correctness.md.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TypeAlias
 from texpr.support.record import Record
 
 Number: TypeAlias = int | float
-"""A value as it is written; bool is 0 and 1."""
+"""A constant as written; bool is 0 and 1."""
 
 
 class Weak(Record):
@@ -27,7 +27,8 @@ class Weak(Record):
 
 
 class Strong(Record, eq=False):
-    """Every hole holds `fill`. Two are equal where their fills are one value in memory: −0 is not 0, and nan is nan."""
+    """Every hole holds `fill`. Two are equal where their fills have one representation in memory: −0 differs from 0, and nan
+    equals nan."""
 
     fill: Number
 
@@ -45,13 +46,13 @@ class Strong(Record, eq=False):
 
 
 Requirement: TypeAlias = Weak | Strong
-"""What a consumer needs of holes, and as well what a producer provides."""
+"""What a consumer requires of holes, and what a producer provides."""
 
 WEAK = Weak()
 
 
 class Consumer(Record):
-    """A reader of the buffer. `neutral`: what changes nothing in its result; None where no value does, as in a copy."""
+    """A reader of the buffer. `neutral`: the neutral element of its result; None where there is none, as for a copy."""
 
     name: str
     sees_holes: bool
@@ -59,7 +60,7 @@ class Consumer(Record):
 
     @property
     def requirement(self) -> Requirement:
-        """Weak where no hole is seen. Raises NoFill where one is, and no value is neutral."""
+        """Weak where no hole is read. Raises NoFill where one is, and there is no neutral element."""
         if not self.sees_holes:
             return WEAK
         if self.neutral is None:
@@ -68,11 +69,12 @@ class Consumer(Record):
 
 
 class NoFill(ValueError):
-    """No value of the holes is right. The message says for whom."""
+    """No fill is right; the message names the consumer."""
 
 
 def required(consumers: Iterable[Consumer]) -> Requirement:
-    """What all `consumers` together need. Raises NoFill where one has no neutral value, or two need different ones."""
+    """The requirement of all `consumers` together. Raises NoFill where one has no neutral element, or two need different
+    fills."""
     strongest: tuple[Consumer, Strong] | None = None
     for consumer in consumers:
         need = consumer.requirement
@@ -87,22 +89,22 @@ def required(consumers: Iterable[Consumer]) -> Requirement:
 
 
 def provided(fill: Number | None) -> Requirement:
-    """What a producer gives that writes every item, and into the holes `fill`; with None it leaves them as they are."""
+    """What a producer provides that writes every item and, into holes, `fill`; with None it does not write holes."""
     return WEAK if fill is None else Strong(fill)
 
 
 def suffices(given: Requirement, need: Requirement) -> bool:
-    """Whether a producer that provides `given` is right for who needs `need`."""
+    """Whether the producer's `given` meets the requirement `need`."""
     return isinstance(need, Weak) or given == need
 
 
 def carried(given: Requirement, function: Callable[[Number], Number]) -> Requirement:
-    """What is provided after `function` is applied to each element, holes and items alike: its value at the fill."""
+    """What is provided after `function` is applied to each element, holes included: its value at the fill."""
     return Strong(function(given.fill)) if isinstance(given, Strong) else WEAK
 
 
 def same_fill(first: Number, second: Number) -> bool:
-    """Whether both are one value in memory."""
+    """Whether both have one representation in memory."""
     if first != first or second != second:
         return first != first and second != second
     return first == second and (first != 0 or copysign(1, first) == copysign(1, second))

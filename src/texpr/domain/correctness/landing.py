@@ -1,8 +1,8 @@
-"""Where the reads of a consumer land in a buffer: on items, on holes, or outside.
+"""What the reads of a consumer meet in a buffer: items, holes, or memory outside the allocation.
 
 A consumer iterates a graph logical → loop, keeps some comparisons, and reads a buffer whose graph logical → allocation starts
-at the same logical IterDomains. Where both graphs go through the same IterDomains, an index is passed on there, and not at the
-logical domain: a loop over a tile as it was allocated reads its holes as holes.
+at the same logical IterDomains. Where both graphs share IterDomains further down, the index is passed on there instead: a
+loop over a tile as allocated reads the tile's holes as holes.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class Point(Record):
 class Landing(Record):
     """One point of each kind, or None where it is proved that there is none.
 
-    hole: a point of the loops that is a hole reads a hole of the buffer, and so its fill.
-    item: a point that is a hole reads an item, which then counts once more.
-    outside: a point reads what is not allocated.
-    lost: a point that is valid reads a hole or outside, for its item was cut off.
+    hole: a hole of the loops reads a hole of the buffer, and so its fill.
+    item: a hole of the loops reads an item, which then counts twice.
+    outside: a point reads outside the allocation.
+    lost: a valid point reads a hole or outside the allocation, since its item was cropped.
     """
 
     hole: Point | None
@@ -44,7 +44,8 @@ class Landing(Record):
     lost: Point | None
 
     def consumer(self, name: str, neutral: Number | None, *, idempotent: bool = False) -> Consumer:
-        """The consumer that reads so, for `required`. `idempotent`: a value may join its result twice, as in max, min, and, or.
+        """The consumer with these reads, for `required`. `idempotent`: joining a value twice does not change the result, as
+        in max, min, and, or.
 
         Raises NoFill where no fill can make it right.
         """
@@ -60,8 +61,8 @@ class Landing(Record):
 def landing(loop: DomainGraph, allocation: DomainGraph, kept: Iterable[Bound] | None = None, known: Known = NOTHING) -> Landing:
     """How a consumer that iterates `loop`, guarded by `kept` (all comparisons, by default), reads a buffer.
 
-    A comparison whose failure only reaches holes of the consumer's own result may be among `kept` although no code tests it.
-    Raises NotAffine, Undecided, and ValueError where the logical domains differ.
+    `kept` may include a comparison that no code tests, if its failure reaches only holes of the consumer's own result. Raises
+    NotAffine, Undecided, and ValueError where the logical domains differ.
     """
     if loop.logical != allocation.logical:
         raise ValueError("the graphs start at different logical domains")

@@ -18,9 +18,9 @@ _POSITION = Sym("⟨position⟩")
 
 
 def sizes_that_differ(first: Iteration, second: Iteration, by: Notion, known: Known) -> dict[Sym, int] | None:
-    """Sizes at which the schedules differ; None where they are equal at all that `known` admits.
+    """Sizes at which the schedules differ; None where they are equal at all sizes that `known` admits.
 
-    Raises NotAffine, and Undecided where it is too hard, or indices are to be counted that both visit more than once.
+    Raises NotAffine, and Undecided where isl exceeds its limit, or multiplicities are compared and both visit an index twice.
     """
     given = conj((premises(first.graph, known), premises(second.graph, known)))
     one, other = _visits(first, given), _visits(second, given)
@@ -41,7 +41,7 @@ def sizes_that_differ(first: Iteration, second: Iteration, by: Notion, known: Kn
 
 
 def _visits(iteration: Iteration, given: Formula) -> Map:
-    """The leaves' indices → the logical index that is visited there."""
+    """The map from the leaves' indices to the logical index that is visited."""
     graph, leaves = iteration.graph, leaf_syms(iteration.graph)
     where = Set.of(leaves, conj((given, box(graph), guard(graph, iteration.kept))))
     index = graph.indices()
@@ -49,7 +49,7 @@ def _visits(iteration: Iteration, given: Formula) -> Map:
 
 
 def _by_position(a: DomainGraph, b: DomainGraph, one: Map, other: Map, given: Formula) -> dict[Sym, int] | None:
-    """Leaf by leaf where the leaves have the same extents, by the number of the position elsewhere."""
+    """Compared leaf by leaf where the leaves have the same extents, otherwise by the number of the position."""
     if [leaf.extent for leaf in a.leaves] == [leaf.extent for leaf in b.leaves]:
         return _unequal(one, other.renamed(ins=one.ins))
     numbers = [_numbering(graph, given) for graph in (a, b)]
@@ -58,7 +58,7 @@ def _by_position(a: DomainGraph, b: DomainGraph, one: Map, other: Map, given: Fo
 
 
 def _numbering(graph: DomainGraph, given: Formula) -> Map:
-    """The leaves' indices → the number of the position."""
+    """The map from the leaves' indices to the number of the position."""
     number: Expr = ZERO
     for leaf in graph.leaves:
         number = number * leaf.extent + leaf.sym
@@ -67,13 +67,13 @@ def _numbering(graph: DomainGraph, given: Formula) -> Map:
 
 
 def _before(graph: DomainGraph) -> Map:
-    """Pairs of indices of the leaves of which the first is visited earlier."""
+    """Pairs of indices of the leaves, the first visited earlier."""
     leaves = leaf_syms(graph)
     return Map.of(leaves, leaves, _less([expr(left(s)) for s in leaves], [expr(right(s)) for s in leaves]))
 
 
 def _less(one: Sequence[Expr], other: Sequence[Expr]) -> Formula:
-    """Lexicographically."""
+    """Lexicographic order."""
     return disj(conj((*(Eq(one[k] - other[k]) for k in range(at)), compare("<", one[at], other[at]))) for at in range(len(one)))
 
 
@@ -100,7 +100,7 @@ def _unequal_sets(one: Set, other: Set) -> dict[Sym, int] | None:
 
 
 def _sizes(pairs: Map) -> dict[Sym, int] | None:
-    """The sizes of a pair of the map, if it has any."""
+    """Sizes at which the map has a pair, if any."""
     sample = pairs.sample()
     own = {left(s) for s in pairs.ins} | {right(s) for s in pairs.outs}
     return None if sample is None else {s: v for s, v in sample.items() if s not in own}

@@ -1,11 +1,11 @@
-"""Two schedules compared by theorems, for sizes that isl cannot speak of: products of them, and symbolic factors.
+"""Two schedules compared by theorems, for sizes that isl cannot handle: products of them, and symbolic factors.
 
     Merge and Split     Split(Merge(X, Y), n) is (Merge(X, O), I) for O, I = Split(Y, n), where n divides |Y|, or |X| ≤ 1
     Order kept          splits, merges of neighbours and resizes leave the order of the items as it was
     Every item once     where `coverage` proves that of both schedules, they visit the same items
 
-A graph is read as one term a leaf, over logical IterDomains. Terms are rewritten by the first theorem, left to right, until it
-no longer applies; equal terms then are equal schedules. Statements and proofs: docs/theory/equivalence.md.
+A graph is read as one term a leaf, over logical IterDomains. Terms are rewritten by the first theorem, left to right, to a
+normal form; equal normal forms are equal schedules. Statements and proofs: docs/theory/equivalence.md.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from texpr.domain.validity import facts
 
 
 def same_by_rule(first: Iteration, second: Iteration, by: Notion, known: Known) -> str | None:
-    """The theorem by which the schedules are the same, or None. Both must be guarded by all of their comparisons."""
+    """The theorem that proves the schedules equal, or None. Both must be guarded by all of their comparisons."""
     if first.kept is not None or second.kept is not None:
         return None
     told = known.also(Fact(0, each, None) for graph in (first.graph, second.graph) for each in facts(graph, known))
@@ -43,13 +43,13 @@ def merge_and_split_commute(outer: Expr, inner: Expr, factor: Expr, known: Known
 
 
 class _Rule:
-    """Merge and Split, as a rewriting: Merged(X, outer of Y by n) → outer of Merged(X, Y) by n, and its inner with it."""
+    """Merge and Split as a rewriting rule: Merged(X, outer of Y by n) → outer of Merged(X, Y) by n, and its inner with it."""
 
     def __init__(self, known: Known):
         self._known = known
 
     def normal(self, terms: tuple[Term, ...]) -> tuple[Term, ...]:
-        """The terms of all leaves after as many rewritings as there are."""
+        """The normal form of the leaves' terms."""
         while (change := self._next(terms)) is not None:
             terms = tuple(replaced(term, change) for term in terms)
         return terms
@@ -69,7 +69,7 @@ class _Rule:
 
 
 def _terms(graph: DomainGraph) -> tuple[Term, ...]:
-    """What each leaf is, in order."""
+    """The term of each leaf, in order."""
     found: dict[IterDomain, Term] = {d: Logical(d) for d in graph.logical}
     for transform in graph.transforms:
         found.update(zip(transform.outputs, transform.terms(tuple(found[d] for d in transform.inputs)), strict=True))
@@ -77,7 +77,8 @@ def _terms(graph: DomainGraph) -> tuple[Term, ...]:
 
 
 def _keeps_order(graph: DomainGraph) -> bool:
-    """Whether each transform keeps the order of neighbours, and the leaves stand as the transforms made them."""
+    """Whether each transform preserves the order of neighbours, and the leaves are in the order in which the transforms gave
+    them."""
     order = list(graph.logical)
     for transform in graph.transforms:
         if not transform.keeps_order:

@@ -35,11 +35,11 @@ from texpr.support.diagnostic import CompilerBug
 from texpr.support.record import Record
 
 FEW_POSITIONS = 1 << 14
-"""So many are simply enumerated; of more, so many are looked at first, for most schedules that differ do so early."""
+"""The most positions that are enumerated first: of longer schedules only so many, as most differences occur early."""
 
 
 class Nothing(Enum):
-    """What a schedule visits where it visits no index."""
+    """Marks a position at which a schedule visits no index."""
 
     HOLE = "a hole"
     END = "the end"
@@ -51,7 +51,7 @@ Visited: TypeAlias = tuple[int, ...] | Nothing
 class Difference(Record):
     """The first place at which two schedules differ, at these sizes, and what each visits there.
 
-    `place` counts positions; in ORDER it counts visits; of SETs and MULTISETs it counts visited indices once sorted.
+    `place` counts positions; for ORDER visits; for SETs and MULTISETs visited indices in sorted order.
     """
 
     place: int
@@ -71,13 +71,13 @@ class Same(Record):
 
 
 class Different(Record):
-    """Not equal at some sizes; no `witness` only where these are so large that the first difference was not reached."""
+    """Not equal at some sizes; `witness` is None only where the first difference lies beyond what is enumerated."""
 
     witness: Difference | None
 
 
 class Open(Record):
-    """Neither proved nor disproved: products of sizes and no theorem, or too hard for isl."""
+    """Neither proved nor disproved: products of sizes without a theorem, or beyond isl's limit."""
 
 
 Verdict: TypeAlias = Same | Different | Open
@@ -122,7 +122,7 @@ def _search(first: Iteration, second: Iteration, by: Notion, known: Known) -> Ve
 
 
 def _witness(first: Iteration, second: Iteration, by: Notion, sizes: Sizes) -> Difference | None:
-    """What enumeration finds where isl says that there is a difference."""
+    """The difference that enumeration finds where isl has proved that there is one."""
     try:
         found = first_difference(first, second, by, sizes)
     except TooMany:
@@ -161,7 +161,7 @@ def _difference(first: Iteration, second: Iteration, by: Notion, sizes: Sizes, l
 
 
 def _canonical(found: Visits, by: Notion) -> Ints:
-    """What is compared place by place: [1 or 0 for a hole, logical index…; place]."""
+    """The rows that are compared: [1 or 0 for a hole, logical index…; position]."""
     rows = np.concatenate([found.visited[None].astype(np.int64), np.where(found.visited, found.logical, 0)])
     if by is Notion.POSITION:
         return rows

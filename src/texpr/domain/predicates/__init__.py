@@ -1,1 +1,1 @@
-"""Which comparisons keep holes out: a graph in; the comparisons that are needed, and why the others are not, out."""
+"""Which comparisons exclude holes: a graph in; the comparisons that are needed, and the reason why each other is not, out."""

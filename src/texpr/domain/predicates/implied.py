@@ -1,4 +1,4 @@
-"""Does a comparison follow from others inside a nest: decided exactly, by isl."""
+"""Whether a comparison follows from others inside a nest, decided by isl."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from texpr.presburger.linear import is_affine
 
 
 class Hypotheses:
-    """What holds inside a nest, to which comparisons are added.
+    """What holds inside a nest, as hypotheses for further comparisons.
 
-    A product of symbols, or a division by one, becomes a number of which only the range is known: what follows for any number
-    follows for this one. The converse is not so; then "no" is no answer.
+    A product of symbols, or a division by one, is relaxed to an unknown in its range: a proof for any value holds for the
+    actual one. The converse fails, so then "no" is no answer.
     """
 
     __slots__ = ("_apart", "_exact", "_inside", "_known", "_made", "_numbers")
 
     def __init__(self, context: Context, margins: Sequence[Expr], apart: bool):
-        """`margins`: all that is ever assumed. `apart`: these are known to meet, so that what is apart from a claim is idle."""
+        """`margins`: all hypotheses that are ever used. `apart`: they are known to be satisfiable together, so those that
+        share no symbol with a claim, even indirectly, cannot help."""
         self._known = context.known
         self._made: dict[Expr, Expr] = {}
         self._numbers: dict[Expr, Sym] = {}
@@ -37,7 +38,8 @@ class Hypotheses:
             self._apart = self._decide(said, expr(-1)) is False
 
     def imply(self, margins: Sequence[Expr], claim: Expr) -> tuple[int, ...] | Literal[False] | None:
-        """Which of `margins` ≥ 0 are enough for `claim` ≥ 0; False where all of them are not, None where that is open."""
+        """The indices of `margins` whose ≥ 0 implies `claim` ≥ 0; False where all of them together do not, None where
+        undecided."""
         said, claim = [self._affine(each) for each in margins], self._affine(claim)
         answer = self._decide(said, claim)
         if answer is not True:
@@ -45,7 +47,8 @@ class Hypotheses:
         return self._fewest(said, claim)
 
     def _fewest(self, margins: Sequence[Expr], claim: Expr) -> tuple[int, ...]:
-        """An irredundant choice of `margins` that is enough; most often one is, which shares a symbol with the claim."""
+        """An irredundant subset of `margins` that implies the claim; most often a single one, which shares a symbol with the
+        claim."""
         if self._decide([], claim) is True:
             return ()
         for at, each in enumerate(margins):
@@ -103,12 +106,12 @@ class Hypotheses:
 
 
 def _contradict(values: Sequence[Expr], claim: Expr) -> bool:
-    """Whether there is no point where all of `values` are ≥ 0, and `claim` is not."""
+    """Whether no point has all of `values` ≥ 0 and `claim` < 0."""
     return Set.of([], conj([*map(Ge, values), Ge(-claim - 1)])).is_empty()
 
 
 def _connected(values: Sequence[Expr], claim: Expr) -> list[Expr]:
-    """Those of `values` that share symbols with `claim`, or with others that do."""
+    """Those of `values` that share symbols with `claim`, directly or through others."""
     reached = set(claim.syms())
     left = list(values)
     found: list[Expr] = []

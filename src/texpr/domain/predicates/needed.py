@@ -1,10 +1,10 @@
-"""Which comparisons keep the holes of a graph out, and why the others are not needed.
+"""Which comparisons exclude the holes of a graph, and why the others are not needed.
 
     every bound of every IterDomain  ─ theorems ─▶  few  ─ intervals, isl ─▶  an irredundant set
 
 A point of the leaves is valid where every IterDomain of the graph is in bounds. The theorems (`Transform.implications`) are
-Horn clauses on bounds. A bound is dropped only where those that stay imply it, by chaining forward from what stays, so two
-bounds that imply each other are never dropped both.
+Horn clauses on bounds. A bound is dropped only where the remaining ones imply it, by forward chaining, so two bounds that
+imply each other are never both dropped.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from texpr.domain.predicates.witness import Witnesses
 from texpr.support.record import Record
 
 IN_RANGE = "in range"
-"""The loops' own ranges, and what is known of sizes, imply the comparison."""
+"""Implied by the ranges of the loops and what is known of sizes."""
 
 ISL = "isl"
-"""No theorem says so, but the integer solver proves it."""
+"""Implied by no theorem, but proved by the integer solver."""
 
 
 class Predicate(Record):
     """A comparison that is tested: `bound`, whose IterDomain has the index `index` in the leaves' symbols.
 
-    It may be tested as soon as the leaves that it names are known: outside loops of other leaves, too, it divides by no zero.
+    It may be tested as soon as the leaves that it mentions are known: it divides by no zero outside the loops of other
+    leaves.
     """
 
     bound: Bound
@@ -38,7 +39,7 @@ class Predicate(Record):
 
     @property
     def margin(self) -> Expr:
-        """What is ≥ 0 exactly where the comparison holds."""
+        """The expression that is ≥ 0 exactly where the comparison holds."""
         return self.bound.margin(self.index)
 
     def __str__(self) -> str:
@@ -46,7 +47,7 @@ class Predicate(Record):
 
 
 class Removed(Record):
-    """A comparison that is not tested, since `by` imply it: bounds kept, bounds of leaves, or bounds removed before it."""
+    """A comparison that is not tested, as `by` imply it: kept bounds, bounds of leaves, or bounds removed before it."""
 
     bound: Bound
     theorem: str
@@ -57,9 +58,9 @@ class Removed(Record):
 
 
 class Predicates(Record):
-    """All comparisons of a graph, each once, without those that the loops over leaves make: kept, or removed with the reason.
+    """Every comparison of a graph, except those that the loops over leaves ensure: kept, or removed with the reason.
 
-    No kept one follows from the others, save perhaps those of `undecided`: products of sizes, or too hard for isl.
+    No kept one follows from the others, except perhaps those of `undecided`: products of sizes, or beyond the solver's limit.
     """
 
     kept: tuple[Predicate, ...]
@@ -68,9 +69,9 @@ class Predicates(Record):
 
 
 def predicates(graph: DomainGraph, known: Known | None = None) -> Predicates:
-    """The comparisons that keep exactly the holes of `graph` out, for all sizes that `known` admits.
+    """The comparisons that exclude exactly the holes of `graph`, for all sizes that `known` admits.
 
-    Those on outer leaves and on plain indices are kept rather than others. Source: divisibility-of-split.md, "Predication".
+    Comparisons on outer leaves and on plain indices are preferred. Source: divisibility-of-split.md, "Predication".
     """
     context = Context(graph, known)
     clauses = _Clauses.of(context)
@@ -86,14 +87,16 @@ class _Clause(Record):
 
 
 class _Closed(Record):
-    """Bounds that hold, each with the clause that gave it, reasons first; and how many each clause still waits for."""
+    """The bounds that follow, each with the clause that derived it, in topological order; and the open premises of each
+    clause."""
 
     found: dict[int, _Clause | None]
     waiting: list[int]
 
 
 class _Clauses(Record):
-    """The bounds of a graph, numbered, those that the loops ensure first; the theorems whose premises hold, over numbers."""
+    """The bounds of a graph, numbered, those that the loops ensure first; the clauses of the theorems whose premises on sizes
+    hold."""
 
     bounds: tuple[Bound, ...]
     ensured: int
@@ -117,17 +120,17 @@ class _Clauses(Record):
 
     @property
     def open(self) -> tuple[Bound, ...]:
-        """Bounds that the loops do not ensure by themselves."""
+        """The bounds that the loops do not ensure."""
         return self.bounds[self.ensured :]
 
     def nothing(self) -> _Closed:
-        """What follows from no bound."""
+        """The closure of the empty set."""
         closed = _Closed({}, [len(clause.given) for clause in self.clauses])
         self._chain(closed, [clause for clause in self.clauses if not clause.given])
         return closed
 
     def closure(self, start: Iterable[int], onto: _Closed) -> _Closed:
-        """All that follows from `start` and `onto`, which stays as it is."""
+        """The closure of `start` together with `onto`, which is not modified."""
         closed = _Closed(onto.found.copy(), onto.waiting.copy())
         for bound in start:
             if bound not in closed.found:
@@ -143,14 +146,14 @@ class _Clauses(Record):
                 ready += self._ready(closed, clause.then)
 
     def _ready(self, closed: _Closed, bound: int) -> list[_Clause]:
-        """The clauses for which only `bound` was missing."""
+        """The clauses whose last missing bound is `bound`."""
         for k in self.users[bound]:
             closed.waiting[k] -= 1
         return [self.clauses[k] for k in self.users[bound] if closed.waiting[k] == 0]
 
 
 class _Selection:
-    """Drops bounds one after the other, those it would rather not test first."""
+    """Drops bounds one after the other, the most expensive tests first."""
 
     __slots__ = ("_clauses", "_context", "_proved")
 
@@ -180,7 +183,7 @@ class _Selection:
         )
 
     def _by_theorems(self, open_: list[int], base: _Closed) -> list[int]:
-        """Those of `open_` that do not follow from the rest and `base`, where the last are dropped first."""
+        """Those of `open_` that do not follow from the rest and `base`; the last ones are dropped first."""
         before = [base]
         for k in open_:
             before.append(self._clauses.closure((k,), before[-1]))
@@ -191,7 +194,7 @@ class _Selection:
         return kept[::-1]
 
     def _exactly(self, kept: list[int]) -> list[int]:
-        """Takes out of `kept` what the others imply, by proof; gives back those for which that stays open."""
+        """Removes from `kept` those proved to follow from the others; returns those for which that is undecided."""
         undecided: list[int] = []
         witnesses = Witnesses(self._context.graph, self._context.known)
         hypotheses: Hypotheses | None = None
@@ -214,6 +217,7 @@ class _Selection:
         return self._context.margin(self._clauses.bounds[k])
 
     def _cost(self, k: int) -> tuple[int, bool, int, int]:
-        """Less is better to test: outer leaves only, then a single leaf, then a short text; then the order of the graph."""
+        """The cost of a test, less is better: only outer leaves, then a single leaf, then a short text; then the order of the
+        graph."""
         index = self._context.index(self._clauses.bounds[k].domain.sym)
         return self._context.innermost(index), index.as_sym is None, len(str(index)), k

@@ -1,4 +1,4 @@
-"""How wide the integers must be in which the indices and comparisons of a graph are computed."""
+"""The width of the integers in which the indices and comparisons of a graph are computed."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from texpr.support.limits import LARGEST_SIZE
 
 
 def index_bits(graph: DomainGraph, known: Known | None = None) -> Literal[32, 64]:
-    """32 where signed 32-bit integers hold all that code over the leaves computes, for all sizes in 0..LARGEST_SIZE.
+    """32 if signed 32-bit integers hold every value that code over the leaves computes, for all sizes in 0..LARGEST_SIZE;
+    else 64.
 
-    That is: extents; the index of every IterDomain, in holes too (`outer · n + inner` with the padded outer); and the kept
-    comparisons, as they are written and as `extent − 1 − index`; each with every partial sum, in any order. `known` may narrow
-    the sizes. 64 says that 32 are not proved to be enough. Whether 64 are is not asked: what needs more has more elements than
+    These are: extents; the index of every IterDomain, in holes too (`outer · n + inner` with the padded outer); and the kept
+    comparisons, as written and as `extent − 1 − index`; each with every partial sum, in any order. `known` may narrow the
+    sizes. 64 means that 32 bits are not proved to suffice. That 64 suffice is not checked: more would need more elements than
     any memory has bytes.
     """
     given = _up_to_largest(graph, known or Known({}))
@@ -44,7 +45,7 @@ def _computed(context: Context, known: Known) -> Iterator[Expr]:
 
 
 def _fits(value: Expr, known: Known) -> bool:
-    """Whether `value`, and everything below it, stays in 32 bits, whatever the order of its terms."""
+    """Whether `value` and its subexpressions fit 32 bits, in any order of its terms."""
     least, most = min(value.constant, 0), max(value.constant, 0)
     for monomial, coefficient in value.terms:
         if not all(_fits(part, known) for atom in monomial for part in children(atom)):

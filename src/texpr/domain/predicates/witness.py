@@ -1,6 +1,7 @@
-"""Points that one comparison alone keeps out: each proves, without a solver, that the comparison is needed.
+"""Points excluded by one comparison alone: each proves, without a solver, that the comparison is needed.
 
-A few logical indices are followed down to the leaves, at a few sizes. There every comparison holds; then one loop index moves.
+A few logical indices are mapped down to the leaves, at a few sizes. There every comparison holds; then one loop index is
+changed.
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ from texpr.domain.graph import DomainGraph
 from texpr.domain.trial import trial_sizes
 
 _SIZES = (5040, 1001, 24, 7)
-"""Large ones first, that leave room for holes of every split; one that most factors divide, one that few do."""
+"""Large ones first, which leave room for holes of every split; one that most factors divide, one that few do."""
 
 _MOST_SIZES = 4
 
 _PLACES = (0, 64, 32, 63, 11, 50)
-"""Where in a logical IterDomain an index is taken, in 64ths of its extent; each IterDomain begins at another."""
+"""The tried indices of a logical IterDomain, in 64ths of its extent; each IterDomain starts at another entry."""
 
 
 class Witnesses:
-    """Valid points of the leaves of a graph, found as they are asked for."""
+    """Valid points of the leaves of a graph, computed on demand."""
 
     __slots__ = ("_found", "_more")
 
@@ -38,7 +39,7 @@ class Witnesses:
     def needs(self, claim: Expr, others: Sequence[Expr]) -> bool:
         """Whether a point is found at which all of `others` are ≥ 0, and `claim` is not."""
         named = claim.syms()
-        naming: dict[Sym, list[Expr]] = {}  # the others hold at every point, so those that do not name the leaf still do
+        naming: dict[Sym, list[Expr]] = {}  # the others hold at every point, so those that do not mention the leaf still do
         for point, extents in self._points():
             for leaf, extent in extents.items():
                 if leaf in named:
@@ -62,7 +63,7 @@ def _valid(graph: DomainGraph, known: Known) -> Iterator[tuple[dict[Sym, int], d
     domains = graph.domains()
     names = {d.sym for d in domains}
     if any(d.extent.syms() & names for d in domains):
-        return  # extents that vary from one index to the next
+        return  # extents that vary with an index
     every = trial_sizes([d.extent for d in domains], [d.sym for d in domains], known, _SIZES)
     cases = [(sizes, {d.sym: d.extent.evaluate(sizes) for d in domains}) for sizes in islice(every, _MOST_SIZES)]
     below = [

@@ -32,7 +32,7 @@ class Merge(Transform):
 
     @property
     def title(self) -> str:
-        """Plain."""
+        """Without parameters."""
         return "Merge"
 
     def up(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -49,7 +49,7 @@ class Merge(Transform):
     def implications(self) -> tuple[Implication, ...]:
         """Theorem 2, for both sides; the inner index is a remainder and in bounds where there is any.
 
-        The inner extent may be 0: then the upper bound of the inner index fails, and stands in for the premise N > 0.
+        The inner extent may be 0: then the upper bound of the inner index fails, and takes the place of the premise N > 0.
         """
         outer, inner, merged = self.outer, self.inner, self.output
         some = (inner.extent - 1,)
@@ -75,7 +75,7 @@ class Merge(Transform):
         return True
 
     def terms(self, of: tuple[Term, ...]) -> tuple[Term, ...]:
-        """One that is merged."""
+        """A merged term."""
         return (Merged(*of),)
 
     @property
@@ -93,13 +93,13 @@ class Merge(Transform):
 
     @property
     def fills(self) -> bool:
-        """A product is positive where its factors are."""
+        """Always: a product is positive where its factors are."""
         return True
 
     def enclosed(self, boxes: Boxes) -> None:
-        """Both, where what they are merged to is, strided or not."""
+        """Both inputs, where the output is, strided or not."""
         boxes.enclose_parts(self.output, self.outer, self.inner)
 
     def viewed(self, views: Views) -> None:
-        """As one."""
+        """Joined."""
         views.join(self.outer, self.inner, self.output)

@@ -13,7 +13,7 @@ from texpr.domain.transform import Boxes, Proofs, Transform, Views
 
 @dataclass(frozen=True, slots=True)
 class Resize(Transform):
-    """`output` = `input` + left; its extent is that of `input` + left + right. A negative expand leaves indices out."""
+    """`output` = `input` + left; its extent is that of `input` + left + right. A negative expand drops indices."""
 
     input: IterDomain
     left: Expr
@@ -46,7 +46,7 @@ class Resize(Transform):
         return (index + self.left,)
 
     def implications(self) -> tuple[Implication, ...]:
-        """Theorem 3 on each side, with the sign that it needs, and its converse for the other sign."""
+        """Theorem 3 on each side, where its sign admits it, and the converse for the other sign."""
         before, after = self.input, self.output
         return (
             Implication("Theorem 3", frozenset((high(before),)), high(after), premises=(self.right,)),
@@ -56,12 +56,12 @@ class Resize(Transform):
         )
 
     def keeps(self, known: Known) -> bool:
-        """Where it leaves nothing out."""
+        """Where neither expand is negative."""
         return known.nonnegative(self.left) and known.nonnegative(self.right)
 
     @property
     def undoes(self) -> bool:
-        """A shift back."""
+        """Always: a shift is inverted."""
         return True
 
     @property
@@ -71,25 +71,25 @@ class Resize(Transform):
 
     @property
     def keeps_order(self) -> bool:
-        """It does."""
+        """Always."""
         return True
 
     def holes(self, proofs: Proofs) -> Iterator[Bound]:
-        """On each side on which it makes room."""
+        """On each side with a positive expand."""
         if not proofs.known.nonnegative(-self.left):
             yield low(self.input)
         if not proofs.known.nonnegative(-self.right):
             yield high(self.input)
 
     def outside(self, known: Known) -> tuple[tuple[IterDomain, IterDomain], ...]:
-        """What is out of the bounds after it was before, where nothing is left out."""
+        """Where no expand is negative, an index out of bounds of the output is out of bounds of the input."""
         return ((self.input, self.output),) if self.keeps(known) else ()
 
     def enclosed(self, boxes: Boxes) -> None:
-        """Room around a tile is within it; room around the tensor is not."""
+        """A resized tile lies within the box; a resized tensor does not."""
         if boxes.is_factor(self.input):
             Transform.enclosed(self, boxes)  # a record with slots has no zero-argument `super`
 
     def viewed(self, views: Views) -> None:
-        """From further left."""
+        """Shifted."""
         views.shift(self.input, self.left, self.right, self.output)

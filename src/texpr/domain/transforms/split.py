@@ -49,7 +49,7 @@ class Split(Transform):
     def implications(self) -> tuple[Implication, ...]:
         """Theorem 1, with the premise that it needs (the inner index in bounds), its lower half, and the divisible case.
 
-        The premise n ≥ 0 fails only where the input's extent is negative, which has no index at all.
+        The premise n ≥ 0 fails only where the input's extent is negative, and so has no index at all.
         """
         whole, outer, inner = self.input, self.outer, self.inner
         size = (inner.extent,)
@@ -64,12 +64,12 @@ class Split(Transform):
 
     @property
     def positive(self) -> tuple[Expr, ...]:
-        """What the input was divided by."""
+        """The divisor of the input's extent."""
         return self._divisors[:1]
 
     @property
     def factors(self) -> tuple[IterDomain, ...]:
-        """The inner one, as boxes are cut by it."""
+        """The inner one, by which boxes are cut."""
         return (self.inner,)
 
     def keeps(self, known: Known) -> bool:
@@ -89,11 +89,11 @@ class Split(Transform):
 
     @property
     def keeps_order(self) -> bool:
-        """It does."""
+        """Always."""
         return True
 
     def holes(self, proofs: Proofs) -> Iterator[Bound]:
-        """At the end, unless the outputs are proved to count the input and no more."""
+        """At the end, unless the product of the outputs' extents is proved to be the input's extent."""
         whole = self.input.extent
         if any(proofs.divides(factor, whole) for factor in self._divisors):
             return
@@ -101,32 +101,32 @@ class Split(Transform):
             yield high(self.input)
 
     def outside(self, known: Known) -> tuple[tuple[IterDomain, IterDomain], ...]:
-        """The whole is out of bounds where its quotient is."""
+        """The input is out of bounds where its quotient is."""
         return ((self.input, self.outer),)
 
     @property
     def fills(self) -> bool:
-        """Nothing is divided into nothing."""
+        """Always: an empty input has an empty output."""
         return True
 
     def enclosed(self, boxes: Boxes) -> None:
-        """The whole where both are; and where `outer` is, with a stride, if engines can stride so."""
+        """The input where both outputs are; and where `outer` is, with a stride, if engines can stride so."""
         if not boxes.enclose_every(self.input, self.outer, self.inner):
             Transform.enclosed(self, boxes)
 
     def viewed(self, views: Views) -> None:
-        """As two."""
+        """Divided."""
         views.divide(self, self.input, self.outer, self.inner)
 
     @property
     def _divisors(self) -> tuple[Expr, ...]:
-        """The extents by which the input's was divided, rounded up, to give the other (both, where both ways agree)."""
+        """The extents by which the input's was divided, rounding up, to give the other (both, where both ways agree)."""
         whole, sizes = self.input.extent, (self.inner.extent, self.outer.extent)
         pairs = zip(sizes, reversed(sizes), strict=True)
         return tuple(factor for factor, other in pairs if factor is not ZERO and other in _rounded_up(whole, factor))
 
 
 def _rounded_up(whole: Expr, factor: Expr) -> tuple[Expr, ...]:
-    """whole / factor, rounded up, in the forms in which it is written; the second holds for positive factors alone."""
+    """whole / factor, rounded up, in each of its written forms; the second is right only for positive factors."""
     plain = -((-whole) // factor)
     return (plain, (whole + (factor - 1)) // factor) if factor.is_constant and factor.constant > 0 else (plain,)

@@ -1,4 +1,5 @@
-"""`I2, I3 = Swizzle(I0, I1)`: the inner index permuted for each outer index, by XOR, by a cyclic shift, or as its user says."""
+"""`I2, I3 = Swizzle(I0, I1)`: the inner index permuted for each outer index, by XOR, by a cyclic shift, or by a user's
+permutation."""
 
 from __future__ import annotations
 
@@ -19,24 +20,24 @@ class Permutation(ABC):
 
     @abstractmethod
     def forward(self, outer: Expr, inner: Expr, extent: Expr) -> Expr:
-        """Where the inner index goes."""
+        """The permuted inner index."""
 
     @abstractmethod
     def backward(self, outer: Expr, inner: Expr, extent: Expr) -> Expr:
-        """Where it came from. Total, and in bounds for what is in bounds."""
+        """The inverse. Total, and in bounds for indices in bounds."""
 
     @property
     @abstractmethod
     def title(self) -> str:
-        """How pictures call it."""
+        """Its name in pictures."""
 
     def implications(self, before: IterDomain, after: IterDomain) -> tuple[Implication, ...]:
-        """What bounds of the inner IterDomain imply across the swizzle; nothing, if nothing is known."""
+        """Implications between bounds of the inner IterDomain before and after; none, if nothing is known."""
         return ()
 
     @property
     def is_total(self) -> bool:
-        """Whether it permutes every extent."""
+        """Whether it is a permutation for every extent."""
         return False
 
     def holes(self, inner: IterDomain, proofs: Proofs) -> Iterator[Bound]:
@@ -46,21 +47,21 @@ class Permutation(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Xor(Permutation):
-    """inner ^ (outer % 2^bits): the extent is a multiple of 2^bits (or the swizzle is refused)."""
+    """inner ^ (outer % 2^bits): the extent must be a multiple of 2^bits (otherwise the swizzle is refused)."""
 
     bits: int
 
     @property
     def title(self) -> str:
-        """With the number of values that alternate."""
+        """With the number of masks."""
         return f"xor {1 << self.bits}"
 
     def forward(self, outer: Expr, inner: Expr, extent: Expr) -> Expr:
-        """Low bits crossed with those of the outer index."""
+        """The low bits XORed with those of the outer index."""
         return xor(inner, outer, self.bits)
 
     def backward(self, outer: Expr, inner: Expr, extent: Expr) -> Expr:
-        """The same again."""
+        """XOR is its own inverse."""
         return xor(inner, outer, self.bits)
 
     def implications(self, before: IterDomain, after: IterDomain) -> tuple[Implication, ...]:
@@ -73,7 +74,7 @@ class Xor(Permutation):
         )
 
     def holes(self, inner: IterDomain, proofs: Proofs) -> Iterator[Bound]:
-        """In the last block, where it is not whole."""
+        """In the last block, if it is incomplete."""
         if not proofs.known.multiple(inner.extent, 1 << self.bits):
             yield high(inner)
 
@@ -84,19 +85,19 @@ class Shift(Permutation):
 
     @property
     def title(self) -> str:
-        """Plain."""
+        """Without parameters."""
         return "shift"
 
     def forward(self, outer: Expr, inner: Expr, extent: Expr) -> Expr:
-        """Right by the outer index."""
+        """Shifted right by the outer index."""
         return (inner + outer) % divisor(extent)
 
     def backward(self, outer: Expr, inner: Expr, extent: Expr) -> Expr:
-        """Left by the outer index."""
+        """Shifted left by the outer index."""
         return (inner - outer) % divisor(extent)
 
     def implications(self, before: IterDomain, after: IterDomain) -> tuple[Implication, ...]:
-        """What is shifted is a remainder, which says nothing of where it came from: there is no converse."""
+        """The image is a remainder, hence always in bounds: there is no converse."""
         return (
             Implication("Swizzle: a remainder is in bounds", frozenset(), low(before)),
             Implication("Swizzle: a remainder is in bounds", frozenset(), high(before), premises=(before.extent - 1,)),
@@ -109,15 +110,15 @@ class Shift(Permutation):
         return True
 
     def holes(self, inner: IterDomain, proofs: Proofs) -> Iterator[Bound]:
-        """None: what is shifted is a remainder."""
+        """None: the index before the shift is a remainder."""
         yield from ()
 
 
 @dataclass(frozen=True, slots=True)
 class Custom(Permutation):
-    """`to` and `back`, expressions over the symbols `outer` and `inner` and sizes: inverses of each other, by promise.
+    """`to` and `back`, expressions over the symbols `outer` and `inner` and sizes: a user's promise that they are inverses.
 
-    `texpr.domain.coverage` checks the promise. Until it is proved, both ends of the index before it are compared.
+    `texpr.domain.coverage` checks the promise. Until it is proved, both bounds of the inner index before it are tested.
     """
 
     to: Expr
@@ -127,21 +128,21 @@ class Custom(Permutation):
 
     @property
     def title(self) -> str:
-        """With the way down."""
+        """With `to`."""
         return f"{self.inner} -> {self.to}"
 
     def forward(self, outer: Expr, inner: Expr, extent: Expr) -> Expr:
-        """As `to` says."""
+        """`to`."""
         return self.to.substitute({self.outer: outer, self.inner: inner})
 
     def backward(self, outer: Expr, inner: Expr, extent: Expr) -> Expr:
-        """As `back` says."""
+        """`back`."""
         return self.back.substitute({self.outer: outer, self.inner: inner})
 
 
 @dataclass(frozen=True, slots=True)
 class Swizzle(Transform):
-    """Outer indices stay; inner ones are permuted by `permutation`. Extents stay."""
+    """Outer indices stay; inner ones are permuted by `permutation`. Extents are unchanged."""
 
     outer: IterDomain
     inner: IterDomain
@@ -165,7 +166,7 @@ class Swizzle(Transform):
         return f"Swizzle({self.permutation.title})"
 
     def up(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        """The inner index before it was permuted."""
+        """The inner index before the permutation."""
         outer, inner = indices
         return (outer, self.permutation.backward(outer, inner, self.inner.extent))
 
@@ -175,7 +176,7 @@ class Swizzle(Transform):
         return (outer, self.permutation.forward(outer, inner, self.inner.extent))
 
     def implications(self) -> tuple[Implication, ...]:
-        """Theorem 4, for both sides of the outer IterDomain, and what the permutation says of the inner one."""
+        """Theorem 4, for both sides of the outer IterDomain, and the implications of the permutation for the inner one."""
         before, after = self.outer, self.outer_output
         outer = tuple(
             Implication("Theorem 4", frozenset((side(one),)), side(other))
@@ -185,7 +186,7 @@ class Swizzle(Transform):
         return (*outer, *self.permutation.implications(self.inner, self.inner_output))
 
     def keeps(self, known: Known) -> bool:
-        """Where the permutation is one at every extent."""
+        """Where it is a permutation for every extent."""
         return self.permutation.is_total
 
     @property
@@ -194,13 +195,13 @@ class Swizzle(Transform):
         return (Swizzle, self.permutation)
 
     def holes(self, proofs: Proofs) -> Iterator[Bound]:
-        """Those of the permutation: the outer index stays."""
+        """Those of the permutation; the outer index is unchanged."""
         return self.permutation.holes(self.inner, proofs)
 
     def outside(self, known: Known) -> tuple[tuple[IterDomain, IterDomain], ...]:
-        """The outer index stays."""
+        """The outer index is unchanged."""
         return ((self.outer, self.outer_output),)
 
     def viewed(self, views: Views) -> None:
-        """Raises Refused: what is swizzled has no strides."""
+        """Raises Refused: a swizzled index has no stride."""
         views.refuse(self.outer, "a swizzle between the tensor and the box", "swizzle the tile, or its coordinates")

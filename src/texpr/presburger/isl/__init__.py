@@ -1,1 +1,1 @@
-"""The edge to isl: formulas in, sets and relations of isl out. Nothing else imports islpy."""
+"""The interface to isl: formulas in, isl sets and relations out. Nothing else imports islpy."""

@@ -15,12 +15,12 @@ from texpr.support.record import Record
 
 if TYPE_CHECKING:
     import islpy as isl
-else:  # a program whose every question has a cheap proof never loads it
+else:  # imported on first use: many programs are decided without isl
     isl = Module("islpy")
 
 
 class _Frame(Record):
-    """The columns: where each symbol stands, those hidden last."""
+    """The columns of a row: the position of each symbol, hidden ones last."""
 
     params: tuple[Sym, ...]
     visible: tuple[Sym, ...]
@@ -84,7 +84,7 @@ def _collect(formula: Formula, leaves: list[Ge | Eq], choices: list[Or]) -> None
 
 
 def _system(leaves: Sequence[Ge | Eq], frame: _Frame) -> isl.Map:
-    """One conjunction. Unknowns of floors and extrema become further columns and are projected out here."""
+    """One conjunction. Unknowns for floors and extrema become hidden columns and are projected out here."""
     unknowns: dict[Sym, None] = {}
     choices: list[Or] = []
     flat: list[Ge | Eq] = []

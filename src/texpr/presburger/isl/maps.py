@@ -15,7 +15,7 @@ from texpr.support.record import Record
 
 if TYPE_CHECKING:
     import islpy as isl
-else:  # a program whose every question has a cheap proof never loads it
+else:  # imported on first use: many programs are decided without isl
     isl = Module("islpy")
 
 
@@ -54,7 +54,7 @@ class Map(Record, eq=False):
 
     @property
     def params(self) -> tuple[Sym, ...]:
-        """The parameters the map knows of, used or not."""
+        """The parameters of the map's space, used or not."""
         return tuple(map(Sym, param_names(self.raw.get_space())))
 
     def __str__(self) -> str:
@@ -66,11 +66,11 @@ class Map(Record, eq=False):
         return raw.to_str()
 
     def left(self, value: IntoExpr) -> Expr:
-        """`value`, an expression over `ins`, as `where` names it on the side of `ins`."""
+        """`value`, an expression over `ins`, in the names that `where` uses for the side of `ins`."""
         return expr(value).substitute({s: left(s) for s in self.ins})
 
     def right(self, value: IntoExpr) -> Expr:
-        """`value`, an expression over `outs`, as `where` names it on the side of `outs`."""
+        """`value`, an expression over `outs`, in the names that `where` uses for the side of `outs`."""
         return expr(value).substitute({s: right(s) for s in self.outs})
 
     def where(self, formula: Formula) -> Map:
@@ -87,11 +87,11 @@ class Map(Record, eq=False):
         return self.where(differ(map(self.left, lefts), map(self.right, rights)))
 
     def is_empty(self) -> bool:
-        """Whether no value of the parameters gives a pair."""
+        """Whether the map has no pair for any value of the parameters."""
         return limited(self.raw.is_empty)
 
     def is_subset(self, other: Map) -> bool:
-        """Whether every pair is one of `other`, for all values of the parameters."""
+        """Whether every pair is in `other`, for all values of the parameters."""
         return limited(lambda: self.raw.is_subset(other.raw))
 
     def is_equal(self, other: Map) -> bool:
@@ -99,35 +99,35 @@ class Map(Record, eq=False):
         return limited(lambda: self.raw.is_equal(other.raw))
 
     def is_single_valued(self) -> bool:
-        """Whether no point of the domain has two partners."""
+        """Whether each point of the domain has one partner at most."""
         return limited(self.raw.is_single_valued)
 
     def is_injective(self) -> bool:
-        """Whether no point of the range has two partners."""
+        """Whether each point of the range has one partner at most."""
         return limited(self.raw.is_injective)
 
     def domain(self) -> Set:
-        """Points that have a partner."""
+        """The domain."""
         return Set(self.ins, limited(self.raw.domain))
 
     def range(self) -> Set:
-        """Points that are a partner."""
+        """The range."""
         return Set(self.outs, limited(self.raw.range))
 
     def inverse(self) -> Map:
-        """Pairs turned round."""
+        """The inverse relation."""
         return Map(self.outs, self.ins, limited(self.raw.reverse))
 
     def intersect(self, other: Map) -> Map:
-        """Pairs of both."""
+        """The intersection."""
         return Map(self.ins, self.outs, limited(lambda: self.raw.intersect(other.raw)))
 
     def union(self, other: Map) -> Map:
-        """Pairs of either."""
+        """The union."""
         return Map(self.ins, self.outs, limited(lambda: self.raw.union(other.raw)))
 
     def subtract(self, other: Map) -> Map:
-        """Pairs of this map alone."""
+        """The difference."""
         return Map(self.ins, self.outs, limited(lambda: self.raw.subtract(other.raw)))
 
     def intersect_domain(self, domain: Set) -> Map:
@@ -139,11 +139,11 @@ class Map(Record, eq=False):
         return Map(self.ins, self.outs, limited(lambda: self.raw.intersect_range(range.raw)))
 
     def image(self, points: Set) -> Set:
-        """The partners of `points`."""
+        """The image of `points`."""
         return Set(self.outs, limited(lambda: points.raw.apply(self.raw)))
 
     def then(self, other: Map) -> Map:
-        """Composition: first this map, then `other`."""
+        """The composition: first this map, then `other`."""
         return Map(self.ins, other.outs, limited(lambda: self.raw.apply_range(other.raw)))
 
     def coalesce(self) -> Map:
@@ -151,11 +151,11 @@ class Map(Record, eq=False):
         return Map(self.ins, self.outs, limited(self.raw.coalesce))
 
     def gist(self, context: Map) -> Map:
-        """Simpler, and equal wherever `context` holds."""
+        """A simpler map that is equal within `context`."""
         return Map(self.ins, self.outs, limited(lambda: self.raw.gist(context.raw)))
 
     def gist_domain(self, context: Set) -> Map:
-        """Simpler, and equal wherever the first point lies in `context`."""
+        """A simpler map that is equal where the first point lies in `context`."""
         return Map(self.ins, self.outs, limited(lambda: self.raw.gist_domain(context.raw)))
 
     def range_product(self, other: Map) -> Map:
@@ -168,7 +168,7 @@ class Map(Record, eq=False):
         return Map(ins, outs, limited(lambda: self.raw.flat_product(other.raw)))
 
     def project_out(self, ins: Collection[Sym] = (), outs: Collection[Sym] = ()) -> Map:
-        """The shadow without some dimensions of either side."""
+        """The projection that drops some dimensions of either side."""
         drop_ins = [k for k, d in enumerate(self.ins) if d in ins]
         drop_outs = [k for k, d in enumerate(self.outs) if d in outs]
 
@@ -189,11 +189,11 @@ class Map(Record, eq=False):
         return Set((*map(left, self.ins), *map(right, self.outs)), raw)
 
     def renamed(self, ins: Sequence[Sym] | None = None, outs: Sequence[Sym] | None = None) -> Map:
-        """The same pairs under other names of the dimensions."""
+        """The same pairs with other names of the dimensions."""
         return Map(self.ins if ins is None else tuple(ins), self.outs if outs is None else tuple(outs), self.raw)
 
     def fix(self, values: Mapping[Sym, int]) -> Map:
-        """Pairs at which the parameters have the values given."""
+        """The pairs at the given values of the parameters."""
         return self.where(conj(Eq(expr(sym) - value) for sym, value in values.items())) if values else self
 
     def sample(self) -> dict[Sym, int] | None:

@@ -1,7 +1,7 @@
-"""The edge to islpy: one context, its numbers, its operation limit, and systems of rows → basic maps.
+"""The interface to islpy: one context, its numbers, its operation limit, and rows of integers → basic maps.
 
-Dimensions go by position; only parameters carry names. Names are set through the interface and never parsed, so `i'1` needs
-no escape.
+Dimensions are positional; only parameters have names. Names are set through the interface and never parsed, so `i'1` needs no
+escape.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from texpr.support.record import Record
 
 if TYPE_CHECKING:
     import islpy as isl
-else:  # a program whose every question has a cheap proof never loads it
+else:  # imported on first use: many programs are decided without isl
     isl = Module("islpy")
 
 T = TypeVar("T")
 
 OPERATION_LIMIT = 200_000
-"""isl operations that one question may take, a second or two. Those of the gallery take a hundredth of it."""
+"""The isl operations that one question may take, a second or two. The examples need a hundredth of it."""
 
 
 @cache
@@ -33,11 +33,11 @@ def _context() -> isl.Context:
 
 
 class Undecided(Exception):
-    """isl would need more operations than a question is given."""
+    """A question exceeded isl's operation limit."""
 
 
 def limited(question: Callable[[], T]) -> T:
-    """The answer to `question`, under the operation limit. Raises Undecided."""
+    """The result of `question` under the operation limit. Raises Undecided."""
     _context().reset_operations()
     try:
         return question()
@@ -49,12 +49,12 @@ def limited(question: Callable[[], T]) -> T:
 
 @lru_cache(maxsize=4096)
 def number(value: int) -> isl.Val:
-    """An integer as isl holds it."""
+    """An integer as an isl value."""
     return isl.Val(str(value), _context()) if abs(value) >= 1 << 31 else isl.Val.int_from_si(_context(), value)
 
 
 class Shape(Record):
-    """Names of the parameters and numbers of the dimensions; `hidden` ones are quantified away."""
+    """The space of a map: names of the parameters and numbers of the dimensions; `hidden` ones are projected out."""
 
     params: tuple[str, ...]
     ins: int

@@ -14,12 +14,12 @@ from texpr.support.record import Record
 
 if TYPE_CHECKING:
     import islpy as isl
-else:  # a program whose every question has a cheap proof never loads it
+else:  # imported on first use: many programs are decided without isl
     isl = Module("islpy")
 
 
 class Set(Record, eq=False):
-    """Points over `dims`, position by position; parameters go by name and are shared by all sets."""
+    """Points over `dims`, by position; parameters are identified by name across sets."""
 
     dims: tuple[Sym, ...]
     raw: isl.Set
@@ -31,24 +31,24 @@ class Set(Record, eq=False):
 
     @staticmethod
     def empty(dims: Sequence[Sym]) -> Set:
-        """No point."""
+        """The empty set."""
         universe = Set.of(dims)
         return Set(universe.dims, limited(lambda: isl.Set.empty(universe.raw.get_space())))
 
     @property
     def params(self) -> tuple[Sym, ...]:
-        """The parameters the set knows of, used or not."""
+        """The parameters of the set's space, used or not."""
         return tuple(map(Sym, param_names(self.raw.get_space())))
 
     def __str__(self) -> str:
         return _named(self.raw, self.dims).to_str()
 
     def is_empty(self) -> bool:
-        """Whether no value of the parameters gives a point."""
+        """Whether the set has no point for any value of the parameters."""
         return limited(self.raw.is_empty)
 
     def is_subset(self, other: Set) -> bool:
-        """Whether every point is one of `other`, for all values of the parameters."""
+        """Whether every point is in `other`, for all values of the parameters."""
         return limited(lambda: self.raw.is_subset(other.raw))
 
     def is_equal(self, other: Set) -> bool:
@@ -56,15 +56,15 @@ class Set(Record, eq=False):
         return limited(lambda: self.raw.is_equal(other.raw))
 
     def intersect(self, other: Set) -> Set:
-        """Points of both."""
+        """The intersection."""
         return Set(self.dims, limited(lambda: self.raw.intersect(other.raw)))
 
     def union(self, other: Set) -> Set:
-        """Points of either."""
+        """The union."""
         return Set(self.dims, limited(lambda: self.raw.union(other.raw)))
 
     def subtract(self, other: Set) -> Set:
-        """Points of this set alone."""
+        """The difference."""
         return Set(self.dims, limited(lambda: self.raw.subtract(other.raw)))
 
     def where(self, formula: Formula) -> Set:
@@ -76,11 +76,11 @@ class Set(Record, eq=False):
         return Set(self.dims, limited(self.raw.coalesce))
 
     def gist(self, context: Set) -> Set:
-        """Simpler, and equal wherever `context` holds."""
+        """A simpler set that is equal within `context`."""
         return Set(self.dims, limited(lambda: self.raw.gist(context.raw)))
 
     def project_out(self, dims: Collection[Sym]) -> Set:
-        """The shadow on the other dimensions."""
+        """The projection onto the other dimensions."""
         drop = [k for k, d in enumerate(self.dims) if d in dims]
 
         def answer() -> isl.Set:
@@ -96,11 +96,11 @@ class Set(Record, eq=False):
         return Set((*self.dims, *other.dims), limited(lambda: self.raw.flat_product(other.raw)))
 
     def renamed(self, dims: Sequence[Sym]) -> Set:
-        """The same points under other names of the dimensions."""
+        """The same points with other names of the dimensions."""
         return Set(tuple(dims), self.raw)
 
     def fix(self, values: Mapping[Sym, int]) -> Set:
-        """Points at which parameters and dimensions have the values given; the dimensions stay."""
+        """The points at the given values of parameters and dimensions; the dimensions stay."""
         if not values:
             return self
         return self.where(conj(Eq(expr(sym) - value) for sym, value in values.items()))
@@ -126,7 +126,7 @@ class Set(Record, eq=False):
         return found
 
     def _least(self, position: int) -> int:
-        """The value closest to zero in one dimension, of a set that is not empty and has no parameters."""
+        """The value closest to zero in one dimension of a non-empty set without parameters."""
         low = integer(limited(lambda: self.raw.dim_min_val(position)))
         if low is not None and low >= 0:
             return low
@@ -138,7 +138,7 @@ class Set(Record, eq=False):
         return min(candidates, key=lambda v: (abs(v), -v))
 
     def bounds(self, value: IntoExpr) -> tuple[int | None, int | None]:
-        """The least and the greatest that an expression takes, over all points and parameters; None where unbounded."""
+        """The minimum and maximum of an expression over all points and parameters; None where unbounded."""
         free = self.params_as_dims()
         probe = Sym("⟨probe⟩")
         line = Set.of((*free.dims, probe), Eq(expr(probe) - value))

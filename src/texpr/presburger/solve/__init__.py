@@ -1,1 +1,1 @@
-"""Own decisions on systems of comparisons, tried before isl: a formula in; a contradiction, a point or nothing out."""
+"""Decision procedures tried before isl: a formula in; a contradiction, a point or no answer out."""

@@ -1,4 +1,4 @@
-"""Formulas as rows of integers: what is 0, what is not negative, and choices of which one must hold.
+"""Formulas as rows of integers: equations, inequalities and disjunctions.
 
 num / d, num % d   →  num = d · high + low  and  0 ≤ low < d      one symbol each, the same wherever the text is
 min(a, b)          →  t ≤ a and t ≤ b, and t ≥ a or t ≥ b         a symbol for t, unless it can be taken apart
@@ -19,16 +19,16 @@ from texpr.presburger.solve.relaxed import affine
 from texpr.support.record import Mutable
 
 Terms: TypeAlias = dict[Sym, int]
-"""Coefficients, none of them 0. What is made is not changed."""
+"""Coefficients by symbol, none of them 0. Treated as immutable."""
 
 Key: TypeAlias = frozenset[tuple[Sym, int]]
 
 
 class Row(Mutable, eq=False):
-    """constant + terms, the coefficients without a common factor; and what finds it, and its opposite, among others.
+    """constant + terms, the coefficients without a common factor; with the key of its terms, and that of its negation.
 
-    A row of one term is a bound, and is not looked for. No row is changed, nor is a clause: they are not frozen, which takes
-    three times as long.
+    A row of one term is a bound and has no key. Rows and clauses are treated as immutable: they are not frozen dataclasses,
+    which take three times as long to make.
     """
 
     constant: int
@@ -38,7 +38,7 @@ class Row(Mutable, eq=False):
 
 
 class Clause(Mutable, eq=False):
-    """A conjunction: rows that are 0, rows that are not negative, and choices of two or more, none of them plain."""
+    """A conjunction: equations, inequalities, and disjunctions of two or more alternatives."""
 
     equal: tuple[Row, ...] = ()
     least: tuple[Row, ...] = ()
@@ -50,7 +50,7 @@ _ALWAYS, NEVER = Clause(), Clause(least=(Row(-1, {}),))
 
 @lru_cache(maxsize=1 << 14)
 def clause(formula: Formula, exact: bool) -> Clause:
-    """`formula` in rows. `exact`: raises NotAffine where it is not affine."""
+    """`formula` as a clause. `exact`: raises NotAffine where it is not affine; otherwise it is relaxed."""
     match formula:
         case Ge(value):
             return _comparison(value, exact)
@@ -63,7 +63,7 @@ def clause(formula: Formula, exact: bool) -> Clause:
 
 
 def joined(clauses: Iterable[Clause]) -> Clause:
-    """All of `clauses`."""
+    """The conjunction of `clauses`."""
     equal: dict[Row, None] = {}
     least: dict[Row, None] = {}
     choices: dict[tuple[Clause, ...], None] = {}
@@ -80,7 +80,7 @@ def joined(clauses: Iterable[Clause]) -> Clause:
 
 
 def _either(parts: list[Clause]) -> Clause:
-    """One of `parts`."""
+    """The disjunction of `parts`."""
     if _ALWAYS in parts:
         return _ALWAYS
     left: list[Clause] = []
@@ -112,7 +112,8 @@ def _equation(value: Expr, exact: bool) -> Clause:
 
 
 def _row(constant: int, terms: Terms) -> Row:
-    """That constant + terms is not negative; or 0, where the coefficients' common factor divides the constant."""
+    """constant + terms ≥ 0 with the common factor of the coefficients divided out, rounding; or = 0, where that factor
+    divides the constant."""
     common = gcd(*terms.values())
     if common > 1:
         constant, terms = constant // common, {sym: c // common for sym, c in terms.items()}
@@ -128,7 +129,7 @@ def _checked(value: Expr, exact: bool) -> Expr:
 
 
 def _shared(parts: Iterable[Formula]) -> list[Formula]:
-    """Alternatives that begin alike as one, with what they go on with as alternatives: so what they share is taken once."""
+    """Alternatives with a common prefix are factored: the prefix once, then the remainders as alternatives."""
     groups: dict[Formula, list[Formula]] = {}
     for part in parts:
         first, rest = (part.parts[0], part.parts[1:]) if isinstance(part, And) and part.parts else (part, ())
@@ -145,7 +146,7 @@ def _going_on(rests: list[Formula]) -> tuple[Formula, ...]:
 
 @lru_cache(maxsize=1 << 14)
 def _linear(value: Expr) -> tuple[int, Terms, Clause]:
-    """An affine expression over symbols and those of its floors and extrema, and what defines these."""
+    """An affine expression as a row over symbols, with symbols for its floors and extrema and their definitions."""
     if value.is_linear:
         return value.constant, {atom: c for (atom, *_), c in value.terms if isinstance(atom, Sym)}, _ALWAYS
     constant, sums = value.constant, Terms()

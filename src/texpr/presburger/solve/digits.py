@@ -1,8 +1,8 @@
-"""Equations between elements of flat memory, taken apart into rows and columns.
+"""Equations between flat offsets, decomposed into rows and columns.
 
-Lemma: from N · p + q = 0 and −N < q < N follows p = 0 and q = 0, for q is a multiple of N. So the rows i, i' and columns j, j'
-of i · N + j = i' · N + j' are equal where both columns are known to lie in 0..N, whatever N is. No integer solver sees that, to
-which products of unknowns are unknowns of their own.
+Lemma: N · p + q = 0 and −N < q < N imply p = 0 and q = 0, since q is a multiple of N. So i · N + j = i' · N + j' gives i = i'
+and j = j' where both columns j, j' lie in 0..N, for any N. An integer solver that treats products as unknowns cannot derive
+that.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Pair: TypeAlias = tuple[Expr, Expr]
 
 
 def in_digits(facts: Sequence[Formula], premises: Formula) -> list[Formula] | None:
-    """`facts` with the first equation taken apart that can be; None where there is none. `premises` hold, too."""
+    """`facts` with one equation decomposed, the first that can be; None where there is none. `premises` hold as well."""
     for number, fact in enumerate(facts):
         if not isinstance(fact, Eq):
             continue
@@ -33,7 +33,7 @@ def in_digits(facts: Sequence[Formula], premises: Formula) -> list[Formula] | No
 
 
 def in_rows(facts: Iterable[Formula], premises: Formula) -> list[Formula]:
-    """`facts` with all equations taken apart that can be."""
+    """`facts` with all equations decomposed that can be."""
     found = list(flat(facts))
     while (apart := in_digits(found, premises)) is not None:
         found = list(flat(apart))
@@ -41,7 +41,7 @@ def in_rows(facts: Iterable[Formula], premises: Formula) -> list[Formula]:
 
 
 def _strides(value: Expr) -> Iterator[Monomial]:
-    """The symbols and quotients that every product of `value` has, one by one and all together."""
+    """The candidate strides: symbols and quotients common to every product of `value`, one by one and all together."""
     products = [monomial for monomial, _ in value.terms if len(monomial) > 1]
     common = [a for a in products[0] if isinstance(a, Sym | FloorDiv) and all(a in m for m in products)] if products else []
     yield from ((atom,) for atom in dict.fromkeys(common))
@@ -50,12 +50,13 @@ def _strides(value: Expr) -> Iterator[Monomial]:
 
 
 def whole_of(same: Sequence[Pair], first: Sequence[Formula], second: Sequence[Formula], premises: Formula) -> list[Pair]:
-    """What is equal since its quotient and remainder are: n by n / d and n % d. Of n = m / f the quotient is m / (f · d).
+    """Equalities from quotient and remainder: n = n' where n / d = n' / d and n % d = n' % d. Of n = m / f the quotient is m
+    / (f · d).
 
-    `first`, `second`: what holds where each of a pair is; what both name is the same there, so that d is.
+    `first`, `second`: the facts of either side; terms common to both are equal on both, so d is.
     """
     every = list(same)
-    for one, other in every:  # which grows by what is found
+    for one, other in every:  # `every` grows in the loop
         for left, right in every:
             over, under = left.as_atom, right.as_atom
             if not isinstance(over, Mod) or not isinstance(under, Mod) or over.den is not under.den:
@@ -67,7 +68,7 @@ def whole_of(same: Sequence[Pair], first: Sequence[Formula], second: Sequence[Fo
 
 
 def with_wholes(facts: Sequence[Formula], premises: Formula) -> list[Formula]:
-    """`facts`, and what is equal since its quotients and remainders are, as far as equations say so of two each."""
+    """`facts`, and the equalities that follow from equal quotients and remainders, to a fixed point."""
     found = list[Pair]()
     for value in (fact.expr for fact in facts if isinstance(fact, Eq)):
         if not value.constant and len(value.terms) == 2 and value.terms[0][1] == -value.terms[1][1] in (1, -1):
@@ -79,7 +80,7 @@ def with_wholes(facts: Sequence[Formula], premises: Formula) -> list[Formula]:
 
 
 def _is_quotient(value: Expr, rest: Mod, facts: Sequence[Formula], premises: Formula) -> bool:
-    """Whether `value` is the quotient to a remainder. No divisor is 0, and of two none is negative."""
+    """Whether `value` is the quotient that belongs to a remainder. No divisor is 0, and of two none is negative."""
     inner = rest.num.as_atom
     if value is rest.num // rest.den:
         return refuted((Eq(rest.den), premises)) or is_positive(rest.den, facts, premises)

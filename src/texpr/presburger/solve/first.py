@@ -1,7 +1,7 @@
-"""The first point of a system of comparisons, found by trying values in order.
+"""The lexicographically first point of a system of comparisons, by search.
 
-Where bounds leave each symbol few values this is much faster than a solver for sets. It is said of each symbol whether its
-least value or its greatest one comes first; the first point has the first value of the first symbol, then of the second, ….
+Where bounds leave each symbol few values this is much faster than a set solver. Each symbol has a direction, up or down; the
+first point has the first value of the first symbol, then of the second, ….
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from texpr.presburger.solve.omega import refuted
 from texpr.support.record import Record
 
 MOST_VALUES = 200
-"""How many values one search tries."""
+"""The number of values that one search tries."""
 
 MOST_SAMPLED = 60
-"""The same of a search among points that need not be there, or may be far."""
+"""The same for a sample, of which the existence is uncertain."""
 
 MOST_REFUTED = 1 << 12
-"""How many values of a symbol are refuted at once."""
+"""The most values of a symbol that are refuted at once."""
 
 MOST_STEPS = 2000
-"""How many comparisons are looked at for one value: bounds that creep on for longer are for a solver."""
+"""The number of propagation steps for one value: bounds that converge more slowly are left to a solver."""
 
 FARTHEST = 1 << 256
-"""The greatest value that is of use: bounds of products of unknowns can run away."""
+"""The greatest useful bound: bounds of products of unknowns may diverge."""
 
 Row: TypeAlias = tuple[int, tuple[tuple[int, int], ...]]
 """constant + Σ coefficient · symbol ≥ 0, symbols by their numbers."""
@@ -40,12 +40,12 @@ Ends: TypeAlias = list[int | float]
 
 
 class Unclear(Exception):
-    """A symbol has no bound, or the search takes too long: the question is for a solver."""
+    """A symbol is unbounded, or the search exceeds its limit: a solver has to decide."""
 
 
 class Rows(Record, eq=False):
-    """A conjunction of comparisons and of choices, of each of which one must hold. `near`: by the number of a symbol, the
-    places of the comparisons that it is in."""
+    """A conjunction of comparisons and of choices, one alternative of each of which must hold. `near`: the positions of the
+    comparisons that mention a symbol, by its number."""
 
     rows: tuple[Row, ...]
     choices: tuple[tuple[Rows, ...], ...]
@@ -53,7 +53,7 @@ class Rows(Record, eq=False):
 
     @staticmethod
     def of(rows: Sequence[Row], choices: Sequence[tuple[Rows, ...]]) -> Rows:
-        """With what is near found out."""
+        """With the index `near` built."""
         near: dict[int, list[int]] = {}
         for place, (_, terms) in enumerate(rows):
             for number, _ in terms:
@@ -61,13 +61,13 @@ class Rows(Record, eq=False):
         return Rows(tuple(rows), tuple(choices), near)
 
     def about(self, numbers: Iterable[int]) -> list[int]:
-        """The places of the comparisons that any of these symbols is in."""
+        """The positions of the comparisons that mention any of these symbols."""
         return [*dict.fromkeys([place for number in numbers for place in self.near.get(number, ())])]
 
 
 class Space(Record, eq=False):
-    """The points of a formula. `numbers`: of its symbols, the ordered ones first; `upward`: whether the least value of an
-    ordered one comes first; `least` and `most`: what bounds say of each; `empty`: there is no point."""
+    """The points of a formula. `numbers`: numbers of its symbols, the ordered ones first; `upward`: whether the values of an
+    ordered symbol are tried in increasing order; `least`, `most`: their bounds; `empty`: there is no point."""
 
     numbers: Mapping[Sym, int]
     upward: tuple[bool, ...]
@@ -78,8 +78,8 @@ class Space(Record, eq=False):
 
     @staticmethod
     def of(upward: Mapping[Sym, bool], facts: Iterable[Formula], also: Iterable[Sym] = ()) -> Space | None:
-        """The points of `facts` over the symbols of `upward`, in their order, and over those that are fixed `also` before
-        points are asked for. None for a formula that is not affine, or that has other symbols, or whose bounds run away."""
+        """The points of `facts` over the symbols of `upward`, in their order, and over `also`, which are fixed before a
+        search. None for a formula that is not affine, has other symbols, or whose bounds diverge."""
         numbers = {sym: at for at, sym in enumerate((*upward, *also))}
         formula = conj(facts)
         if not all(value.syms() <= numbers.keys() and is_affine(value) for value in leaves(formula)):
@@ -90,11 +90,11 @@ class Space(Record, eq=False):
             empty = not _narrow(told, least, most, range(len(told.rows)))
         except Unclear:
             return None
-        several = Rows.of([row for row in told.rows if len(row[1]) > 1], told.choices)  # one of a single symbol is an end
+        several = Rows.of([row for row in told.rows if len(row[1]) > 1], told.choices)  # a row of one symbol is a bound already
         return Space(numbers, tuple(upward.values()), several, least, most, empty)
 
     def at(self, fixed: Sequence[tuple[int, int]]) -> tuple[Ends, Ends] | None:
-        """The ends where symbols, by their numbers, have the values given; None where there is no point. Raises Unclear."""
+        """The bounds with symbols fixed to values, by their numbers; None where there is no point. Raises Unclear."""
         least, most = self.least.copy(), self.most.copy()
         for number, value in fixed:
             if not least[number] <= value <= most[number]:
@@ -104,16 +104,16 @@ class Space(Record, eq=False):
         return (least, most) if not self.empty and _narrow(self.told, least, most, changed) else None
 
     def first(self, least: Ends, most: Ends, values: int = MOST_VALUES) -> tuple[int, ...] | None:
-        """The values of the ordered symbols at the first point between these ends; None if there is none. Raises Unclear,
-        after so many `values` at the latest."""
+        """The values of the ordered symbols at the first point within these bounds; None if there is none. Raises Unclear,
+        after `values` tried values at the latest."""
         if self.empty or any(low > high for low, high in zip(least, most, strict=True)):
             return None
         return _Search(self.upward, values).first(self.told, least.copy(), most.copy(), range(len(self.told.rows)))
 
 
 def sample(formula: Formula) -> dict[Sym, int] | None:
-    """The point that `Set.sample` finds of a formula, every symbol of it free; None where there is none without negative
-    values, or it is not soon found."""
+    """The point that `Set.sample` finds of a formula, every symbol free; None where no non-negative one exists, or none is
+    soon found."""
     dims = sorted(syms(formula), key=lambda sym: sym.name)
     space = Space.of(dict.fromkeys(dims, True), (formula,))
     if space is None or space.empty:
@@ -127,11 +127,11 @@ def sample(formula: Formula) -> dict[Sym, int] | None:
 
 
 def _refuting(formula: Formula, dims: Sequence[Sym]) -> dict[Sym, int] | None:
-    """The same, all values below one being refuted at once."""
+    """The same, by bisection: all values below a number are refuted at once."""
     facts: list[Formula] = [formula, *(Ge(expr(dim)) for dim in dims)]
     found: dict[Sym, int] = {}
     for dim in dims:
-        low, step = -1, 1  # there is none with values that are at most `low`
+        low, step = -1, 1  # all values up to `low` are refuted
         while refuted((*facts, Ge(low + step - expr(dim)))):
             low, step = low + step, 2 * step
             if step > MOST_REFUTED:
@@ -146,7 +146,7 @@ def _refuting(formula: Formula, dims: Sequence[Sym]) -> dict[Sym, int] | None:
 
 
 class _Search:
-    """Tries values of ordered symbols, the first ones first; what is no ordered one is said by those."""
+    """Search over the values of ordered symbols in order; the other symbols are determined by these."""
 
     __slots__ = ("left", "upward")
 
@@ -154,8 +154,8 @@ class _Search:
         self.upward, self.left = upward, values
 
     def first(self, told: Rows, least: Ends, most: Ends, changed: Sequence[int]) -> tuple[int, ...] | None:
-        """The same, `least` and `most` being changed; the comparisons at other places than `changed` have narrowed them.
-        Raises Unclear."""
+        """The first point; `least` and `most` are changed in place. They are consistent with all comparisons but those at
+        `changed`. Raises Unclear."""
         while True:
             if not _narrow(told, least, most, changed) or not all(_may(choice, least, most) for choice in told.choices):
                 return None
@@ -177,7 +177,7 @@ class _Search:
                 most[at] = value - 1
 
     def _last(self, told: Rows, least: Ends, most: Ends) -> tuple[int, ...] | None:
-        """The point, if it is one: the values of all ordered symbols are said."""
+        """The point, if all comparisons hold there: every ordered symbol has a value."""
         if not told.choices:
             if any(low != high for low, high in zip(least, most, strict=True)):
                 raise Unclear
@@ -191,7 +191,7 @@ class _Search:
 
 
 def _rows(told: Clause, numbers: dict[Sym, int]) -> Rows:
-    """A clause over numbers; symbols that have none get the next ones."""
+    """A clause over symbol numbers; new symbols get the next numbers."""
     found: list[Row] = []
     for row, signs in (*((row, (1, -1)) for row in told.equal), *((row, (1,)) for row in told.least)):
         for sign in signs:
@@ -201,7 +201,8 @@ def _rows(told: Clause, numbers: dict[Sym, int]) -> Rows:
 
 
 def _settled(told: Rows) -> Rows:
-    """The same without alternatives that a comparison contradicts, term by term; one that is left of a choice is taken."""
+    """The same without alternatives that contradict a comparison with the same terms; the only alternative left of a choice
+    is asserted."""
     while True:
         known = {frozenset(terms): constant for constant, terms in sorted(told.rows, reverse=True)}
         choices: list[tuple[Rows, ...]] = []
@@ -219,14 +220,14 @@ def _settled(told: Rows) -> Rows:
 
 
 def _is_against(row: Row, known: Mapping[frozenset[tuple[int, int]], int]) -> bool:
-    """Whether one of the comparisons that are `known`, by their terms, says the opposite."""
+    """Whether a comparison contradicts one of `known`, which are keyed by terms."""
     constant = known.get(frozenset([(at, -factor) for at, factor in row[1]]))
     return constant is not None and constant + row[0] < 0
 
 
 def _narrow(told: Rows, least: Ends, most: Ends, changed: Sequence[int]) -> bool:
-    """Brings ends closer, as far as single comparisons say, those at the places `changed` first and then those that what has
-    changed is in; False where one of them never holds. Raises Unclear."""
+    """Bound propagation: tightens the bounds by single comparisons, those at `changed` first, then those that mention a
+    changed symbol; False where one never holds. Raises Unclear."""
     rows, near, todo, waiting = told.rows, told.near, [*changed], {*changed}
     left = MOST_STEPS
     while todo:
@@ -265,18 +266,18 @@ def _narrow(told: Rows, least: Ends, most: Ends, changed: Sequence[int]) -> bool
 
 
 def _endless(terms: Sequence[tuple[int, int]], least: Ends, most: Ends) -> Sequence[tuple[int, int]]:
-    """The one symbol of which a comparison may say something though its side has no greatest value."""
+    """The only unbounded symbol of a comparison, which alone it can bound; its left side then has no maximum."""
     endless = [(at, factor) for at, factor in terms if isinstance(most[at] if factor > 0 else least[at], float)]
     return endless if len(endless) == 1 else ()
 
 
 def _rest(constant: int, terms: Sequence[tuple[int, int]], at: int, least: Ends, most: Ends) -> int:
-    """The greatest value of a comparison's side but for one symbol."""
+    """The maximum of a comparison's left side without one symbol's term."""
     return constant + sum([int(factor * (most[n] if factor > 0 else least[n])) for n, factor in terms if n != at])
 
 
 def _may(choice: Sequence[Rows], least: Ends, most: Ends) -> bool:
-    """Whether ends leave it possible that one of several alternatives holds."""
+    """Whether some alternative of a choice is possible within the bounds."""
     return any(
         all([_top(row, least, most) >= 0 for row in part.rows]) and all([_may(each, least, most) for each in part.choices])
         for part in choice
@@ -284,5 +285,5 @@ def _may(choice: Sequence[Rows], least: Ends, most: Ends) -> bool:
 
 
 def _top(row: Row, least: Ends, most: Ends) -> int | float:
-    """The greatest value of a comparison's side."""
+    """The maximum of a comparison's left side."""
     return row[0] + sum([factor * (most[at] if factor > 0 else least[at]) for at, factor in row[1]])

@@ -1,9 +1,9 @@
-"""Does a formula hold anywhere? Symbols are eliminated one by one, which answers most of what a compiler asks at once.
+"""Satisfiability of a formula by elimination of symbols one by one, which decides most questions of a compiler quickly.
 
-What elimination (`texpr.presburger.solve.store`) leaves open is silence, and isl is to be asked.
+Where elimination (`texpr.presburger.solve.store`) gives no answer, isl is to be asked.
 
-Alternatives are tried one by one. Each comparison knows which of them it rests on: a contradiction that rests on none of a
-choice's is one for all of them.
+Alternatives are tried one by one. Each comparison records which alternatives it depends on: a contradiction that depends on
+no alternative of a choice holds for all of them (backjumping).
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from texpr.presburger.solve.clauses import Clause, clause
 from texpr.presburger.solve.store import Choice, Never, Store, TooLong
 
 MOST_CASES = 96
-"""Alternatives that are looked at, of all choices; four times as many where only a contradiction is an answer."""
+"""The number of alternatives tried over all choices; four times as many where only a contradiction is an answer."""
 
 _SOME, _OPEN = -1, -2
-"""There is a point; it is not found out whether there is one."""
+"""Satisfiable; undecided."""
 
 
 @lru_cache(maxsize=1 << 9)
 def system(formula: Formula) -> System:
-    """The system of a formula, with what was found out about it: functions of a file are often alike. Raises NotAffine."""
+    """The system of a formula, memoised with its results: functions of a file are often alike. Raises NotAffine."""
     return System(formula)
 
 
 class System:
-    """A formula, every symbol of it free: its equalities solved, alternatives left open."""
+    """A formula, every symbol free: its equations solved, its alternatives open."""
 
     __slots__ = ("_answers", "_choices", "_contradictory", "_store", "_views")
 
@@ -43,7 +43,7 @@ class System:
         self._take(clause(formula, True))
 
     def is_empty(self, also: Formula = TRUE) -> bool | None:
-        """Whether there is no point at which `also` holds; None where that is not found out. Raises NotAffine."""
+        """Whether no point fulfils `also` as well; None where that is undecided. Raises NotAffine."""
         if also not in self._answers:
             more = clause(also, True)
             self._answers[also] = (self if also is TRUE else self._seen_by(more)._and(more))._is_empty()
@@ -69,7 +69,7 @@ class System:
         return made
 
     def _seen_by(self, more: Clause) -> System:
-        """A system of fewer symbols that has a point with given values of those that `more` names wherever this one has."""
+        """A system over fewer symbols, satisfiable with given values of the symbols in `more` exactly where this one is."""
         named = {sym for each in (more, *(part for parts, _ in self._choices for part in parts)) for sym in _named(each)}
         kept = frozenset([s for sym in named for s in self._store.meant(sym)])
         if kept not in self._views:
@@ -77,7 +77,7 @@ class System:
         return self._views[kept]
 
     def _projected(self, kept: frozenset[Sym]) -> System:
-        """What this says of `kept` alone, as far as that loses nothing and takes no more comparisons."""
+        """The projection onto `kept`, as far as elimination is exact and adds no comparisons."""
         made = self._and(Clause())
         try:
             made._store.project(kept)
@@ -89,7 +89,7 @@ class System:
 
 
 def refuted(facts: Iterable[Formula]) -> bool:
-    """Whether it is shown that `facts` never hold together. What is not affine is taken for an unknown of its own."""
+    """Whether `facts` are shown to be contradictory. Terms that are not affine become unknowns."""
     return _refuted(tuple(dict.fromkeys(facts)))
 
 
@@ -111,9 +111,9 @@ def _named(each: Clause) -> Iterator[Sym]:
 
 
 class _Search:
-    """Alternatives, one by one. `certain`: it matters whether there is a point for certain.
+    """Search over alternatives. `certain`: a positive answer must be exact.
 
-    An alternative that failed fails again, until one that it failed by is given up.
+    An alternative that failed is not tried again until a decision that its failure depends on is undone.
     """
 
     __slots__ = ("certain", "failed", "left", "most")
@@ -124,12 +124,12 @@ class _Search:
         self.failed: dict[Clause, int] = {}
 
     def none(self, store: Store, choices: Sequence[Choice], depth: int) -> int:
-        """The alternatives by which there is no point; or `_SOME`, `_OPEN`. Their bits are those from 0 to `depth`."""
+        """The bits of the alternatives that a contradiction depends on; or `_SOME`, `_OPEN`. Bits 0 to `depth` are in use."""
         try:
             choices = store.settled(choices, self.failed)
             if not choices:
                 return self._leaf(store, store.shadow(dark=False), depth)
-            if len(choices) > 1 or len(choices[0][0]) > 2:  # else both alternatives are looked at as soon
+            if len(choices) > 1 or len(choices[0][0]) > 2:  # otherwise trying both alternatives is as fast
                 store = _projected(store, choices)
                 if self.left < self.most - 8:
                     store.shadow(dark=False)
@@ -161,7 +161,7 @@ class _Search:
         return _OPEN if open_ else found
 
     def _leaf(self, store: Store, exact: bool | None, depth: int) -> int:
-        """The same where no choice is left. `exact`: whether eliminating showed that there is a point. Raises Never."""
+        """The same without open choices. `exact`: elimination has shown that there is a point. Raises Never."""
         if exact:
             return _SOME
         if self.certain:

@@ -1,6 +1,6 @@
-"""Products of unknowns and quotients by them, as far as what is known of their factors says something of them.
+"""Products of unknowns and quotients by unknowns, by what is known of their factors.
 
-Elimination takes each product for an unknown of its own. So what follows from a product of two facts is said beside them:
+Elimination treats each product as an unknown. So these consequences of two facts are added to the system:
 
     s ≥ 0 and e ≥ 0   ⊢   s · e ≥ 0, and s · e ≥ e where s > 0
     s ≥ 0, s · e > 0  ⊢   s > 0
@@ -30,11 +30,11 @@ from texpr.support.record import Mutable, field
 _PLAIN = Simplifier(Known({}))
 
 MOST = 64
-"""Products of facts that are added to a question."""
+"""The number of products of facts that are added to a question."""
 
 
 def without_divisions(facts: Sequence[Formula], premises: Formula) -> list[Formula]:
-    """`facts` with what is divided by an unknown taken apart."""
+    """`facts` with quotients and remainders by unknowns simplified."""
     if not any(map(_divides, (e for fact in facts for e in leaves(fact)))):
         return list(facts)
     taken = _Taken(facts, premises)
@@ -55,7 +55,7 @@ class _Taken(Mutable):
         return self.known[value]
 
     def digit(self, atom: FloorDiv | Mod, num: Expr, den: Expr) -> Expr | None:
-        """What `atom` is where `num` is a remainder by a multiple of `den`: a digit of what that is the remainder of."""
+        """An atom whose `num` is a remainder by a multiple of `den`, as a digit of that remainder's dividend."""
         inner = num.as_atom
         if not isinstance(inner, Mod) or any(len(e.terms) != 1 or e is not term(e.terms[0][0]) for e in (den, inner.den)):
             return None
@@ -65,7 +65,7 @@ class _Taken(Mutable):
         return inner.num % den if isinstance(atom, Mod) else inner.num // den % term(above)
 
     def is_digit(self, value: Expr, end: Expr) -> bool:
-        """Whether 0 ≤ `value` < `end`; of ⌊x / d⌋ that is 0 ≤ x < d · `end`."""
+        """Whether 0 ≤ `value` < `end`; for ⌊x / d⌋ also by 0 ≤ x < d · `end`."""
         if self.shown(value) and self.shown(end - value - 1):
             return True
         atom = value.as_atom
@@ -76,7 +76,7 @@ class _Taken(Mutable):
         return is_positive(atom.den, self.facts, self.premises)
 
     def apart(self, value: Expr) -> Expr:
-        """`value` with its quotients and remainders taken apart."""
+        """`value` with its quotients and remainders simplified."""
         if not _divides(value):
             return value
         total = expr(value.constant)
@@ -97,7 +97,7 @@ class _Taken(Mutable):
         if (digit := self.digit(atom, num, den)) is not None:
             return self.apart(digit)
         monomial, scale = den.terms[0] if len(den.terms) == 1 and not den.constant else ((), 0)
-        if scale > 1:  # the quotient by n has a name, that of ⌊x / n⌋ by a number is not again written as of x by a product
+        if scale > 1:  # ⌊x / n⌋ has a name: its quotient by a number is not rewritten as one of x by a product
             inner = self.apart(num // term(monomial))
             name = expr(Sym(f"⟪{inner}⟫")) if _divides(inner) else inner
             self.said += (Ge(name - inner), Ge(inner - name)) if name is not inner else ()
@@ -110,7 +110,7 @@ class _Taken(Mutable):
 
 
 def is_positive(value: Expr, facts: Sequence[Formula], premises: Formula) -> bool:
-    """Whether `value` is above 0 where `facts` hold: as it is, or as a factor that is not negative of a product that is."""
+    """Whether `value` > 0 where `facts` hold: directly, or as a non-negative factor of a positive product."""
     every = (*map(_without_extrema, facts), premises)
     if refuted((*every, Ge(-value))):
         return True
@@ -122,7 +122,7 @@ def is_positive(value: Expr, facts: Sequence[Formula], premises: Formula) -> boo
 
 
 def is_never_negative(value: Expr, facts: Iterable[Formula]) -> bool:
-    """Whether `value` is not below 0 where `facts` hold: as it is, or as a sum of products of what is not."""
+    """Whether `value` ≥ 0 where `facts` hold: directly, or as a sum of products of non-negative factors."""
     every = tuple(facts)
 
     def holds(part: Expr) -> bool:
@@ -134,7 +134,7 @@ def is_never_negative(value: Expr, facts: Iterable[Formula]) -> bool:
 
 
 def _plainly(value: Expr) -> Expr:
-    """`value` simplified, with what an unknown divides as it stands: digits of one number add up, times a quotient, too."""
+    """`value` simplified with quotients by unknowns left as they are: digits of one number add up, times a quotient as well."""
     kept = {atom: Sym(f"⟪{term((atom,))}⟫") for m, _ in value.terms for atom in m if _divides(term((atom,)))}
     total = expr(value.constant)
     for monomial, coefficient in value.terms:
@@ -143,7 +143,7 @@ def _plainly(value: Expr) -> Expr:
 
 
 def parted(value: Expr, factor: Monomial) -> tuple[Expr, Expr]:
-    """(p, q) with value = factor · p + q, where no term of q has the factor."""
+    """(p, q) with value = factor · p + q, where no term of q contains the factor."""
     row, column = ZERO, expr(value.constant)
     for monomial, coefficient in value.terms:
         left = without(monomial, factor)
@@ -156,21 +156,21 @@ def parted(value: Expr, factor: Monomial) -> tuple[Expr, Expr]:
 
 @lru_cache(maxsize=1 << 14)
 def _divides(value: Expr) -> bool:
-    """Whether an unknown divides something in an expression."""
+    """Whether the expression divides by an unknown."""
     atoms = (atom for monomial, _ in value.terms for atom in monomial if not isinstance(atom, Sym))
     return any((isinstance(a, FloorDiv | Mod) and not a.den.is_constant) or any(map(_divides, children(a))) for a in atoms)
 
 
 def multiplied(facts: Sequence[Formula], premises: Formula) -> list[Formula]:
-    """`facts`, and what is not negative, times unknowns that are not: as far as the products are there already, so that it
-    tells of them. In alternatives, too, each by itself."""
+    """`facts`, and the non-negative ones multiplied by non-negative unknowns, restricted to products that occur already.
+    Alternatives are treated each by itself."""
     facts = [*map(_without_extrema, facts)]
     every = dict.fromkeys(m for fact in facts for e in leaves(fact) for m, _ in e.terms if len(m) > 1)
     atoms = dict.fromkeys(a for m in every for a in m if isinstance(a, Sym | FloorDiv))
     single = [a for a in atoms if refuted((premises, Ge(-term((a,)) - 1)))]
     if not single:
         return facts
-    sizes: list[Monomial] = [*((a,) for a in single), *(m for m in every if {*m} <= {*single})]  # as H · W times one of C
+    sizes: list[Monomial] = [*((a,) for a in single), *(m for m in every if {*m} <= {*single})]  # also H · W
     beside = dict.fromkeys(rest for size in sizes for m in every if (rest := without(m, size)))
     numbers = [term(size) for size in sizes]
     factors = [each - refuted((*facts, premises, Ge(-each))) for each in numbers]  # less 1, where that is not negative
@@ -189,7 +189,7 @@ def multiplied(facts: Sequence[Formula], premises: Formula) -> list[Formula]:
 
 
 def _without_extrema(fact: Formula) -> Formula:
-    """`fact` without what is the least or the greatest of some products."""
+    """`fact` without minima and maxima of products."""
     match fact:
         case Ge(value):
             extrema = (m[0] for m, _ in value.terms if len(m) == 1 and isinstance(m[0], Min | Max))

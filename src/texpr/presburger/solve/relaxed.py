@@ -1,4 +1,4 @@
-"""Formulas over anything, made affine: what is not affine becomes an unknown of its own, equal wherever its text is.
+"""Affine relaxation of formulas: a term that is not affine becomes an unknown, one for equal terms.
 
 That only adds points, so "there is none" remains a proof.
 """
@@ -15,7 +15,7 @@ from texpr.presburger.formula import And, Eq, Formula, Ge, Or, conj, disj, leave
 
 @lru_cache(maxsize=1 << 14)
 def affine(value: Expr) -> Expr:
-    """`value` with what is not affine in it as unknowns."""
+    """`value` with terms that are not affine replaced by unknowns."""
     total = value
     for monomial, coefficient in value.terms:
         (first, *more) = monomial
@@ -40,7 +40,7 @@ def _affine_atom(atom: Atom) -> Expr:
 
 
 def relaxed(formula: Formula) -> Formula:
-    """`formula` over affine expressions."""
+    """The relaxation of `formula`: all its expressions affine."""
     match formula:
         case Ge(e):
             return Ge(affine(e))
@@ -53,8 +53,8 @@ def relaxed(formula: Formula) -> Formula:
 
 
 def divisions(facts: Iterable[Formula]) -> list[Formula]:
-    """What holds of quotients and remainders by what is no number, wherever that is positive: x = d · ⌊x / d⌋ + x mod d, the
-    remainder is below d, a quotient of what is not negative is not, and one that is not below n gives d · n ≤ x."""
+    """Axioms for quotients and remainders by a symbolic divisor d > 0: x = d · ⌊x / d⌋ + x mod d, x mod d < d, ⌊x / d⌋ ≥ 0
+    for x ≥ 0, and ⌊x / d⌋ ≥ n gives d · n ≤ x."""
     facts = list(facts)
     found = dict.fromkeys([each for fact in facts for each in divisions_of(fact)])
     if not found:
@@ -70,14 +70,14 @@ def divisions(facts: Iterable[Formula]) -> list[Formula]:
             left = without(monomial, factor)
             if left is not None:
                 some.append(disj((Ge(term(left) - quotient - 1), Ge(num - den * term(left)))))
-        for number in _compared(quotient, every):  # it is below a number where what is divided is below as many divisors
+        for number in _compared(quotient, every):  # ⌊x / d⌋ < n where x < d · n
             some += [
                 disj((Ge(number - 1 - quotient), Ge(num - den * number))),
                 disj((Ge(quotient - number), Ge(den * number - 1 - num))),
             ]
         said.append(disj((Ge(-den), conj(some))))
     for monomial in products:
-        for at, atom in enumerate(monomial):  # 0 · y is 0, and x · y is at least y where 0 < x and 0 ≤ y
+        for at, atom in enumerate(monomial):  # 0 · y = 0, and x · y ≥ y where 0 < x and 0 ≤ y
             one, rest = term((atom,)), term((*monomial[:at], *monomial[at + 1 :]))
             said.append(disj((Ge(one - 1), Ge(-one - 1), Eq(term(monomial)))))
             said.append(disj((Ge(-one), Ge(-rest - 1), Ge(term(monomial) - rest))))
@@ -85,7 +85,7 @@ def divisions(facts: Iterable[Formula]) -> list[Formula]:
 
 
 def _compared(value: Expr, every: Sequence[Expr]) -> list[int]:
-    """The numbers with which `value` is compared in expressions, or that follow one."""
+    """The numbers that `value` is compared with in expressions, and their successors."""
     found: dict[int, None] = {}
     for each in every:
         for sign in (1, -1):
@@ -97,20 +97,20 @@ def _compared(value: Expr, every: Sequence[Expr]) -> list[int]:
 
 @lru_cache(maxsize=1 << 14)
 def products_in(value: Expr) -> tuple[Monomial, ...]:
-    """The products in an expression, those in what is divided by a number, or is the least of something, too."""
+    """The products in an expression, operands of extrema and of quotients by a number included."""
     inner = (part for m, _ in value.terms for atom in m if not isinstance(atom, Sym) for part in children(atom))
     return (*(m for m, _ in value.terms if len(m) > 1), *(m for part in inner for m in products_in(part)))
 
 
 @lru_cache(maxsize=1 << 14)
 def divisions_of(fact: Formula) -> tuple[tuple[Expr, Expr], ...]:
-    """The divisions in a formula by what is no number."""
+    """The divisions by a symbolic divisor in a formula."""
     return tuple(dict.fromkeys([each for value in leaves(fact) for each in _divided(value)]))
 
 
 @lru_cache(maxsize=1 << 14)
 def _divided(value: Expr) -> tuple[tuple[Expr, Expr], ...]:
-    """The divisions in an expression by what is no number."""
+    """The divisions by a symbolic divisor in an expression."""
     found: list[tuple[Expr, Expr]] = []
     for monomial, _ in value.terms:
         for atom in monomial:
@@ -123,7 +123,7 @@ def _divided(value: Expr) -> tuple[tuple[Expr, Expr], ...]:
 
 
 def flat(parts: Iterable[Formula]) -> Iterator[Formula]:
-    """The parts of conjunctions, one by one."""
+    """The conjuncts, nested conjunctions flattened."""
     for part in parts:
         if isinstance(part, And):
             yield from _flat(part)
@@ -139,9 +139,9 @@ def _flat(formula: And) -> tuple[Formula, ...]:
 def eliminated(
     facts: list[Formula], may: Callable[[Sym], bool], *, as_sums: bool = False
 ) -> tuple[list[Formula], list[tuple[Sym, Expr]]]:
-    """`facts` without symbols that an equation among them defines by others, and what those are, each over later ones.
+    """`facts` with symbols solved by equations substituted, and their definitions, each over later ones.
 
-    Products of symbols become comparable by it: i = i' makes i * n and i' * n the same. `as_sums`: none as a difference.
+    Products become comparable by that: i = i' makes i * n and i' * n equal. `as_sums`: no symbol is defined as a difference.
     """
     solved: list[tuple[Sym, Expr]] = []
     at = 0
@@ -163,7 +163,7 @@ _ZERO = Eq(expr(0))
 
 
 def defined(value: Expr, may: Callable[[Sym], bool], *, as_sums: bool = False) -> tuple[Sym, Expr] | None:
-    """A symbol that `value` = 0 defines by others, and as what; None where there is none that `may` be."""
+    """A symbol that `value` = 0 defines, and its definition; None where there is none among those allowed by `may`."""
     for monomial, coefficient in value.terms:
         (atom, *more) = monomial
         if coefficient in (1, -1) and not more and isinstance(atom, Sym) and may(atom):

@@ -1,13 +1,13 @@
-"""Comparisons of whole numbers, symbols eliminated one by one: whether they contradict each other.
+"""Systems of integer comparisons, decided by elimination of symbols one by one.
 
     a·x + L ≥ 0,  U − b·x ≥ 0   (a, b > 0)   →   b·L + a·U ≥ 0                        a rational x is between
                                              →   b·L + a·U ≥ (a − 1)·(b − 1)          an integer x is, for certain
     a = 1 or b = 1                           →   both are one, and nothing is lost
 
-Where the first system is contradictory there is no point; where the second is not, there is one. Source: W. Pugh, The Omega
-test, Supercomputing 1991, sections 2.2 and 2.3.
+A contradiction of the first (real) shadow refutes the system; a solution of the second (dark) shadow gives one of the system.
+Source: W. Pugh, The Omega test, Supercomputing 1991, sections 2.2 and 2.3.
 
-Each comparison has bits of the alternatives that it rests on, and so has each contradiction.
+Each comparison, and so each contradiction, has a bit mask of the alternatives that it depends on.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from texpr.affine.expr import Sym
 from texpr.presburger.solve.clauses import NEVER, Clause, Key, Row, Terms
 
 MOST_ROWS = 120
-"""Comparisons that a system may grow to; with more, isl is faster."""
+"""The number of comparisons that a system may grow to; beyond that isl is faster."""
 
 Choice: TypeAlias = tuple[tuple[Clause, ...], int]
-"""Alternatives, and what others that were among them failed by."""
+"""Alternatives, and what failed alternatives of the same choice depended on."""
 
 
 Comparison: TypeAlias = tuple[int, Terms, int]
-"""constant + terms ≥ 0, and the bits of what it rests on."""
+"""constant + terms ≥ 0, and the mask of the alternatives that it depends on."""
 
 
 class Never(Exception):
-    """There is no point, by the alternatives of which `why` has the bits."""
+    """A contradiction, which depends on the alternatives in the mask `why`."""
 
     def __init__(self, why: int):
         self.why = why
 
 
 class TooLong(Exception):
-    """The question is for isl."""
+    """The elimination exceeds its limit: isl has to decide."""
 
 
 class Store:
-    """Comparisons over symbols that are not solved: bounds of single ones, and rows of several."""
+    """Comparisons over unsolved symbols: bounds of single symbols, and rows of several."""
 
     __slots__ = ("kept", "known", "least", "loose", "most", "rows", "where")
 
@@ -63,12 +63,12 @@ class Store:
         return made
 
     def meant(self, sym: Sym) -> Iterable[Sym]:
-        """What `sym` is said by."""
+        """The definition of `sym`, if it is solved."""
         found = self.known.get(sym)
         return (sym,) if found is None else found[1]
 
     def take(self, more: Sequence[Clause], why: int) -> list[Choice]:
-        """Adds conjunctions, equations first, and gives their choices. Raises Never."""
+        """Adds conjunctions, equations first, and returns their choices. Raises Never."""
         if NEVER in more:
             raise Never(why)
         for each in more:
@@ -84,7 +84,7 @@ class Store:
         return [(choice, why) for each in more for choice in each.choices]
 
     def reduced(self, constant: int, terms: Terms, why: int) -> Comparison:
-        """The same without symbols that are solved."""
+        """The same with solved symbols substituted."""
         known = self.known
         if known.keys().isdisjoint(terms):
             return constant, terms, why
@@ -103,7 +103,7 @@ class Store:
         return constant, made, why
 
     def equate(self, constant: int, terms: Terms, why: int) -> None:
-        """Solves constant + terms = 0 for a symbol; the coefficients shrink as in Euclid's algorithm until one is 1."""
+        """Solves constant + terms = 0 for a symbol; the coefficients are reduced as in Euclid's algorithm until one is 1."""
         while terms:
             common = gcd(*terms.values())
             if constant % common:
@@ -128,7 +128,7 @@ class Store:
             raise Never(why)
 
     def solve(self, sym: Sym, constant: int, terms: Terms, why: int) -> None:
-        """sym = constant + terms, from here on. Raises Never."""
+        """Records sym = constant + terms and substitutes it. Raises Never."""
         self.known[sym] = constant, terms, why
         for name, (at, meaning, by) in self.known.items():
             if sym in meaning:
@@ -144,7 +144,7 @@ class Store:
                 self.bound(*self.reduced(-sign * found[0], {sym: sign}, found[1]))
 
     def bound(self, constant: int, terms: Terms, why: int, made: Row | None = None) -> None:
-        """Adds constant + terms ≥ 0, which is `made`, over symbols that are not solved. Raises Never."""
+        """Adds constant + terms ≥ 0, which `made` holds as a row, over unsolved symbols. Raises Never."""
         if len(terms) < 2:
             self.single(constant, terms, why)
             return
@@ -169,7 +169,7 @@ class Store:
         self.equate(constant, terms, why | against[2])
 
     def single(self, constant: int, terms: Terms, why: int) -> None:
-        """The same for one symbol or none."""
+        """The same for at most one symbol."""
         for sym, c in terms.items():
             mine, theirs = (self.least, self.most) if c > 0 else (self.most, self.least)
             value = -(constant // c) if c > 0 else constant // -c
@@ -187,7 +187,8 @@ class Store:
             raise Never(why)
 
     def settled(self, choices: Sequence[Choice], failed: Mapping[Clause, int]) -> Sequence[Choice]:
-        """`choices` with what is possible alone, by what `failed`, too; one that is left of a choice is taken. Raises Never."""
+        """`choices` without alternatives that are refuted, the masks of which are added to `failed`; the only alternative
+        left of a choice is asserted. Raises Never."""
         while choices:
             left: list[Choice] = []
             taken = False
@@ -214,7 +215,7 @@ class Store:
         return choices
 
     def against(self, part: Clause) -> int | None:
-        """What makes an alternative plainly impossible; None where it is not."""
+        """The mask by which an alternative contradicts a bound or a row; None where it does not."""
         solved = self.known.keys()
         for row in part.least:
             if solved.isdisjoint(row.terms):
@@ -246,7 +247,7 @@ class Store:
         return None
 
     def below(self, constant: int, terms: Terms, opposite: Key | None = None) -> int | None:
-        """What makes constant + terms plainly negative; None where it is not. `opposite`: of a row."""
+        """The mask by which constant + terms is always negative; None where it is not. `opposite`: key of the negated row."""
         why, top = 0, constant
         for sym, c in terms.items():
             found = (self.most if c > 0 else self.least).get(sym)
@@ -265,7 +266,7 @@ class Store:
         return None
 
     def narrowed(self) -> bool:
-        """Whether rounding the bounds of single symbols, a few times, solves some of them. Raises Never."""
+        """Bound propagation with rounding, a few rounds; whether it solved a symbol. Raises Never."""
         before = len(self.known)
         for _ in range(3):
             for key, row in list(self.rows.items()):
@@ -276,7 +277,7 @@ class Store:
         return False
 
     def narrow(self, constant: int, terms: Terms, why: int) -> None:
-        """What a comparison says of each of its symbols, given the bounds of the others."""
+        """Tightens the bound of each symbol of a comparison by the bounds of the others."""
         bounds = [(self.most if c > 0 else self.least).get(s) for s, c in terms.items()]
         missing = bounds.count(None)
         if missing > 1:
@@ -290,7 +291,7 @@ class Store:
                 self.single(total - (c * bound[0] if bound is not None else 0), {sym: c}, why)
 
     def shadow(self, *, dark: bool) -> bool | None:
-        """Whether elimination of every symbol loses nothing; None where it takes too long. Raises Never."""
+        """Whether elimination of every symbol is exact; None where it exceeds its limit. Raises Never."""
         if not self.rows:
             return True
         made = self.copy()
@@ -301,7 +302,7 @@ class Store:
             return None
 
     def project(self, kept: frozenset[Sym]) -> None:
-        """Takes out symbols that are not `kept`, while that loses nothing and adds no comparisons. Raises Never, TooLong."""
+        """Eliminates the symbols not in `kept`, as long as that is exact and adds no comparisons. Raises Never, TooLong."""
         self.kept = kept
         self.index()
         while (found := self.next()) is not None and found[0] <= (False, 0):
@@ -310,7 +311,7 @@ class Store:
         self.kept, self.where = frozenset(), None
 
     def eliminate(self, *, dark: bool) -> bool:
-        """Takes out every symbol, and says whether nothing was lost or gained by it. Raises Never, TooLong."""
+        """Eliminates every symbol; whether all steps were exact. Raises Never, TooLong."""
         exact = True
         self.index()
         while (found := self.next()) is not None:
@@ -320,7 +321,7 @@ class Store:
         return exact
 
     def index(self) -> None:
-        """Notes which rows bound which symbols, but for those that are kept; and so from here on."""
+        """Builds the index from symbols to the rows that bound them, without kept symbols; maintained from here on."""
         self.where = {}
         for key, (_, terms, _) in self.rows.items():
             self.note(key, terms)
@@ -337,7 +338,7 @@ class Store:
                 sides[coefficient < 0][key] = None
 
     def drop(self, key: Key) -> None:
-        """Forgets a row."""
+        """Removes a row."""
         row = self.rows.pop(key)
         if self.where is None:
             return
@@ -351,7 +352,7 @@ class Store:
                     self.loose.append(sym)
 
     def let_go(self) -> None:
-        """A symbol that is bounded on one side alone has a value that fulfils all of its comparisons."""
+        """Drops symbols that are bounded on one side only: some value fulfils all of their comparisons."""
         assert self.where is not None, "it is indexed"
         while self.loose:
             sym = self.loose.pop()
@@ -361,7 +362,7 @@ class Store:
                     self.drop(key)
 
     def next(self) -> tuple[tuple[bool, int], Sym] | None:
-        """The symbol to take out next: whether that is inexact, and how many comparisons it adds; None if none is left."""
+        """The symbol to eliminate next, as (inexact, number of added comparisons, symbol); None if none is left."""
         assert self.where is not None, "it is indexed"
         found: tuple[tuple[bool, int], Sym] | None = None
         for sym, (lower, upper) in self.where.items():
@@ -374,7 +375,7 @@ class Store:
         return found
 
     def is_exact(self, sym: Sym, lower: Iterable[Key], upper: Iterable[Key]) -> bool:
-        """Whether all of its coefficients on one side are 1."""
+        """Whether all coefficients of one side are 1: elimination is exact."""
         rows = self.rows
         for key in lower:
             if rows[key][1][sym] != 1:
@@ -384,7 +385,7 @@ class Store:
         return all([rows[key][1][sym] == -1 for key in upper])
 
     def take_out(self, sym: Sym, *, dark: bool) -> None:
-        """What the comparisons of a symbol say of the others."""
+        """Eliminates a symbol: combines each lower with each upper bound."""
         assert self.where is not None, "it is indexed"
         lower, upper = self.where[sym]
         lows, highs = [self.rows[key] for key in lower], [self.rows[key] for key in upper]
@@ -400,13 +401,13 @@ class Store:
 
 
 def _at(sym: Sym, bound: tuple[int, int], row: Comparison) -> Comparison:
-    """A comparison where a symbol is at its bound."""
+    """A comparison with a symbol replaced by its bound."""
     constant, terms, why = row
     return constant + terms[sym] * bound[0], {s: c for s, c in terms.items() if s is not sym}, why | bound[1]
 
 
 def _between(sym: Sym, low: Comparison, high: Comparison, dark: bool) -> Comparison:
-    """That there is a symbol between two comparisons; for certain, if `dark`."""
+    """The combination of a lower and an upper bound: their shadow, or the dark shadow if `dark`."""
     a, b = low[1][sym], -high[1][sym]
     terms = low[1].copy() if b == 1 else {s: b * c for s, c in low[1].items()}
     del terms[sym]

@@ -1,6 +1,6 @@
-"""Equations turned round: a sum of digits says what each digit is.
+"""Equations solved for unknowns: a sum of digits with known extents determines each digit.
 
-What is found is to be proved by who uses it.
+The results are candidates, which the caller has to prove.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from texpr.affine.expr import Atom, Expr, FloorDiv, Mod, Sym, combination, expr,
 from texpr.presburger.solve.products import parted
 
 Ends: TypeAlias = Mapping[Sym, int]
-"""How many values symbols from 0 have, where that is known."""
+"""The extents of symbols that start at 0, where known."""
 
 
 def solved(pairs: Iterable[tuple[Expr, Expr]], extents: Mapping[Sym, Expr | None]) -> dict[Sym, Expr]:
-    """What unknowns are, so that the first of each pair is the second; those of which nothing is said are left out.
+    """Definitions of unknowns by which the first of each pair equals the second; unknowns without one are left out.
 
-    `extents`: of each unknown, which is from 0 on, how many values it has, if that is known.
+    `extents`: of each unknown, which starts at 0, its extent if known.
     """
     ends = {sym: end.constant for sym, end in extents.items() if end is not None and end.is_constant and end.constant > 0}
     known = {sym: expr(0) for sym, end in ends.items() if end == 1}
     digits, left = dict[Sym, dict[int, tuple[int | None, Expr]]](), _together([*pairs])
     while left:
         left = [(value.substitute(known), given) for value, given in left]
-        left.sort(key=lambda pair: len(pair[0].syms() & extents.keys()), reverse=True)  # those that say one thing only first
+        left.sort(key=lambda pair: len(pair[0].syms() & extents.keys()), reverse=True)  # equations of one unknown first
         value, given = left.pop()
         low, stride = _lowest(value, extents.keys())
-        if stride:  # many make up one digit: together they are that, and the rest is above
+        if stride:  # several unknowns are one digit together; the remainder is above it
             left.append((low, (given - value.constant) % stride))
             value, given = value - low - value.constant, (given - value.constant) // stride * stride
         if not _take_turn(value, given, known, extents):
@@ -45,7 +45,7 @@ def _is_whole(digits: Mapping[int, tuple[int | None, Expr]], end: int | None) ->
     below: int | None = 1
     for stride, (extent, _) in sorted(digits.items()):
         if below is None or (extent is not None and stride * extent <= below):
-            continue  # a part of what is there
+            continue  # a part of a digit that is known
         if stride != below:
             return False
         below = None if extent is None else stride * extent
@@ -53,7 +53,7 @@ def _is_whole(digits: Mapping[int, tuple[int | None, Expr]], end: int | None) ->
 
 
 def _lowest(value: Expr, unknown: Collection[Sym]) -> tuple[Expr, int]:
-    """What is below the least stride of `value`, and that stride, where unknowns are there in something that is not affine."""
+    """The terms below the least stride of `value`, and that stride, where unknowns occur in a non-affine term."""
     steps = [c for m, c in value.terms if len(m) == 1 and m[0] in unknown and c > 1]
     stride = min(steps, default=0)
     terms = [(m, c) for m, c in value.terms if stride and c % stride and not term(m).syms().isdisjoint(unknown)]
@@ -63,14 +63,14 @@ def _lowest(value: Expr, unknown: Collection[Sym]) -> tuple[Expr, int]:
 
 
 def _together(pairs: list[tuple[Expr, Expr]]) -> list[tuple[Expr, Expr]]:
-    """`pairs`, and what both a quotient and the remainder say together."""
+    """`pairs`, and the combined pair where both a quotient and its remainder are given."""
     rests = {(a.num, a.den): given for value, given in pairs if isinstance(a := value.as_atom, Mod)}
     whole = [(a.num, a.den, given) for value, given in pairs if isinstance(a := value.as_atom, FloorDiv)]
     return [*((num, den * row + rests[num, den]) for num, den, row in whole if (num, den) in rests), *pairs]
 
 
 def _take_turn(value: Expr, given: Expr, known: dict[Sym, Expr], extents: Mapping[Sym, Expr | None]) -> bool:
-    """Reads an unknown off (a + unknown) mod its extent = `given`, if that is what `value` is."""
+    """Solves (a + unknown) mod extent = `given` for the unknown, if `value` has that form."""
     atom = value.as_atom
     unknown = value.syms() & extents.keys()
     if not isinstance(atom, Mod) or len(unknown) != 1 or atom.num.as_sym is not None:
@@ -85,7 +85,7 @@ def _take_turn(value: Expr, given: Expr, known: dict[Sym, Expr], extents: Mappin
 
 
 def turned(value: Expr, given: Expr, dims: Collection[Sym]) -> tuple[Expr, Expr]:
-    """`value` = `given` with what is no coordinate on the other side, and turned round where what goes up goes down there."""
+    """`value` = `given` with terms without coordinates moved to the right; negated if all others are negative."""
     sizes = combination(0, [(m, c) for m, c in value.terms if not {s for s in term(m).syms() if s in dims}])
     value, given = value - sizes, given - sizes
     down = value.terms and all(c < 0 for _, c in value.terms)
@@ -100,9 +100,9 @@ def take(
     ends: Ends,
     unknown: Collection[Sym],
 ) -> None:
-    """Reads atoms off `value` = `given`, where each term's coefficient is a multiple of the one before.
+    """Solves `value` = `given` for atoms, where each term's coefficient is a multiple of the one before.
 
-    A size is a radix like a number: n · p + q = x says p = ⌊x / n⌋ and q = x mod n. So is a product of sizes.
+    A size or a product of sizes is a radix like a number: n · p + q = x gives p = ⌊x / n⌋ and q = x mod n.
     """
     products = [m for m, _ in value.terms if len(m) > 1]
     common = (a for a in products[0] if all(a in m for m in products)) if products else ()
@@ -123,7 +123,7 @@ def take(
     low = value.constant < min((c for c, _ in terms), default=0)
     rest = given if (within or low) and value.constant >= 0 else given - value.constant  # a constant in a gap is skipped
     for at, (c, atom) in enumerate(terms):
-        uneven = next((d for (b, _), (d, _) in pairwise(terms[at:]) if d % b), None)  # what is below the digit d, all of it
+        uneven = next((d for (b, _), (d, _) in pairwise(terms[at:]) if d % b), None)  # everything below the digit d
         part = (rest if uneven is None else rest % uneven) // c
         if at + 1 < len(terms) and terms[at + 1][0] != uneven:
             over = terms[at + 1][0] // c
@@ -135,12 +135,13 @@ def take(
         elif digit is not None:
             sym, stride, extent = digit
             there = digits.setdefault(sym, {}).setdefault(stride, (extent, part))
-            if there[0] is not None and extent is not None and extent > there[0]:  # that one is a part of this
+            if there[0] is not None and extent is not None and extent > there[0]:  # the earlier one is a part of it
                 digits[sym][stride] = extent, part
 
 
 def _digit(atom: Atom) -> tuple[Sym, int, int | None] | None:
-    """A symbol's digit: ⌊symbol / stride⌋ mod extent, or all that is above the stride; of a digit, a part of it."""
+    """A symbol's digit: ⌊symbol / stride⌋ mod extent, or all of it above the stride; the digit of a digit is a digit of the
+    symbol."""
     if not isinstance(atom, FloorDiv | Mod) or not atom.den.is_constant:
         return None
     inner, by = atom.num.as_atom, atom.den.constant
@@ -152,12 +153,12 @@ def _digit(atom: Atom) -> tuple[Sym, int, int | None] | None:
 
 
 def joined(digits: Mapping[int, tuple[int | None, Expr]], own: Expr | None) -> Expr:
-    """A number by its digits; those that nothing says are those of `own`."""
+    """A number assembled from its digits; unknown digits are those of `own`."""
     total = expr(0)
     end: int | None = 1
     for stride, (extent, value) in sorted(digits.items()):
         if end is None or (extent is not None and stride * extent <= end):
-            continue  # said by what is below already
+            continue  # covered by a lower digit
         if own is not None and stride > end:
             total = total + own // end % (stride // end) * end
         total, end = total + value * stride, stride * extent if extent is not None else None
