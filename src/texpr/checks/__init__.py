@@ -1,4 +1,4 @@
-"""Is a program legal? Each rule is one function from a `Subject` to diagnostics; `check` runs them all."""
+"""Legality of a program. Each rule is a function from a `Subject` to diagnostics; `check` runs them all."""
 
 from texpr.checks.rules import check, faults
 

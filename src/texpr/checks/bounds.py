@@ -1,4 +1,4 @@
-"""Every element that is accessed exists: 0 ≤ index < extent, for all sizes and at each instance."""
+"""Accesses are in bounds: 0 ≤ index < extent, for all sizes and at each instance."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from texpr.support.diagnostic import Diagnostic, Note, Offer
 
 
 def bounds(subject: Subject) -> Iterator[Diagnostic]:
-    """One finding for each access that may leave its buffer."""
+    """One finding for each access that may be out of bounds."""
     for access in subject.model.accesses:
         pairs = list(zip(access.load.index, access.buffer.shape, strict=True))
         doubtful = [position for position, (index, extent) in enumerate(pairs) if not _proved(access, index, extent)]
@@ -94,7 +94,7 @@ def _out_of_bounds(subject: Subject, access: Access, position: int, witness: Wit
 
 
 def _offers(subject: Subject, access: Access, witness: Witness | None = None) -> Iterator[Offer]:
-    """Promises with which an index may be in bounds: that sizes are not 0, as in a witness, and that divisors divide."""
+    """Promises that may put an index in bounds: that sizes are not 0, as in a witness, and that divisors divide."""
     function = subject.function
     yield from wider(function, {each.source.buffer for each in access.hidden if each.source is not None})
     named = [value for pair in zip(access.load.index, access.buffer.shape, strict=True) for value in pair]
@@ -117,7 +117,7 @@ def _divisions(value: Expr) -> Iterator[tuple[Expr, Expr]]:
 
 
 def _both_sides(subject: Subject, access: Access) -> str | None:
-    """Advice, where an `and` or `or` seems to guard the element: the text of its second side is around that of the element."""
+    """Advice, where an `and` or `or` seems to guard the element in its second operand."""
     at = access.load.span
     values = (value for stmt in ir.walk(subject.function.body) for value in ir.values(stmt))
     for op in (node for value in values for node in walk(value) if isinstance(node, Op) and node.name in ("and", "or")):
@@ -132,7 +132,7 @@ def _declared(access: Access) -> tuple[Note, ...]:
 
 
 def _unbounded(subject: Subject, access: Access, position: int) -> Diagnostic | None:
-    """A refusal if data that nothing bounds decides the subscript."""
+    """A refusal if the subscript depends on data without bounds."""
     index, extent = access.load.index[position], access.buffer.shape[position]
     for hidden in access.hidden:
         if hidden.sym in index.syms() and hidden.free and not hidden.widened and not _guarded(access, hidden):
@@ -156,7 +156,7 @@ def _unbounded(subject: Subject, access: Access, position: int) -> Diagnostic | 
 
 
 def _guarded(access: Access, hidden: Hidden) -> bool:
-    """Whether a condition around the access speaks of a data-dependent symbol."""
+    """Whether a condition around the access mentions a data-dependent symbol."""
     own = set(facts_of([bounds_formula(hidden)]))
     return any(hidden.sym in fact.syms() and fact not in own for fact in access.facts)
 

@@ -1,7 +1,7 @@
-"""What is read was written before, and what is returned was written: for every element, on every path.
+"""Every element is written before it is read, and every element of a result is written, on every path.
 
-A read is covered where some write of the same element comes before it. Only writes that certainly happen count; where an
-`if` on data writes on both of its sides, what both write is certain (`joins`).
+A read is covered where some write of the same element comes before it. Only writes that certainly happen count; elements that
+both branches of an `if` on data write are certain (`joins`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from texpr.support.diagnostic import Diagnostic, Note
 
 
 def coverage(subject: Subject) -> Iterator[Diagnostic]:
-    """One finding for each buffer that is read where it may be undefined, and for each result with holes."""
+    """One finding for each buffer with a read that may be undefined, and for each result with unwritten elements."""
     for buffer, accesses in subject.model.by_buffer.items():
         if buffer.role in ("local", "result"):
             yield from _reads(subject, buffer, accesses)
@@ -32,7 +32,7 @@ def coverage(subject: Subject) -> Iterator[Diagnostic]:
 
 
 def reads_undefined(subject: Subject, name: str) -> bool:
-    """Whether some read of the buffer `name` may see an element that nothing wrote; also where that is undecided."""
+    """Whether some read of the buffer `name` may read an element that was never written; True also where that is undecided."""
     every = ((b, accesses) for b, accesses in subject.model.by_buffer.items() if b.name == name)
     return any(True for buffer, accesses in every for _ in _reads(subject, buffer, accesses))
 
@@ -48,9 +48,9 @@ def _reads(subject: Subject, buffer: Buffer, accesses: Sequence[Access]) -> Iter
 
 
 def _obviously_before(subject: Subject, write: Access, read: Access) -> bool:
-    """Whether `write` covers `read` by its place and its subscripts alone.
+    """Whether `write` covers `read` by position and subscripts alone.
 
-    Either it names the same element in an enclosing block, earlier; or its own loops run over the whole buffer, earlier.
+    Either it writes the same element in an enclosing block, earlier; or its own loops cover the whole buffer, earlier.
     """
     if write.instance.number >= read.instance.number or not write.draft.sure:
         return False
@@ -66,7 +66,7 @@ def _obviously_before(subject: Subject, write: Access, read: Access) -> bool:
 
 
 def _fills(subject: Subject, write: Access, own: Sequence[Ancestor]) -> bool:
-    """Whether those loops of a write that are in `own` run over the whole buffer, one a dimension."""
+    """Whether the loops of a write that are in `own` cover the whole buffer, one loop a dimension."""
     extents = {loop.sym: subject.model.products.close(loop.extent) for loop in write.instance.loops if loop in own}
     if any(not each.widened for each in write.hidden):
         return False
@@ -74,7 +74,7 @@ def _fills(subject: Subject, write: Access, own: Sequence[Ancestor]) -> bool:
 
 
 def _are_the_loops(index: Sequence[Expr], shape: Sequence[Expr], extents: Mapping[Sym, Expr]) -> bool:
-    """Whether the subscripts of a view are the indices of all those loops, each as long as its dimension."""
+    """Whether the subscripts of a view are the indices of all those loops, with the extents of the dimensions."""
     used = [e.as_sym for e in index]
     if len(set(used)) != len(used) or set(used) != set(extents):
         return False
@@ -103,10 +103,10 @@ def _read(subject: Subject, buffer: Buffer, accesses: Sequence[Access], read: Ac
 
 
 def _uncovered(subject: Subject, buffer: Buffer, accesses: Sequence[Access], read: Access, *, certain: bool) -> Set | None:
-    """Where `read` finds an element that no earlier write has written; None if nowhere.
+    """An instance at which `read` reads an element that no earlier write has written; None if there is none.
 
-    With `certain`, only writes that must happen count; without, every write that may. What is out of bounds is another
-    rule's business. Raises Undecided.
+    With `certain`, only writes that must happen count; without, every write that may. Bounds are checked by another rule.
+    Raises Undecided.
     """
     scope = subject.model.scope_syms(buffer)
     left_over = extended_domain(read)
@@ -142,7 +142,7 @@ def _same_element(join: Join, read: Access) -> list[Formula]:
 
 
 def _before(join: Join, read: Access, scope: frozenset[Sym], pairs: Map) -> Formula:
-    """The read comes after the join, in one execution of the buffer's `new`."""
+    """The read comes after the join, in the same execution of the buffer's `new`."""
     common = [a.sym for a, b in zip(join.loops, read.instance.loops, strict=False) if a is b]
     same = [between(pairs.left(s), pairs.right(s), pairs.left(s) + 1) for s in common]
     options: list[Formula] = []
@@ -205,7 +205,7 @@ def _dim(buffer: Buffer, position: int) -> Sym:
 
 
 def _hole(subject: Subject, buffer: Buffer, writes: Sequence[Access]) -> tuple[bool, Witness | None]:
-    """Whether there are elements that no write surely reaches, and one of them that none may reach. Raises Undecided."""
+    """Whether there are elements that no write certainly writes, and one of them that no write may write. Raises Undecided."""
     dims = tuple(_dim(buffer, k) for k in range(buffer.rank))
     split = next((w.shape for w in writes if len(w.shape) != buffer.rank), None)
     if split is not None:

@@ -1,4 +1,4 @@
-"""Arrays have no negative extent, indices are never divided by zero, and targets of one bind are different elements."""
+"""Extents of arrays are not negative, divisors in indices are not zero, and the targets of one bind are distinct."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from texpr.support.span import Span
 
 
 def extents(subject: Subject) -> Iterator[Diagnostic]:
-    """One finding for each `new` whose shape may be negative."""
+    """One finding for each `new` with an extent that may be negative."""
     for stmt in walk(subject.function.body):
         if isinstance(stmt, New):
             yield from _new(subject, stmt.buffer, subject.model.frames[stmt.buffer])
@@ -56,7 +56,7 @@ def _new(subject: Subject, buffer: Buffer, frame: Frame) -> Iterator[Diagnostic]
 
 
 def _nonnegative(subject: Subject, frame: Frame, extent: Expr) -> Iterator[Offer]:
-    """Promises with which an extent is not negative."""
+    """Promises that make an extent non-negative."""
     yield from where(subject.function, (extent, ">=", 0))
     tables = (each.source.buffer for each in frame.lets if each.source is not None and each.sym in extent.syms())
     for table in dict.fromkeys(tables):
@@ -66,7 +66,7 @@ def _nonnegative(subject: Subject, frame: Frame, extent: Expr) -> Iterator[Offer
 
 
 class _Written(Record, eq=False):
-    """An index expression, where it stands, and what is known there."""
+    """An index expression, its span, and what is known there."""
 
     value: Expr
     span: Span | None
@@ -105,7 +105,7 @@ def _divisor(subject: Subject, found: _Written, den: Expr) -> Iterator[Diagnosti
 
 
 def _extents(subject: Subject, body: tuple[Stmt, ...], around: tuple[Loop, ...]) -> Iterator[_Written]:
-    """The extents of loops. One that needs no loop around it may be worked out before any runs."""
+    """The extents of loops. An extent that is invariant in the loops around it may be evaluated before any of them runs."""
     for stmt in body:
         inside = around
         if isinstance(stmt, Par | Seq):
@@ -119,13 +119,13 @@ def _extents(subject: Subject, body: tuple[Stmt, ...], around: tuple[Loop, ...])
 
 
 def _positive(subject: Subject, den: Expr) -> Iterator[Offer]:
-    """Promises with which a divisor is not 0."""
+    """Promises that make a divisor positive."""
     yield from where(subject.function, (den, ">=", 1))
     yield from where(subject.function, *((expr(sym), ">=", 1) for sym in sorted(den.syms(), key=str)))
 
 
 def _expressions(subject: Subject) -> Iterator[_Written]:
-    """Every index expression with a divisor, with what is known where it stands."""
+    """Every index expression with a divisor, with what is known at its place."""
     everywhere = known(subject.given)
     nothing = conj(())
     for buffer in (*subject.function.params, *(s.buffer for s in walk(subject.function.body) if isinstance(s, New))):
@@ -158,7 +158,7 @@ def _divisors(value: Expr) -> Iterator[Expr]:
 
 
 def targets(subject: Subject) -> Iterator[Diagnostic]:
-    """The targets of one bind are different elements: it writes them at once."""
+    """The targets of one bind, which are written at once, are distinct elements."""
     for instance in subject.model.instances:
         if isinstance(instance.stmt, Bind) and len(instance.stmt.targets) > 1:
             written_by = [a for a in instance.accesses if a.writes]

@@ -1,4 +1,4 @@
-"""Iterations of a `par` are independent: no two touch one element if one of them writes it, `reduce` aside."""
+"""Iterations of a `par` are independent: no two access one element if one of them writes it, `reduce` aside."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from texpr.support.diagnostic import Diagnostic, Note, Offer
 
 
 def independence(subject: Subject) -> Iterator[Diagnostic]:
-    """One finding for each `par` and buffer in which two iterations meet."""
+    """One finding for each `par` and buffer with a carried dependence."""
     for loop, buffers in _inside(subject).items():
         for buffer in (b for b in subject.model.by_buffer if b in buffers):
             if buffer in loop.reduce and reduction_fault(subject, loop, buffer) is not None:
-                continue  # said once already, of the clause
+                continue  # reported already, for the clause
             if any(a.writes for a in buffers[buffer]):
                 yield from _buffer(subject, loop, buffer, buffers[buffer])
 
@@ -42,7 +42,7 @@ def _inside(subject: Subject) -> dict[Par, dict[Buffer, list[Access]]]:
 def _buffer(subject: Subject, loop: Par, buffer: Buffer, inside: list[Access]) -> Iterator[Diagnostic]:
     scope = subject.model.scope_syms(buffer)
     if loop.sym in scope:
-        return  # each iteration has its own
+        return  # private to each iteration
     for dependence in _meetings(loop, _unlike(inside), scope):
         found = _meeting(subject, loop, dependence)
         if found is not None:
@@ -51,7 +51,7 @@ def _buffer(subject: Subject, loop: Par, buffer: Buffer, inside: list[Access]) -
 
 
 def _unlike(accesses: list[Access]) -> list[Access]:
-    """The first of those that say the same: where one meets another, so do all that are like them."""
+    """One access of each class of equal ones, which have the same dependences."""
     found: dict[object, Access] = {}
     for access in accesses:
         stmt = access.instance.stmt
@@ -63,7 +63,7 @@ def _unlike(accesses: list[Access]) -> list[Access]:
 
 
 def _meetings(loop: Par, inside: list[Access], scope: frozenset[Sym]) -> Iterator[Dependence]:
-    """The pairs that may meet across `loop`, those of two writes first."""
+    """The candidate dependences that `loop` carries, pairs of writes first."""
     for both in (True, False):
         for source in inside:
             for sink in inside:

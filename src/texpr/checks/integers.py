@@ -1,6 +1,6 @@
-"""Integers stay in range for sizes below 2³¹: index arithmetic in 64 bits, and each index used as a value in its type.
+"""No integer overflow for sizes below 2³¹: index arithmetic in 64 bits, and each index used as a value in its type.
 
-How many iterations loops have is looked at where they are lowered: a launcher refuses sizes for which there are too many.
+Trip counts are checked in lowering: a launcher refuses sizes for which they are too large.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ SIZE_LIMIT = 2**31
 """Sizes are below this; the launcher checks it."""
 
 _HALF = 2**62
-"""Where both parts of a sum stay within this, no order of adding them up overflows 64 bits."""
+"""If both parts of a sum stay within this, no order of additions overflows 64 bits."""
 
 
 def integers(subject: Subject) -> Iterator[Diagnostic]:
-    """One finding for each index value that may leave its type, and each index computation that may leave 64 bits."""
+    """One finding for each index value that may overflow its type, and each index computation that may overflow 64 bits."""
     ranges = _ranges(subject)
     for access in subject.model.accesses:
         yield from _subscripts(subject, access, ranges)
@@ -47,7 +47,8 @@ def integers(subject: Subject) -> Iterator[Diagnostic]:
 
 
 def _ranges(subject: Subject) -> Mapping[Sym, Interval]:
-    """Sizes, then loop indices from what bounds their extents, cut at 62 bits: launchers let no loop with more pass."""
+    """Ranges of sizes, then of loop indices by the bounds of their extents, clipped to 62 bits: launchers refuse longer
+    loops."""
     function = subject.function
     ranges: dict[Sym, Interval] = {size: (0, SIZE_LIMIT - 1) for size in function.sizes}
     ranges.update({const: (-SIZE_LIMIT, SIZE_LIMIT - 1) for const, _ in function.consts})
@@ -77,7 +78,7 @@ def _promised(subject: Subject, ranges: Mapping[Sym, Interval]) -> dict[Sym, Int
 
 
 def _subscripts(subject: Subject, access: Access, ranges: Mapping[Sym, Interval]) -> Iterator[Diagnostic]:
-    """A subscript in bounds is at most the number of elements; so only what is subtracted on the way may overflow."""
+    """A subscript in bounds is at most the number of elements; so only subtracted terms may overflow."""
     for index in access.load.index:
         negative = interval(_part(index, positive=False), ranges)
         positive = interval(_part(index, positive=True), ranges)
@@ -96,7 +97,7 @@ def _fits_sum(value: Expr, ranges: Mapping[Sym, Interval]) -> bool:
 
 
 class _Place(Record, eq=False, dict=True):
-    """What is known where an index stands: more than ranges say, from conditions around it and promises on products."""
+    """What is known at the place of an index, beyond ranges: conditions around it and promises on products."""
 
     subject: Subject
     facts: tuple[Expr, ...]
@@ -106,12 +107,12 @@ class _Place(Record, eq=False, dict=True):
         function = self.subject.function
         limits = [SIZE_LIMIT - 1 - expr(size) for size in function.sizes]
         dense = (b for b in (*function.params, *function.results) if b.strides is None)
-        # The launcher counts their bytes. A product of more sizes may be too large on the way, where a later one is 0.
+        # The launcher checks their size in bytes. A product of more sizes may overflow before a factor 0.
         counts = [(2**63 - 1) // b.dtype.bytes - reduce(mul, b.shape, expr(1)) for b in dense if b.rank <= 3]
         return known((*self.facts, *limits, *counts))
 
     def within(self, value: Expr, low: int, high: int) -> bool:
-        """Whether `value` is proved to lie in `low` to `high`, and its sum to be added up within 64 bits."""
+        """Whether `value` is proved to lie in `low` to `high`, and its sum not to overflow 64 bits."""
         above, below = _part(value, positive=True), _part(value, positive=False)
         return (
             self._nonnegative(value - low)
@@ -120,7 +121,7 @@ class _Place(Record, eq=False, dict=True):
         )
 
     def computed(self, value: Expr) -> bool:
-        """Whether what is subtracted on the way to a value is proved to stay within 62 bits."""
+        """Whether the subtracted terms of a value are proved to stay within 62 bits."""
         return value.as_sym is not None or all(
             self._nonnegative(_part(value, positive=positive) + _HALF) for positive in (True, False)
         )
@@ -140,7 +141,7 @@ def _part(value: Expr, *, positive: bool) -> Expr:
 
 
 def _value(subject: Subject, instance: Instance, node: Index, ranges: Mapping[Sym, Interval]) -> Iterator[Diagnostic]:
-    """An index used as a value fits its type. Floats take any integer, rounded."""
+    """An index used as a value fits its type. Floats accept any integer, rounded."""
     if not node.dtype.is_integer:
         return
     low, high = _limits(node.dtype)
@@ -180,7 +181,7 @@ def _limits(dtype: DType) -> tuple[int, int]:
 
 
 def _bounds_on(subject: Subject, value: Expr, most: int = 2**31 - 1) -> Iterator[Offer]:
-    """Promises with which a value may fit: a bound on itself; on each size in it, or in the extents of loops and data in it."""
+    """Promises with which a value may fit: a bound on itself; or on each size in it, in the extents of loops and in data."""
     help = "use a wider type, or add" if most < 2**31 else "add"
     most = min(most, 2**31 - 1)
     yield from where(subject.function, (value, "<=", most), help=help)

@@ -1,4 +1,4 @@
-"""Writes that happen whichever way an `if` on data goes.
+"""Writes that happen in both branches of an `if` on data.
 
 if x[i] > 0 { y[i] = 1 } else { y[i] = 2 }      writes y[i] for certain, though neither side does
 """
@@ -25,7 +25,7 @@ class Join(Record, eq=False):
 
 
 def joins(model: Model, buffer: Buffer, shape: tuple[Expr, ...]) -> tuple[Join, ...]:
-    """The outermost `if`s on data that write elements of `buffer`, seen with `shape`, on both of their sides."""
+    """The outermost `if`s on data that write elements of `buffer`, in the view `shape`, in both branches."""
     writes: dict[Stmt, list[Access]] = {}
     for access in model.by_buffer.get(buffer, ()):
         if access.writes and access.draft.certain and not access.hidden and access.shape == shape:
@@ -56,7 +56,7 @@ class _Reader(Record, eq=False):
                     pass
 
     def certain(self, stmt: Stmt, syms: tuple[Sym, ...]) -> Map | None:
-        """Loop indices → elements that `stmt` writes for certain once it runs; None for none."""
+        """Loop indices → elements that `stmt` certainly writes when it runs; None for none."""
         match stmt:
             case Par() | Seq():
                 inner = self.block(stmt.body, (*syms, stmt.sym))

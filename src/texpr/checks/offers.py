@@ -1,7 +1,7 @@
-"""Helps for what is wrong or undecided: promises and changes of loops, tried on the function before they are given.
+"""Helps for errors and undecided findings: promises and changes of loops, tried on the function before they are given.
 
-A rule offers what might help, best first, as a change of the function with its text; `tried` keeps the first with which the
-rule no longer finds the same.
+A rule offers candidates, best first, as changes of the function with their text; `tried` keeps the first with which the rule
+no longer reports the finding.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from texpr.support.record import replace
 from texpr.support.span import NOWHERE, Span
 
 _TRIALS = ((2, 3, 5, 4, 7), (1, 1, 1, 1, 1), (3, 2, 4, 5, 2), (4, 4, 4, 4, 4), (0, 1, 2, 3, 4))
-"""Sizes, in order of appearance, at which an undecided rule is asked again: there products are constants."""
+"""Sizes, in order of appearance, at which an undecided rule is repeated: there products are constants."""
 
 MOST_TRIED = 12
-"""Helps that are tried for one function; those of further findings are left out."""
+"""The number of helps tried for one function; later findings get none."""
 
 
 def where(function: Function, *facts: tuple[Expr, str, int], help: str = "add") -> Iterator[Offer]:
-    """The offer to promise comparisons of sizes with numbers; none where something else than sizes is compared."""
+    """The offer of a `where` clause; none where something other than sizes is compared."""
     known = {*function.sizes, *(sym for sym, _ in function.consts)}
     if facts and all(value.syms() and value.syms() <= known for value, _, _ in facts):
         text = "where " + ", ".join(f"{value} {op} {number}" for value, op, number in facts)
@@ -39,14 +39,14 @@ def where(function: Function, *facts: tuple[Expr, str, int], help: str = "add") 
 
 
 def promised(function: Function, assume: Assume, help: str) -> Iterator[Offer]:
-    """The offer to promise something of an input's elements; `help` says so, with the clause in it."""
+    """The offer of an `assume` clause about an input's elements; `help` is its text."""
     if assume.buffer in function.params and assume.buffer.role == "input":
         clause = Clause(f"assume {assume_text(assume)}")
         yield Offer(Proposal(help, clause), lambda given: replace(given, assumes=(*given.assumes, assume)))
 
 
 def reduced(loop: Par, buffer: Buffer, help: str) -> Iterator[Offer]:
-    """The offer to let the iterations of a loop meet in a buffer."""
+    """The offer of a `reduce` clause for a buffer."""
     place = _head(loop, "reduce(" if loop.reduce else "{")
     if place is not None:
         edit = Edit(f"…{buffer.name}, " if loop.reduce else f"reduce({buffer.name}) …", place)
@@ -55,7 +55,7 @@ def reduced(loop: Par, buffer: Buffer, help: str) -> Iterator[Offer]:
 
 
 def in_order(loop: Par, help: str) -> Iterator[Offer]:
-    """The offer to run the iterations of a loop in order."""
+    """The offer to make a loop sequential."""
     start = loop.span.start
     if loop.span is not NOWHERE and loop.span.source.text[start : start + 3] == "par":
         edit = Edit("seq", Span(loop.span.source, start, start + 3))
@@ -83,7 +83,7 @@ def wider(function: Function, tables: Collection[Buffer]) -> Iterator[Offer]:
 
 
 def _only(text: str, span: Span) -> Span | None:
-    """Where `text` stands in a part of a program, if it does once."""
+    """The position of `text` in a part of a program, if it is unique."""
     if not text or span is NOWHERE or span.text.count(text) != 1:
         return None
     start = span.start + span.text.index(text)
@@ -95,7 +95,7 @@ COMPARED = ("lt", "le", "gt", "ge", "eq", "ne")
 
 
 def _widened(value: Value) -> Value:
-    """`value`, of an element of an array, numbers and indices, in 64 bits."""
+    """`value`, made of array elements, numbers and indices, in 64 bits."""
     match value:
         case Op(name, args):
             return Op(name, tuple(map(_widened, args)), I64, value.span)
@@ -108,17 +108,17 @@ def _widened(value: Value) -> Value:
 
 
 def _with(old: Value, new: Value, given: Function) -> Function:
-    """`given` with `new` for a value."""
+    """`given` with the value `old` replaced by `new`."""
     rewriter = Rewriter(value=lambda value: map_value(value, lambda each: new if each == old else None))
     return replace(given, body=rewriter.block(given.body))
 
 
 _SIZES_FIXED = Edit("…")
-"""No change of the text: sizes are fixed where it is built."""
+"""No change of the text: sizes are fixed at build."""
 
 
 def fixed(function: Function) -> Iterator[Offer]:
-    """The offer to fix the sizes, tried at some."""
+    """The offer to fix the sizes, tried at some sizes."""
     each = next(trials(function), None)
     if each:
         names = " ".join(f"--size {sym}=…" for sym in function.sizes)
@@ -137,7 +137,7 @@ def trials(function: Function) -> Iterator[dict[Sym, int]]:
 
 
 def _head(loop: Par, word: str) -> Span | None:
-    """A word in the head of a loop as it is written; `{`, which no head has, ends it."""
+    """A word in the head of a loop as written; `{`, which no head contains, ends it."""
     if loop.span is NOWHERE:
         return None
     text, start = loop.span.source.text, loop.span.start
@@ -162,18 +162,18 @@ def _changed(function: Function, loop: Par, change: Callable[[Par], Stmt]) -> Fu
 
 
 _OF_OFFERS = ("E0412", "E0413", "E0414", "E0415", "E0420")
-"""What a promise that nothing keeps, and a `reduce` out of place, are refused for."""
+"""The codes with which an `assume` without effect, and a misplaced `reduce`, are refused."""
 
 
 class Trials:
-    """Tries offers of one function, a limited number of them; `find` is a rule."""
+    """Tries offers for one function, a limited number of them; `find` is a rule."""
 
     def __init__(self, function: Function):
         self.function = function
         self.left = MOST_TRIED
 
     def tried(self, found: Diagnostic, find: Callable[[Function], Iterable[Diagnostic]]) -> Diagnostic:
-        """`found` with the first of its offers that works as its help, else with the help that it has."""
+        """`found` with the first of its offers that works as its help, otherwise with its own help."""
         for offer in found.offers:
             if self.left == 0:
                 break
@@ -190,6 +190,6 @@ class Trials:
 
 
 def _same(one: Diagnostic, other: Diagnostic) -> bool:
-    """Whether two findings are of one place, and of one kind: what is undecided is not better proved wrong, nor the reverse."""
+    """Whether two findings have one place and one kind (error or undecided): turning one kind into the other is no remedy."""
     places = [(-1, -1) if d.span is None else (d.span.start, d.span.end) for d in (one, other)]
     return places[0] == places[1]

@@ -1,4 +1,4 @@
-"""The rules, in the order of their run; and how what stays undecided gets a second chance."""
+"""The rules, in the order in which they run; and the second attempt at undecided findings."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ RULES: tuple[Rule, ...] = (
 
 
 def check(function: Function) -> tuple[Diagnostic, ...]:
-    """What is wrong with `function` (E04) and what cannot be decided (E05), in the order of the text.
+    """The errors of `function` (E04) and its undecided properties (E05), in textual order.
 
-    With none, every property holds for all sizes that `where` admits. An E05 never means that the program is wrong.
+    If there are none, every property holds for all sizes that `where` admits. An E05 never means that the program is wrong.
     """
     subject = Subject(function)
     trials = Trials(function)
@@ -53,7 +53,7 @@ def check(function: Function) -> tuple[Diagnostic, ...]:
 
 
 def _found(rule: Rule, function: Function) -> list[Diagnostic]:
-    """What a rule finds, with the second chance of what is undecided; and what a promise or a `reduce` is refused for."""
+    """The findings of a rule after the second attempt at undecided ones; and the refusals of a promise or a `reduce`."""
     subject = Subject(function)
     others = (other for other in (satisfiable, reductions) if other is not rule)
     diagnostics = [*rule(subject), *(found for other in others for found in other(subject))]
@@ -61,22 +61,23 @@ def _found(rule: Rule, function: Function) -> list[Diagnostic]:
 
 
 def faults(function: Function) -> Iterator[Diagnostic]:
-    """What is surely wrong with `function`, which a schedule made: not what cannot be decided, nor iterations that meet, which
-    those of a copy by an engine may."""
+    """The certain errors of `function`, which a schedule made: without undecided properties, and without dependent
+    iterations, which are allowed for a copy by an engine."""
     subject = Subject(function)
     for rule in (extents, divisors, bounds, coverage, integers):
         yield from (found for found in rule(subject) if found.code.startswith("E04"))
 
 
 def _second_chance(rule: Rule, function: Function, diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """The findings, each undecided one replaced by an error at the same place that small sizes prove, if they do."""
+    """The findings, with each undecided one replaced by an error at the same place that is found at small sizes, if there is
+    one."""
     proved: dict[tuple[int, int], Diagnostic] = {}
     for sizes in trials(function):
         if all(d.code.startswith("E04") or _place(d.span) in proved for d in diagnostics):
             break
         try:
             fixed = specialize(function, sizes)
-        except ZeroDivisionError:  # a size that divides in an index, though perhaps never where it is zero
+        except ZeroDivisionError:  # a size that divides in an index, though perhaps not where it is zero
             continue
         for found in rule(Subject(fixed, sizes)):
             if found.code.startswith("E04"):

@@ -28,7 +28,7 @@ def roles(subject: Subject) -> Iterator[Diagnostic]:
 
 
 def reductions(subject: Subject) -> Iterator[Diagnostic]:
-    """A buffer in a `reduce` clause is updated in the loop, in one way, and touched in no other."""
+    """A buffer in a `reduce` clause is updated in the loop, by one operator, and accessed in no other way."""
     for stmt in walk(subject.function.body):
         if isinstance(stmt, Par | Seq):
             for buffer in stmt.reduce:
@@ -38,7 +38,7 @@ def reductions(subject: Subject) -> Iterator[Diagnostic]:
 
 
 def reduction_fault(subject: Subject, loop: Loop, buffer: Buffer) -> Diagnostic | None:
-    """What is wrong with the buffer of a `reduce` clause, if anything is."""
+    """The fault of the buffer of a `reduce` clause, if there is one."""
     name, span = buffer.name, written(loop.span)
     if any(isinstance(s, New) and s.buffer is buffer for s in walk(loop.body)):
         return Diagnostic("E0415", span, f"`{name}` is new in each iteration, so iterations cannot meet in it")
@@ -72,7 +72,7 @@ def reduction_fault(subject: Subject, loop: Loop, buffer: Buffer) -> Diagnostic 
 
 
 def _tuple(access: Access) -> Iterator[Diagnostic]:
-    """Where a tuple is reduced, its parts must move together: one subscript for all targets."""
+    """The targets of a tuple reduction have the same subscripts."""
     bind = access.instance.stmt
     if isinstance(bind, Bind) and len({t.index for t in bind.targets}) > 1:
         yield Diagnostic(
@@ -85,7 +85,7 @@ def _tuple(access: Access) -> Iterator[Diagnostic]:
 
 
 def fully(subject: Subject) -> Iterator[Diagnostic]:
-    """A `fully par` has a constant extent that its alignment divides, and holds no other."""
+    """A `fully par` has a constant extent that its alignment divides, and contains no other."""
     yield from _fully(subject.function.body, None)
 
 
@@ -129,7 +129,7 @@ def _or(span: Span, other: Span | None) -> Span | None:
 
 
 def assumptions(subject: Subject) -> Iterator[Diagnostic]:
-    """What is assumed of data is assumed of an integer input, which nothing writes."""
+    """An `assume` about data concerns an integer input, which is never written."""
     for assume in subject.function.assumes:
         match assume:
             case InRange() | Injective() | Monotone():

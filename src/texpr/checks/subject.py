@@ -1,4 +1,4 @@
-"""What every rule is given: a function's model, and how to speak of witnesses."""
+"""The subject of every rule: a function's model, and the description of witnesses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Witness = Mapping[Sym, int]
 
 
 class Subject(Record, eq=False, dict=True):
-    """A function under check. `fixed` are sizes that were replaced by numbers, to be named in witnesses."""
+    """A function under check. `fixed`: sizes that were replaced by numbers, named in witnesses."""
 
     function: Function
     fixed: Mapping[Sym, int] = field(default_factory=dict[Sym, int])
@@ -59,14 +59,14 @@ class Subject(Record, eq=False, dict=True):
         return self.real(Set.of(dims, asked, params=self.model.params))
 
     def around(self, instance: Instance, value: Expr) -> tuple[tuple[Sym, ...], Formula]:
-        """The dimensions and the formula of the points at which an instance evaluates `value`, the data in it included."""
+        """The dimensions and the formula of the points at which an instance evaluates `value`, including the data in it."""
         own = needed(instance.lets, value.syms())
         hidden = tuple({each.sym: each for each in (*instance.hidden, *own)}.values())
         told_of, _ = self.close(conj(told(hidden)))
         return (*instance.syms, *(each.sym for each in hidden)), conj((instance.context, told_of))
 
     def real(self, points: Set) -> Witness | None:
-        """A point of a set, in sizes that exist; None if it is empty. Raises Undecided."""
+        """A point of a set, at sizes that exist; None if it is empty. Raises Undecided."""
         found = points.sample()
         if found is not None:
             try:
@@ -85,7 +85,7 @@ class Subject(Record, eq=False, dict=True):
         return [f"{s.base} = {values[s]}" for s in order if s in values and s in wanted]
 
     def at(self, witness: Witness, instance: Instance, hidden: Iterable[Hidden] = ()) -> str:
-        """`at n = 8, i = 7`: a witness with sizes, loop indices and data, or nothing if there is nothing to say."""
+        """`at n = 8, i = 7`: a witness with sizes, loop indices and data, or nothing if it is empty."""
         parts = self.sizes_text(witness)
         parts += [f"{s.base} = {witness[s]}" for s in instance.syms if s in witness]
         parts += dict.fromkeys(f"`{hidden_text(h)}` = {witness[h.sym]}" for h in hidden if h.sym in witness and not h.defined)
@@ -96,7 +96,7 @@ def hidden_text(hidden: Hidden) -> str:
     """A data-dependent integer as the user wrote it."""
     if hidden.source is not None:
         name = hidden.source.buffer.name
-        if hidden.let is None or hidden.sym.base in (name, f"{name}_at"):  # nobody wrote such a `let`
+        if hidden.let is None or hidden.sym.base in (name, f"{name}_at"):  # a generated `let`
             return element_text(name, hidden.source.index)
     return hidden.sym.base
 
@@ -112,7 +112,7 @@ def _subscript(value: Expr | int) -> str:
 
 
 def text(value: Expr, access: Access | None = None, data: Iterable[Hidden] = ()) -> str:
-    """An expression with names as the user wrote them; data-dependent symbols, of `access` or `data`, as the loads they are."""
+    """An expression with the names of the source; data-dependent symbols, of `access` or `data`, as the loads that they are."""
     hidden = {h.sym: Sym(hidden_text(h)) for h in (data if access is None else access.hidden)}
     bases = Counter(s.base for s in value.syms())
     plain = {s: Sym(s.base) if bases[s.base] == 1 else s for s in value.syms()}
@@ -120,23 +120,23 @@ def text(value: Expr, access: Access | None = None, data: Iterable[Hidden] = ())
 
 
 def place(access: Access) -> Span | None:
-    """Where an access is written."""
+    """The span of an access."""
     span = access.load.span
     return span if span is not NOWHERE else statement(access.instance)
 
 
 def statement(instance: Instance) -> Span | None:
-    """Where a statement is written."""
+    """The span of a statement."""
     return written(instance.stmt.span)
 
 
 def written(span: Span) -> Span | None:
-    """The span, unless the node was built and never written."""
+    """The span, unless the node was generated."""
     return None if span is NOWHERE else span
 
 
 def sides(dependence: Dependence, witness: Witness) -> tuple[dict[Sym, int], dict[Sym, int]]:
-    """A witness over a pair, taken apart: values for the source and for the sink, parameters in both."""
+    """A witness of a pair, split: values for the source and for the sink, with the parameters in both."""
     ends: list[dict[Sym, int]] = []
     for access, tag in ((dependence.source, left), (dependence.sink, right)):
         local = (*access.instance.syms, *(h.sym for h in access.hidden))
@@ -147,7 +147,7 @@ def sides(dependence: Dependence, witness: Witness) -> tuple[dict[Sym, int], dic
 
 
 def element_at(access: Access, witness: Witness) -> str:
-    """The element that an access touches at a witness, as `x[3]`; symbolic where data decides."""
+    """The element of an access at a witness, as `x[3]`; symbolic where data decides"""
     index = access.load.index
     values = [value_at(e, witness) for e in index]
     return element_text(access.buffer.name, [e if v is None else v for v, e in zip(values, index, strict=True)])

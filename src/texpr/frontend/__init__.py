@@ -17,12 +17,12 @@ Consts = Mapping[str, int] | Callable[[Tree], Mapping[str, int]]
 
 
 def parse(text: str, name: str = "<text>", consts: Mapping[str, int] | None = None) -> Program:
-    """The program that a `.te` text means. Raises `TexprError` with every diagnostic found."""
+    """The program of a `.te` text. Raises `TexprError` with every diagnostic."""
     return read(text, name, consts or {})[1]
 
 
 def read(text: str, name: str, consts: Consts) -> tuple[Tree, Program]:
-    """The surface tree of a text, and the program that it means; `consts` may depend on the tree. Raises as `parse` does."""
+    """The surface tree of a text, and its program; `consts` may depend on the tree. Raises as `parse` does."""
 
     def once(text: str) -> tuple[Tree, Program]:
         tree = parse_text(text, name)

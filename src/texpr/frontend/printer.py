@@ -56,7 +56,7 @@ _ATOM = 9
 _POWER = 8
 _MINUS = 7
 _NOT = 3
-# The strength of an operator, and of the least that may stand on each side of it without parentheses.
+# The precedence of an operator, and the least precedence of its left and right operand without parentheses.
 _STRENGTH = {
     "or": (1, 1, 2),
     "and": (2, 2, 3),
@@ -76,12 +76,12 @@ def print_tree(tree: Tree) -> str:
 
 
 def print_expression(e: Exp | Slice) -> str:
-    """An expression, with no parentheses that it does not need."""
+    """An expression with minimal parentheses."""
     return _exp(e)[0]
 
 
 def _exp(e: Exp | Slice) -> tuple[str, int]:
-    """The text and how strongly it holds together."""
+    """The text and its precedence."""
     match e:
         case Number(value):
             return number_text(value), _ATOM
@@ -116,7 +116,7 @@ def _least(e: Exp, strength: int) -> str:
 
 
 def _after_minus(text: str) -> str:
-    """Two minus signs in a row would start a comment."""
+    """Separates two minus signs in a row, which would start a comment."""
     return f" {text}" if text.startswith("-") else text
 
 
@@ -125,7 +125,7 @@ def _commas(items: Iterable[Exp | Slice]) -> str:
 
 
 def number_text(value: int | float) -> str:
-    """A number that reads back as itself; a float has a point or an exponent."""
+    """A number in a form that parses to itself; a float has a point or an exponent."""
     return str(value) if isinstance(value, int) else repr(value)
 
 
@@ -237,7 +237,7 @@ def _loop_head(s: Loop) -> str:
 
 
 def _if(s: If) -> Iterator[str]:
-    """An `if` with its `else if`s side by side."""
+    """An `if` with its `else if`s, without nesting."""
     lines = list(_block(f"if {print_expression(s.condition)}", s.then))
     while len(s.orelse) == 1 and isinstance(s.orelse[0], If):
         s = s.orelse[0]

@@ -1,4 +1,4 @@
-"""Helps that propose a change of the text: tried before they are given, and left out where they do not help."""
+"""Helps that propose a change of the text: tried before they are given, and dropped where they do not help."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from texpr.support.diagnostic import Diagnostic, TexprError, edited
 from texpr.support.record import replace
 
 MOST_READ = 200_000
-"""Characters that are read to try the helps of one text; those of further errors are left out."""
+"""The characters that are parsed to try the helps of one text; later errors get none."""
 
 
 def tried(raised: TexprError, read: Callable[[str], object]) -> TexprError:
-    """The same error, its helps kept where they do without a finding at its place, with which `read` reads a text.
+    """The same error, with its helps kept only where the changed text, parsed by `read`, lacks its finding.
 
-    Of a change it is asked only that its own finding goes: the others may stay.
+    A change must remove its own finding only: others may stay.
     """
     kept: list[Diagnostic] = []
     left = MOST_READ
@@ -29,7 +29,7 @@ def tried(raised: TexprError, read: Callable[[str], object]) -> TexprError:
 
 
 def _helps(found: Diagnostic, text: str, read: Callable[[str], object]) -> bool:
-    """Whether the text is without that finding: none of its code where it was, and none before it that was not there."""
+    """Whether the finding is gone: none of its code at its place, and no new one before it."""
     try:
         read(text)
     except TexprError as raised:

@@ -1,4 +1,4 @@
-"""Text to tokens, in one pass of one regular expression.
+"""The tokenizer: one pass of one regular expression.
 
 The kind of an operator or keyword is its own text; the others are `name`, `int`, `float`, `measure` (a number that runs into
 letters, `128B`), `string`, `label`, `bad` (a character that no token starts with, kept so that raw text may hold it) and `end`.
@@ -41,7 +41,7 @@ KEYWORDS = frozenset(
         "fully",
     ]
 )
-"""Words that cannot be names. Others (`for`, `in`, `reduce`, `stride`, …) mean something only in their place."""
+"""Words that cannot be names. Others (`for`, `in`, `reduce`, `stride`, …) are contextual."""
 
 FOREIGN = {
     "&&": "write `and`",
@@ -55,7 +55,7 @@ FOREIGN = {
     "?": "write `select(condition, a, b)`",
     "++": "write `x += 1`",
 }
-"""Operators of C that this language spells otherwise, with what to write."""
+"""Operators of C that this language spells otherwise, with the help."""
 
 _TOKEN = re.compile(
     r"""
@@ -76,7 +76,7 @@ _TOKEN = re.compile(
 
 
 def is_name(text: str) -> bool:
-    """Whether `text` could stand in a program as a name."""
+    """Whether `text` is a valid name."""
     found = _TOKEN.fullmatch(text)
     return found is not None and found.lastgroup == "name" and text not in KEYWORDS
 
@@ -91,7 +91,7 @@ class Tokens(Mutable):
     ends: list[int] = field(default_factory=lambda: [])
 
     def span(self, at: int) -> Span:
-        """Where token `at` stands."""
+        """The span of token `at`."""
         return Span(self.source, self.starts[at], self.ends[at])
 
     def starts_line(self, at: int) -> bool:
@@ -100,7 +100,7 @@ class Tokens(Mutable):
 
 
 def tokenize(source: Source) -> Tokens:
-    """Every token of `source`. Never fails: what is no token becomes one of kind `bad`."""
+    """Every token of `source`. Never fails: an invalid character becomes a token of kind `bad`."""
     tokens = Tokens(source)
     kinds, texts, starts, ends = tokens.kinds, tokens.texts, tokens.starts, tokens.ends
     text = source.text
@@ -121,7 +121,7 @@ def tokenize(source: Source) -> Tokens:
         ends.append(match.end())
     kinds.append("end")
     texts.append("")
-    # The end stands right after the last token, where something is missing, not on the empty line below.
+    # The end is right after the last token, where something is missing, not on the empty line below.
     starts.append(ends[-1] if ends else len(text))
     ends.append(starts[-1])
     return tokens

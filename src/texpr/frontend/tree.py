@@ -76,7 +76,7 @@ class Call(Record):
 
 
 class Slice(Record):
-    """`lo : hi` or `lo : +length` inside an index; each part may be missing, but not `hi` and `length` both there."""
+    """`lo : hi` or `lo : +length` inside an index; each part may be missing, but `hi` and `length` exclude each other."""
 
     lo: Exp | None
     hi: Exp | None
@@ -103,7 +103,7 @@ Exp: TypeAlias = Number | Constant | Name | Unary | Binary | Call | Subscript | 
 
 
 def parts(e: Exp | Slice) -> tuple[Exp | Slice, ...]:
-    """The expressions directly below `e`, in the order written."""
+    """The operands of `e`, in textual order."""
     match e:
         case Number() | Constant() | Name():
             return ()
@@ -122,7 +122,7 @@ def parts(e: Exp | Slice) -> tuple[Exp | Slice, ...]:
 
 
 def names_in(e: Exp) -> tuple[Ident, ...]:
-    """The names used in an expression (those of functions aside), each once, in the order written."""
+    """The names used in an expression (those of functions aside), each once, in textual order."""
     found: dict[str, Ident] = {}
     stack: list[Exp | Slice] = [e]
     while stack:
@@ -133,7 +133,7 @@ def names_in(e: Exp) -> tuple[Ident, ...]:
     return tuple(found.values())
 
 
-# Directives, kept generically: which there are, and what they take, is not known here.
+# Directives, uninterpreted: their names and arguments are not checked here.
 
 
 class Word(Record):
@@ -158,7 +158,7 @@ class Group(Record):
 
 
 DirectiveValue: TypeAlias = Number | Word | Text | Group | Unary | Binary | Call
-"""An expression here has an operator or a call outermost: a name alone is a word."""
+"""An expression here has an operator or a call at its root: a single name is a word."""
 
 
 class Argument(Record):
@@ -376,7 +376,7 @@ class Combine(Record):
 class Instr(Record):
     """`instr name(params) { fragment a: layout; asm "target": "template"; effect text; meaning {body} }`.
 
-    Layouts and effects are kept as text, runs of white space made one space: who reads them is the room of instructions.
+    Layouts and effects are kept as text, runs of white space made one space: the instruction set (`isa`) parses them.
     """
 
     name: Ident

@@ -1,4 +1,4 @@
-"""What a program means: run a function on NumPy arrays, and find what is wrong with it at given sizes."""
+"""The reference interpreter: runs a function on NumPy arrays, and finds its errors at given sizes."""
 
 from texpr.interp.arguments import Bound, bind
 from texpr.interp.findings import Finding

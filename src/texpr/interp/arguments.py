@@ -1,7 +1,7 @@
-"""The data given to a function: what a caller passes, checked and brought into one form.
+"""The arguments of a function: what a caller passes, checked and converted to one form.
 
-`bind` is for everything that runs a function from Python: it matches arrays with parameters, finds the sizes and says exactly
-what is wrong. What the text promises of sizes and data is in `texpr.interp.facts`.
+`bind` is used by everything that runs a function from Python: it matches arrays with parameters, solves for the sizes and
+reports mismatches. Promises of the text about sizes and data are in `texpr.interp.facts`.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Arguments: TypeAlias = "Mapping[str, Array | Scalar]"
 
 
 class Bound(Record):
-    """Arguments that fit: the value of every size and const, and an array (of rank 0 for a scalar) for every parameter."""
+    """Arguments that match: the value of every size and const, and an array (of rank 0 for a scalar) for every parameter."""
 
     sizes: dict[Sym, int]
     arrays: dict[str, Array]
 
 
 class _Entry(Record):
-    """One dimension of one argument: what the text says of it, and what it is."""
+    """One dimension of one argument: the declared extent, and the actual one."""
 
     buffer: Buffer
     dimension: int
@@ -44,7 +44,7 @@ class _Entry(Record):
 def bind(function: Function, arguments: Arguments, sizes: Mapping[str, int] | None = None) -> Bound:
     """Match `arguments` and `sizes` (by name) with the parameters of `function`.
 
-    A size is found from the shape entries that have it as their only unknown, linearly; any other must be given. Arrays are
+    A size is solved from the shape entries in which it is the only unknown, linearly; any other must be given. Arrays are
     passed on as they are, never copied or cast; a Python or NumPy scalar becomes an array of rank 0 if the type holds it
     exactly. Raises `TexprError` that names the parameter, what was expected and what was found.
     """
@@ -75,7 +75,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def fitting(param: Buffer, given: object) -> Array:
-    """What is given for `param`, a scalar as an array of rank 0. Raises `TexprError` where type or rank are not the text's."""
+    """The argument for `param`, a scalar as an array of rank 0. Raises `TexprError` where type or rank do not match."""
     if param.rank == 0 and _is_number(given):
         return _scalar(param, given)
     if not isinstance(given, np.ndarray):
@@ -106,7 +106,7 @@ def _is_number(given: object) -> TypeGuard[Scalar]:
 
 
 def _scalar(param: Buffer, given: Scalar) -> Array:
-    """The scalar as rank 0. A bool is no number, nor a number a bool.
+    """The scalar as an array of rank 0. A bool is no number, nor a number a bool.
 
     A Python float has no width of its own and is rounded to the parameter's, as NumPy does; anything else must be a value of
     the parameter's type.
@@ -131,14 +131,14 @@ def _scalar(param: Buffer, given: Scalar) -> Array:
 
 
 def _round(number: int | float, dtype: DType) -> Array | None:
-    """`number` in `dtype`, to nearest, or None if it lies beyond the greatest, or is an infinity that the type has not."""
+    """`number` rounded to nearest in `dtype`, or None if it overflows, or is an infinity that the type does not have."""
     held = np.asarray(arithmetic.cast(np.asarray(float(number)), F64, dtype))
     back = float(held.astype(np.float64))
     return held if np.isfinite(back) or back == number or number != number else None
 
 
 def _hold(number: int | float, dtype: DType) -> Array | None:
-    """`number` in `dtype`, or None if it isn't one of its values."""
+    """`number` in `dtype`, or None if the type does not hold it exactly."""
     if dtype.is_float:
         try:
             wide = float(number)
@@ -176,7 +176,7 @@ def _integer(function: Function, name: str, value: object) -> int:
 
 
 def _solve(entries: list[_Entry], known: dict[Sym, int], origin: dict[Sym, str]) -> None:
-    """Find sizes from the entries that have just one unknown, until no entry helps."""
+    """Solves entries with one unknown for sizes, to a fixed point."""
     progress = True
     while progress:
         progress = False
@@ -193,7 +193,7 @@ def _solve(entries: list[_Entry], known: dict[Sym, int], origin: dict[Sym, str])
 
 
 def _linear(entry: _Entry, known: Mapping[Sym, int]) -> tuple[Sym, int, int] | None:
-    """`sym`, `factor`, `rest` where the entry says that sym · factor = rest, or None if it is no such equation."""
+    """`sym`, `factor`, `rest` of an entry sym · factor = rest, or None if it has another form."""
     try:
         shape = entry.shape.substitute(known)
     except ZeroDivisionError:

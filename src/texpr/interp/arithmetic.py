@@ -1,4 +1,4 @@
-"""What each operation and conversion computes, on arrays of NumPy's storage types; the scalar meaning of the language.
+"""The semantics of each operation and conversion, on arrays of NumPy's storage types.
 
 Operations on f16, bf16, f8 and tf32 compute in f32 and round once to the type (for `fma`: the fused f32 operation, then the
 type). Functions that `texpr.ir.value.operators` does not call exact are evaluated in f64 and rounded to f32, so that this
@@ -77,12 +77,12 @@ def _shift_left(a: Array, b: Array) -> Array:
 
 def _shift_right(a: Array, b: Array) -> Array:
     count, outside = _count(a, b)
-    filled = np.where(a < 0, -np.ones_like(a), np.zeros_like(a))  # of an unsigned type, none is negative
+    filled = np.where(a < 0, -np.ones_like(a), np.zeros_like(a))  # no element is negative in an unsigned type
     return np.where(outside, filled, a >> count)
 
 
 def _count(a: Array, b: Array) -> tuple[Array, Array]:
-    """The count where it is below the width (a negative one is a large one), and where it is not."""
+    """The shift count where it is below the width (a negative count is a large one), and the mask of such lanes."""
     outside = (b < 0) | (b >= a.dtype.itemsize * 8)
     return np.where(outside, b.dtype.type(0), b), outside
 

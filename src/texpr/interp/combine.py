@@ -1,4 +1,4 @@
-"""Updates `t = update(t, x)`: their operators, and many updates of the same elements one after the other."""
+"""Updates `t = update(t, x)`: their operators, and sequences of updates of the same elements."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from texpr.ir.value import Load, types
 from texpr.ir.value.types import BOOL, DType
 
 Combine = Callable[[Sequence[Array], Sequence[Array]], Sequence[Array]]
-"""What is there and what comes, one array for each target; gives what is there afterwards."""
+"""A combiner: old values and operands, one array for each target, to new values."""
 
 _SEQUENTIAL: dict[str, np.ufunc] = {"add": np.add, "mul": np.multiply}
 _IN_NUMPY = frozenset({types.F64, types.F32})
 
 
 def is_free(update: Update | None, targets: Sequence[Load]) -> bool:
-    """Whether updates of this kind give the same result in every order: all but rounded ones and a user's."""
+    """Whether updates of this kind give the same result in every order: all except rounded ones and a user's combiners."""
     return isinstance(update, str) and (update in ("max", "min", "and", "or") or not targets[0].dtype.is_float)
 
 
 def family(update: Update | None) -> Update | None:
-    """What an update has in common with those that commute with it: `sub` adds the negative."""
+    """The operator with which an update commutes: `sub` is `add` of the negative."""
     return "add" if update == "sub" else update
 
 
@@ -35,7 +35,8 @@ def single(update: str, dtype: DType) -> Combine:
 
 
 def lexicographic(update: str, dtypes: Sequence[DType]) -> Combine:
-    """A tuple update, `max` or `min`: the better first component wins, ties go to the smaller second one, and so on.
+    """A tuple update, `max` or `min`: the better first component wins, ties go to the smaller second one, and so on
+    (lexicographic).
 
     nan is better than any number, for `max` and for `min`, so that it propagates; two nans tie.
     """
@@ -53,7 +54,7 @@ def lexicographic(update: str, dtypes: Sequence[DType]) -> Combine:
 
 
 def _order(comparison: str, here: Array, there: Array, dtype: DType) -> tuple[Array, Array]:
-    """Whether `here` comes before `there`, and whether they tie."""
+    """Masks: whether `here` precedes `there`, and whether they tie."""
     if dtype == BOOL:
         here, there, dtype = here.astype(np.uint8), there.astype(np.uint8), types.U8
     better, same = apply(comparison, (here, there), dtype), apply("eq", (here, there), dtype)
@@ -64,15 +65,12 @@ def _order(comparison: str, here: Array, there: Array, dtype: DType) -> tuple[Ar
 
 
 def sequential(update: Update, dtype: DType) -> np.ufunc | None:
-    """NumPy's function whose `at` is this update, element by element in order and rounded each time, if there is one."""
+    """NumPy's ufunc whose `at` is this update, element by element in order and rounded each time, if there is one."""
     return _SEQUENTIAL.get(update) if isinstance(update, str) and dtype in _IN_NUMPY else None
 
 
 def in_order(memories: Sequence[Array], places: Sequence[Array], values: Sequence[Array], combine: Combine) -> None:
-    """Apply the updates `places[…][k]`, `values[…][k]` for k = 0, 1, …: the k-th meets what those before it left.
-
-    All first updates of their elements are applied at once, then all second ones, and so on.
-    """
+    """Applies the updates `places[…][k]`, `values[…][k]` for k = 0, 1, … in order, each to the result of those before it."""
     if len(places[0]) == 0:
         return
     turn = _turns(places[0]) if _go_together(places) else np.arange(len(places[0]))
@@ -85,7 +83,7 @@ def in_order(memories: Sequence[Array], places: Sequence[Array], values: Sequenc
 
 
 def in_any_order(memories: Sequence[Array], places: Sequence[Array], values: Sequence[Array], combine: Combine) -> None:
-    """The same for updates whose order can't be seen: they are combined in pairs until one is left for each element."""
+    """The same for updates whose order makes no difference: a tree reduction for each element."""
     if len(places[0]) == 0 or not _go_together(places):
         in_order(memories, places, values, combine)
         return
@@ -105,7 +103,7 @@ def in_any_order(memories: Sequence[Array], places: Sequence[Array], values: Seq
 
 
 def _turns(places: Array) -> Array:
-    """How many earlier entries are equal to this one."""
+    """For each entry the number of earlier entries equal to it."""
     order = np.argsort(places, kind="stable")
     ordered = places[order]
     starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
@@ -115,7 +113,7 @@ def _turns(places: Array) -> Array:
 
 
 def _go_together(places: Sequence[Array]) -> bool:
-    """Whether two updates that meet in one target meet in all."""
+    """Whether two updates that have one target in common have all in common."""
     if len(places) == 1:
         return True
     order = np.argsort(places[0], kind="stable")

@@ -45,6 +45,6 @@ def dtype_of(storage: np.dtype[Any]) -> DType | None:
 
 
 def limits(dtype: DType) -> tuple[int, int]:
-    """The least and the greatest value of an integer type."""
+    """The minimum and maximum of an integer type."""
     info = np.iinfo(_STORAGE[dtype])
     return int(info.min), int(info.max)

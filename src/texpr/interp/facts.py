@@ -1,4 +1,4 @@
-"""What the text promises of sizes and data (`where`, `assume`), and what a type promises of its elements, checked."""
+"""Promises of the text about sizes and data (`where`, `assume`), and of types about their elements, checked."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from texpr.support.diagnostic import Diagnostic, TexprError
 
 
 def check_facts(function: Function, bound: Bound) -> None:
-    """Raise `TexprError` with everything that `broken_facts` finds, if anything."""
+    """Raises `TexprError` with everything that `broken_facts` finds, if anything."""
     found = list(broken_facts(function, bound))
     if found:
         raise TexprError(found)

@@ -1,4 +1,4 @@
-"""What a traced run found to be wrong."""
+"""The errors that a traced run found."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Iteration: TypeAlias = tuple[tuple[Sym, int], ...]
 
 
 class Finding(Record):
-    """One thing that is wrong, where it was seen first.
+    """An error, at the place where it was seen first.
 
     `code` is the error code (`texpr.support.codes.runtime`): E0710 to E0712 facts about the arguments, E0720 out of bounds,
     E0721 read before written, E0722 returned and never written, E0723 dependent iterations, E0724 to E0726 index arithmetic.
@@ -36,7 +36,7 @@ class Finding(Record):
 
     @property
     def diagnostic(self) -> Diagnostic:
-        """The finding as it is shown to a user."""
+        """The error as a diagnostic."""
         notes: list[Note] = []
         if self.iteration:
             notes.append(Note(f"at {in_words(self.iteration)}", self.span))

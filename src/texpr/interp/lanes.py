@@ -1,7 +1,7 @@
-"""The iterations that run together, and index expressions on them.
+"""Lanes, the iterations that run together, and index expressions on them.
 
-A lane is one iteration of the `par` loops around a statement. Lanes are numbered in the order of the sequential program. What
-a lane knows (loop indices, `let` values, where its locals lie) is a column: one entry a lane, or a single one that all share.
+A lane is one iteration of the `par` loops around a statement. Lanes are numbered in the order of the sequential program. A
+value of a lane (loop index, `let`, row of a local) is a column: one entry a lane, or a single one for all.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from texpr.support.span import Span
 
 Column: TypeAlias = "int | Array"
 Key: TypeAlias = Sym | Buffer | Par
-"""A symbol's value, the row of a local buffer, or the number of the lane among those with which a `par` was entered."""
+"""A symbol's value, the row of a local buffer, or the number of the lane that entered a `par`."""
 
 _LIMIT = 2**63
 
 
 class Lanes:
-    """`count` lanes with their columns: those added here, and those of `parent`, of which lane `rows[k]` became lane k here."""
+    """`count` lanes with their columns: those added here, and those of `parent`, whose lane `rows[k]` is lane k here."""
 
     __slots__ = ("_columns", "_parent", "_reach", "_rows", "count")
 
@@ -52,7 +52,7 @@ class Lanes:
         return below
 
     def reach(self, sym: Sym) -> int:
-        """A bound of the absolute value of `sym` on these lanes."""
+        """An upper bound of |`sym`| on these lanes."""
         if self._parent is not None and sym not in self._columns:
             return self._parent.reach(sym)
         if sym not in self._reach:
@@ -62,7 +62,7 @@ class Lanes:
         return self._reach[sym]
 
     def extend(self, key: Key, column: Column) -> Lanes:
-        """The same lanes with one column more."""
+        """The same lanes with one more column."""
         return Lanes(self.count, {key: column}, self)
 
     def take(self, rows: Array) -> Lanes:
@@ -89,7 +89,7 @@ class Lanes:
             yield Lanes(len(lane), {par.sym: index, par: np.arange(len(lane))}, self, rows)
 
     def active(self, extent: Column, step: int) -> Lanes:
-        """The lanes in which a loop of `extent` iterations reaches iteration `step`."""
+        """The lanes whose loop of `extent` iterations reaches iteration `step`."""
         if isinstance(extent, int):
             return self
         going = np.flatnonzero(extent > step)
@@ -97,8 +97,8 @@ class Lanes:
 
 
 def evaluate(expr: Expr, lanes: Lanes, span: Span | None = None) -> Column:
-    """An index expression on every lane, exactly: an int if all lanes share it. Raises `TexprError` E0724 on a division by zero
-    and E0725 where a result needs more than 64 bits."""
+    """An index expression on every lane, exactly: a single int if it is uniform. Raises `TexprError` E0724 on a division by
+    zero and E0725 where a result needs more than 64 bits."""
     if expr.is_constant:
         return expr.constant
     fits = _reach(expr, lanes) < _LIMIT
@@ -157,7 +157,7 @@ def _divisor(expr: Expr, lanes: Lanes, fits: bool) -> Column:
 
 
 def _fold(function: np.ufunc, of_two: Callable[[int, int], int], args: list[Column]) -> Column:
-    """An extremum; numbers that all lanes share may be greater than those of NumPy."""
+    """A minimum or maximum; uniform values may exceed 64 bits."""
     result = args[0]
     for arg in args[1:]:
         result = of_two(result, arg) if isinstance(result, int) and isinstance(arg, int) else function(result, arg)
@@ -165,7 +165,7 @@ def _fold(function: np.ufunc, of_two: Callable[[int, int], int], args: list[Colu
 
 
 def _reach(expr: Expr, lanes: Lanes) -> int:
-    """A bound of the absolute value of every intermediate result."""
+    """An upper bound of the magnitude of every intermediate result."""
     total = abs(expr.constant)
     for monomial, coefficient in expr.terms:
         product = abs(coefficient)

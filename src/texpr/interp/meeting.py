@@ -1,12 +1,12 @@
-"""Updates of `par … reduce(…)`: iterations that meet in an element, combined in the order of the sequential program.
+"""Updates of `par … reduce(…)`: iterations that update the same element, combined in the order of the sequential program.
 
-All iterations of a `par` take each statement together, so a rounded sum would be added up in the wrong order if every update
-happened when its statement runs. Such updates are noted down instead. At the end of each `par` its notes are sorted by
-iteration (stably: within an iteration they are in order already) and handed to the `par` around it; the outermost one with
-`reduce` applies them. No one can miss them in between: other iterations may not look at an element that updates meet in, and
-before an iteration looks at an element of its own, the notes on that element are applied.
+All iterations of a `par` run each statement together, so applying each update when its statement runs would combine rounded
+sums in the wrong order. Such updates are deferred: recorded, sorted by iteration at the end of each `par` (stably: within an
+iteration they are in order already) and handed to the `par` around it; the outermost one with `reduce` applies them. The
+delay is not observable: other iterations may not read an element that is reduced into, and before an iteration reads an
+element of its own, the recorded updates of that element are applied.
 
-Updates whose order can't be seen (integers, max, min) are applied at once.
+Updates whose order makes no difference (integers, max, min) are applied at once.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from texpr.ir.value import Buffer
 from texpr.support.record import Record
 
 LANES = 1 << 16
-"""Most lanes that run together: enough to hide the cost of a step, few enough for their columns to stay in the cache."""
+"""The most lanes that run together: enough to amortise a step, few enough for their columns to stay in the cache."""
 NOTING = 1 << 13
-"""Most lanes that run together while updates are noted down: a `seq` inside notes as many updates a lane as it has steps."""
+"""The most lanes while updates are deferred: a `seq` inside records an update for each lane and step."""
 
 
 class Update(Record):
-    """How to apply updates of `memories`, with `ufunc.at` if that is given."""
+    """How to apply updates to `memories`, with `ufunc.at` if that is given."""
 
     kind: object
     memories: tuple[Memory, ...]
@@ -40,11 +40,11 @@ class Update(Record):
     ufunc: np.ufunc | None = None
 
     def meets(self, other: Update) -> bool:
-        """Whether updates of two iterations may meet in an element; else the element belongs to one iteration."""
+        """Whether updates of two iterations may be of one element; otherwise each element belongs to one iteration."""
         return self.kind == other.kind and self.memories == other.memories
 
     def in_order(self, places: Sequence[Array], values: Sequence[Array]) -> None:
-        """Apply them one after the other."""
+        """Applies them in sequential order."""
         if self.ufunc is not None:
             with np.errstate(all="ignore"):
                 self.ufunc.at(self.memories[0].data, places[0], values[0])
@@ -52,12 +52,12 @@ class Update(Record):
             in_order([m.data for m in self.memories], places, values, self.combine)
 
     def in_any_order(self, places: Sequence[Array], values: Sequence[Array]) -> None:
-        """Apply them in whatever order is fastest."""
+        """Applies them in whatever order is fastest."""
         in_any_order([m.data for m in self.memories], places, values, self.combine)
 
 
 class _Note(Record):
-    """Updates noted down: the lane of the innermost noting `par` that made each, and its place and value for each target."""
+    """Recorded updates: the lane of the innermost recording `par` that made each, and its place and value for each target."""
 
     update: Update
     lanes: Array
@@ -70,16 +70,16 @@ class _Note(Record):
 
 
 class Meetings:
-    """The buffers in which iterations may meet just now, and the updates noted down."""
+    """The buffers that iterations reduce into at present, and the recorded updates."""
 
     def __init__(self) -> None:
         self._free: set[Buffer] = set()
-        self._noted: dict[Buffer, Par] = {}  # with the outermost `par` whose iterations meet there
+        self._noted: dict[Buffer, Par] = {}  # and the outermost `par` that reduces into each
         self._levels: list[tuple[Par, list[_Note]]] = []
 
     @contextmanager
     def inside(self, par: Par) -> Generator[int]:
-        """While the iterations of `par` run. Gives how many may run together."""
+        """Context manager for the iterations of `par`; gives how many may run together."""
         fresh = [b for b in par.reduce if b not in self._free and b not in self._noted]
         free = {b for b in fresh if _is_free(b, par)}
         noted = [b for b in fresh if b not in free]
@@ -100,7 +100,7 @@ class Meetings:
         return buffer in self._free or buffer in self._noted
 
     def update(self, update: Update, lanes: Lanes, places: Sequence[Array], values: Sequence[Array]) -> None:
-        """Apply the updates of these lanes, now or in time."""
+        """Applies the updates of these lanes, now or later."""
         for memory, place in zip(update.memories, places, strict=True):
             self.settle(memory.buffer, place, update)
         if any(memory.buffer in self._noted for memory in update.memories):
@@ -110,7 +110,7 @@ class Meetings:
             update.in_any_order(places, values)
 
     def end(self, lanes: Lanes) -> None:
-        """`lanes` have done all their iterations of the innermost `par`: hand over or apply what they noted."""
+        """`lanes` have finished their iterations of the innermost `par`: hands over or applies what they recorded."""
         if not self._levels or not self._levels[-1][1]:
             return
         par, notes = self._levels[-1]
@@ -123,7 +123,8 @@ class Meetings:
         notes.clear()
 
     def settle(self, buffer: Buffer, places: Column, update: Update | None = None) -> None:
-        """Apply what is noted on these elements: an iteration is about to read, write or, in another way, update them."""
+        """Applies the updates recorded for these elements, before an iteration reads, writes or updates them with another
+        operator."""
         for _, notes in self._levels:
             for at, note in enumerate(notes):
                 if update is not None and note.update.meets(update):
@@ -139,13 +140,13 @@ class Meetings:
 
 
 def _is_free(buffer: Buffer, par: Par) -> bool:
-    """Whether the order of updates of `buffer` in `par` can't be seen. Where kinds differ, iterations do not meet."""
+    """Whether the order of updates of `buffer` in `par` makes no difference. Of different kinds, no two are of one element."""
     binds = (s for s in walk(par.body) if isinstance(s, Bind) and s.update is not None)
     return all(is_free(b.update, b.targets) for b in binds if any(t.buffer is buffer for t in b.targets))
 
 
 def _by_lane(notes: Sequence[_Note]) -> Iterator[_Note]:
-    """The notes of each kind in the order of the lanes, each lane's in the order in which it made them."""
+    """The records of each kind in the order of the lanes, and of each lane in the order in which it made them."""
     groups: defaultdict[tuple[object, tuple[Memory, ...]], list[_Note]] = defaultdict(list)
     for note in notes:
         groups[note.update.kind, note.update.memories].append(note)

@@ -1,4 +1,4 @@
-"""The memory behind a buffer: a flat array, and for locals a mask of what has been written."""
+"""The memory of a buffer: a flat array, and for locals a mask of the written elements."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from texpr.support.diagnostic import TexprError, error
 from texpr.support.span import Span
 
 Locate = Callable[[int], str]
-"""Says in words in which iteration lane k is."""
+"""Describes in words the iteration of lane k."""
 
 
 class Memory:
-    """`rows` copies of a buffer, one after the other, each dense and row-major with room for `dims` elements.
+    """`rows` copies of a buffer, one after the other, each dense and row-major with the extents `dims`.
 
-    `written` is None for memory that a caller filled. Where lanes declare a local of different shapes, `dims` is the largest.
+    `written` is None for memory that a caller filled. Where lanes declare a local of different shapes, `dims` is their
+    maximum.
     """
 
     __slots__ = ("buffer", "data", "dims", "size", "strides", "written")
@@ -36,7 +37,7 @@ class Memory:
 
     @staticmethod
     def fresh(buffer: Buffer, dims: tuple[int, ...], rows: int) -> Memory:
-        """Undefined memory: reading it before writing it is an error."""
+        """Undefined memory, to be written before it is read."""
         total = rows * prod(dims)
         return Memory(buffer, dims, np.zeros(total, numpy_dtype(buffer.dtype)), np.zeros(total, np.bool_))
 
@@ -47,7 +48,7 @@ class Memory:
         return Memory(buffer, array.shape, data.reshape(-1), None)
 
     def offset(self, row: Column, index: Sequence[Column], dims: Sequence[Column], span: Span, locate: Locate) -> Column:
-        """Where the element `index` of each lane's copy lies. Raises `TexprError` E0720 unless 0 ≤ index < dims."""
+        """The offset of the element `index` in each lane's copy. Raises `TexprError` E0720 unless 0 ≤ index < dims."""
         place: Column = row * self.size if self.size else 0
         for at, (entry, dim, stride) in enumerate(zip(index, dims, self.strides, strict=True)):
             outside = (entry < 0) | (entry >= dim)
@@ -73,16 +74,16 @@ class Memory:
         return self.data[place]
 
     def write(self, place: Column, values: Array) -> None:
-        """Put `values` at `place`; where places repeat, the last lane wins, as in the sequential program."""
+        """Stores `values` at `place`; where places repeat, the last lane wins, as in the sequential program."""
         self.data[place] = values if not isinstance(place, int) or values.ndim == 0 else values[-1]
         if self.written is not None:
             self.written[place] = True
 
     def name_of(self, place: int) -> str:
-        """The element at `place`, as the language writes it."""
+        """The element at `place`, in the language's syntax."""
         return element(self.buffer.name, tuple(int(i) for i in np.unravel_index(place % max(self.size, 1), self.dims)))
 
 
 def dims_of(shape: Sequence[Column]) -> tuple[int, ...]:
-    """Room for the largest shape among the lanes."""
+    """The maximum of the shape over the lanes, dimension by dimension."""
     return tuple(dim if isinstance(dim, int) else int(dim.max(initial=0)) for dim in shape)

@@ -1,8 +1,8 @@
 """Roundings that NumPy lacks: tf32, one rounding from f64 to a narrow type, and the fused multiply-add.
 
 Rounding first to a wider type and then to a narrow one is right if the first rounding is "to odd": an inexact result takes
-the neighbour whose last bit is 1, so that the second rounding still sees on which side of a tie the number lies. It needs two
-bits more than the narrow type (S. Boldo, G. Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using
+the neighbour whose last bit is 1, so that the second rounding still sees on which side of a tie the number lies. The wider
+type needs two more bits (S. Boldo, G. Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using
 rounding to odd", IEEE Trans. Computers 57, 2008, theorem 1).
 """
 
@@ -37,7 +37,8 @@ def to_odd_f32(x: Array) -> Array:
 
 
 def integer_to_f64(x: Array) -> Array:
-    """Integers as f64 such that a later rounding to f32 or narrower is the only one: low bits of large ones are made sticky."""
+    """Integers as f64 such that a later rounding to f32 or narrower is the only one: a sticky bit replaces the low bits of
+    large ones."""
     if x.dtype.itemsize < 8:
         return x.astype(np.float64)
     negative = x < 0
@@ -53,7 +54,7 @@ def fma_f32(a: Array, b: Array, c: Array) -> Array:
     product, addend = a.astype(np.float64) * b.astype(np.float64), c.astype(np.float64)
     total = product + addend
     part = total - product
-    lost = (product - (total - part)) + (addend - part)  # Knuth's TwoSum: exactly what `total` left out
+    lost = (product - (total - part)) + (addend - part)  # Knuth's TwoSum: the exact error of `total`
     even = (np.asarray(total).view(np.uint64) & np.uint64(1)) == 0
     adjust = np.isfinite(total) & (lost != 0) & even
     odd = np.where(adjust, np.nextafter(total, np.where(lost > 0, np.inf, -np.inf)), total)

@@ -1,4 +1,4 @@
-"""Run a function on arrays."""
+"""Runs a function on arrays."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def run(
 ) -> dict[str, Array]:
     """The results of `function` by name, in order, then its inouts; all are new arrays and no argument is changed.
 
-    The program must be legal: what iterations of a `par` that depend on one another leave is not defined. With `checked`
-    it runs slowly, one scalar after the other, and everything that `texpr.interp.trace.conflicts` finds is an error.
-    Raises `TexprError` if the arguments do not fit or break a `where` or `assume`, if an access is out of bounds, or if an
-    element is read, or returned, that was never written.
+    The program must be legal: with dependent iterations of a `par` the result is undefined. With `checked` it runs slowly,
+    one scalar at a time, and everything that `texpr.interp.trace.conflicts` finds is an error. Raises `TexprError` if the
+    arguments do not match or break a `where` or `assume`, if an access is out of bounds, or if an element is read, or
+    returned, that was never written.
     """
     if checked:
         traced = trace(function, arguments, sizes)
@@ -41,7 +41,7 @@ def run(
 
 
 def outputs(function: Function) -> tuple[Buffer, ...]:
-    """What `run` gives: the results, then every inout that is not one of them."""
+    """The outputs of `run`: the results, then every inout that is not one of them."""
     inouts = (param for param in function.params if param.role == "inout" and param not in function.results)
     return (*function.results, *inouts)
 

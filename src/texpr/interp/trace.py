@@ -1,7 +1,8 @@
-"""The sequential program, one scalar at a time, with every access noted: what is wrong with it at these sizes and on this data.
+"""A traced run of the sequential program, one scalar at a time, with every access recorded: errors at these sizes and on this
+data.
 
-For small sizes: it confirms what is proved of all sizes. It shares no code with `texpr.interp.vector` but the arithmetic of one
-operation and the checks of arguments.
+For small sizes: it confirms what is proved for all sizes. It shares no code with `texpr.interp.vector` except the arithmetic
+of one operation and the checks of arguments.
 """
 
 from __future__ import annotations
@@ -29,22 +30,22 @@ READ, WRITE = "read", "write"
 
 
 class Trace(Record):
-    """What a run left, by name (elements never written are zero), and what was wrong on the way."""
+    """The outputs of a run, by name (elements never written are zero), and its errors."""
 
     outputs: dict[str, Array]
     findings: list[Finding]
 
 
 def conflicts(function: Function, arguments: Arguments, sizes: Mapping[str, int] | None = None) -> list[Finding]:
-    """Everything that goes wrong in a run, each thing once for a place in the text; empty for a legal program.
+    """All errors of a run, one of each kind for a place in the text; empty for a legal program.
 
-    Raises `TexprError` only if the arguments do not fit.
+    Raises `TexprError` only if the arguments do not match.
     """
     return trace(function, arguments, sizes).findings
 
 
 def trace(function: Function, arguments: Arguments, sizes: Mapping[str, int] | None = None) -> Trace:
-    """Run `function` as the sequential program and note what is wrong. Out of bounds, a read gives zero, a write is lost."""
+    """Runs `function` sequentially and records errors. Out of bounds, a read gives zero and a write is ignored."""
     bound = bind(function, arguments, sizes)
     facts = [Finding(d.code, d.message, d.span) for d in broken_facts(function, bound)]
     tracer = _Tracer(function, bound)
@@ -77,7 +78,7 @@ _Cell: TypeAlias = tuple[int, tuple[int, ...]]
 
 
 class _Running(Mutable):
-    """A `par` being executed: its index now, and who touched which element first, in each way of touching it."""
+    """A `par` that runs: its current index, and the first iteration to access each element, by kind of access."""
 
     par: Par
     index: int = 0
@@ -99,7 +100,7 @@ class _Tracer:
             self._stores[param] = _Store(next(self._serial), param, data, np.ones(data.shape, np.bool_))
 
     def output(self, buffer: Buffer) -> Array:
-        """What is in `buffer` at the end."""
+        """The final contents of `buffer`."""
         store = self._stores[buffer]
         if not store.written.all():
             index = tuple(int(i) for i in np.argwhere(~store.written)[0])
@@ -108,7 +109,7 @@ class _Tracer:
         return store.data
 
     def block(self, body: Sequence[Stmt]) -> None:
-        """Run statements in order."""
+        """Runs statements in order."""
         for stmt in body:
             match stmt:
                 case Par():
@@ -220,7 +221,7 @@ class _Tracer:
             return 0
 
     def _index(self, load: Load) -> tuple[int, ...] | None:
-        """The element that `load` names, or None if it is out of bounds."""
+        """The element of `load`, or None if it is out of bounds."""
         for sym, meaning in load.data:
             self._let(sym, meaning)
         index = tuple(self._integer(entry, load.span) for entry in load.index)
@@ -243,7 +244,7 @@ class _Tracer:
         return store.data[(*index, ...)].copy()
 
     def _touch(self, load: Load, index: tuple[int, ...], way: object) -> None:
-        """Note an access for every `par` around it, and compare it with those of that loop's other iterations."""
+        """Records an access for every `par` around it, and checks it against those of the loop's other iterations."""
         store = self._stores[load.buffer]
         for running in self._running:
             first = running.first.setdefault((store.serial, index), {})
@@ -271,19 +272,20 @@ class _Tracer:
 
 
 def _way(stmt: Bind) -> object:
-    """Updates of one way commute: `+=` and `-=` do, a tuple update and one of its first component do not."""
+    """The kind of an update; updates of one kind commute: `+=` and `-=` do, a tuple update and one of its first component do
+    not."""
     return ("add" if stmt.update == "sub" else stmt.update, len(stmt.targets))
 
 
 def _clash(way: object, other: object, may_meet: bool) -> bool:
-    """Whether accesses of one element by two iterations make them dependent."""
+    """Whether accesses of one element by two iterations make these dependent."""
     if way != other or way == WRITE:
         return True
     return way != READ and not may_meet
 
 
 def _beats(update: str, new: Sequence[Array], old: Sequence[Array], dtypes: Sequence[DType]) -> bool:
-    """Whether a tuple update takes the new tuple: a better first component (nan is best), or equal and then smaller ones."""
+    """Whether a tuple update replaces the old tuple: a better first component (nan is best), or equal and then smaller ones."""
     for at, (n, o, dtype) in enumerate(zip(new, old, dtypes, strict=True)):
         x, y = (float(v) if dtype.is_float else int(v) for v in (n, o))
         if x == y or (x != x and y != y):

@@ -1,7 +1,7 @@
-"""The reference meaning of a function: all iterations of a `par` take each statement together, `seq` loops go step by step.
+"""The reference semantics of a function: all iterations of a `par` run each statement together, `seq` loops run step by step.
 
-Iterations of a `par` are independent, so this equals the sequential program; for updates that meet see `texpr.interp.meeting`.
-Lanes which a condition turns off are left out, so they read nothing.
+Iterations of a `par` are independent, so this equals the sequential program; for reductions see `texpr.interp.meeting`. Lanes
+masked off by a condition are removed, so they read nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from texpr.ir.value.types import I64
 from texpr.support.diagnostic import error
 
 _BYTES = 1 << 28
-"""Most memory for the copies of one local: where lanes need more, they take the rest of their block in groups."""
+"""The most memory for the copies of one local: beyond that, lanes run the rest of their block in groups."""
 
 
 class Execution:
@@ -36,7 +36,7 @@ class Execution:
         self._loops: list[Sym] = []
 
     def block(self, body: Sequence[Stmt], lanes: Lanes) -> None:
-        """Run statements on all lanes."""
+        """Runs statements on all lanes."""
         if lanes.count == 0:
             return
         for at, stmt in enumerate(body):
@@ -114,7 +114,7 @@ class Execution:
                 self.memories[target.buffer].write(place, value)
 
     def _meet(self, stmt: Bind, places: Sequence[Column], values: Sequence[Array], lanes: Lanes) -> None:
-        """An update in which lanes may meet. A difference is taken as the sum with the negative, which is the same number."""
+        """An update in which lanes may have a common element. `sub` is `add` of the negative, which is exact."""
         memories = tuple(self.memories[target.buffer] for target in stmt.targets)
         for target, memory, place in zip(stmt.targets, memories, places, strict=True):
             memory.read(place, target.span, self._locate(lanes))

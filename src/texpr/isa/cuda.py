@@ -1,4 +1,4 @@
-"""What all CUDA devices since compute capability 8.0 have in common.
+"""Properties common to all CUDA devices since compute capability 8.0.
 
 Sources: CUDA C++ Programming Guide, "Compute Capabilities", table "Technical Specifications per Compute Capability"
 (threads, grid, registers, shared memory, warps); ibid., "Thread Block Clusters" (8 blocks are portable); ibid., "Device
@@ -50,8 +50,8 @@ def device(
     features: frozenset[str],
     exact: bool = False,
 ) -> Target:
-    """A CUDA target. `exact`: its code is for this capability alone. `shared`: bytes of a block that asks; 1 KiB more of each
-    multiprocessor is the system's own."""
+    """A CUDA target. `exact`: its code runs on this capability only. `shared`: bytes of a block that opts in; 1 KiB more of
+    each multiprocessor is reserved for the system."""
     clusters = CLUSTER in features
     return Target(
         name=name,

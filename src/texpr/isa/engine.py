@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 CHUNK = 16
-"""Bytes of the least that is copied: addresses and sizes are multiples of it (PTX ISA, "cp.async.bulk"), and swizzles move it
-as a whole (ibid., "Swizzling Modes")."""
+"""The granularity of a copy in bytes: addresses and sizes are multiples of it (PTX ISA, "cp.async.bulk"), and swizzles
+permute chunks of it (ibid., "Swizzling Modes")."""
 
 LINE = 128
-"""Bytes of a line of all banks of shared memory, of which tiles begin at a multiple and by whose number swizzles move chunks
+"""The bytes of one line across all banks of shared memory: tiles are aligned to it, and swizzles permute chunks by its number
 (ibid.)."""

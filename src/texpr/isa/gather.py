@@ -1,4 +1,4 @@
-"""Collects the records of a folder: one module each, which binds one name."""
+"""Collects the records of a folder: each of its modules binds one name."""
 
 from __future__ import annotations
 

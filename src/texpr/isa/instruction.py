@@ -1,4 +1,4 @@
-"""Instructions: one record each, from which the language's own text of it, its documentation and its tests are made."""
+"""Instructions: one record each, from which the text in the language, the documentation and the tests are generated."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from texpr.support.record import Record
 
 
 class Operand(Record):
-    """What an instruction reads, or with `inout` writes.
+    """An operand that an instruction reads, or with `inout` writes.
 
     `fragment`: which lane holds which element, as a layout `shape:stride` with basis strides, where the level is a warp.
     """
@@ -23,13 +23,13 @@ class Operand(Record):
 
     @property
     def text(self) -> str:
-        """The operand as a parameter."""
+        """The operand as a parameter, in the language."""
         shape = f"[{', '.join(map(str, self.shape))}]" if self.shape else ""
         return f"{'inout ' if self.inout else ''}{self.name}: {self.dtype}{shape}"
 
 
 class Instruction(Record):
-    """A machine's operation: who runs it, its operands, its templates, its effect, and what it computes.
+    """A machine's operation: the level that runs it, its operands, its templates, its effect, and its meaning.
 
     `asm` has a template by the first target that knows it: "sm_89" is for sm_89 and later, "sm_90a" for that target alone.
     In a template `{x}` is the register of operand x, `{x0}`, `{x1}` those of its elements where one thread holds several.
@@ -73,6 +73,6 @@ def templated(asm: tuple[tuple[str, str], ...], target: Target) -> str | None:
 
 
 def capability(name: str) -> int:
-    """The number in the name of a CUDA target, 0 for another."""
+    """The capability in the name of a CUDA target, 0 for another."""
     digits = name.removeprefix("sm_").rstrip("af")
     return int(digits) if name.startswith("sm_") and digits.isdecimal() else 0

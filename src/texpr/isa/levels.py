@@ -18,15 +18,15 @@ class Level(Enum):
 
 
 WARP = 32
-"""Lanes of a warp of a kernel (`ir.kernel.Kernel.warp`) that does not say how many its warps have, and the most, as many as a
-mask of lanes has bits. Those of a target are `Target.warp`, and a kernel that is made for it says so."""
+"""The lanes of a warp of a kernel (`ir.kernel.Kernel.warp`) that does not state it, and the maximum, as many as a lane mask
+has bits. A target has its own in `Target.warp`, and a kernel made for it states that."""
 
 
 class Space(Enum):
-    """Where an array lives."""
+    """The memory in which an array lives."""
 
     GLOBAL = "global"  # parameters and workspace
-    CLUSTER = "cluster"  # one copy a cluster: each of its blocks has a part of it
+    CLUSTER = "cluster"  # one copy a cluster: each of its blocks holds a part
     SHARED = "shared"  # one copy a block
     LANES = "lanes"  # one copy a thread, in registers that the other lanes of its warp may read (`ir.kernel.Shuffle`)
     LOCAL = "local"  # one copy a thread: registers where every index is known when unrolled, else stack

@@ -1,4 +1,4 @@
-"""The memories of a GPU, as far as the cost and the alignment of an access depend on them."""
+"""The memories of a GPU, as far as they determine the cost and the alignment of an access."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from texpr.support.record import Record
 class Memory(Record):
     """A memory. All sizes are in bytes; `banks` is 0 where there are none.
 
-    `shared_by`: the level within which all threads see one copy. `sector`: the least that one request moves. `line`: what
-    a cache keeps together. A request for `banks` different banks is served at once; two words of one bank are served in turn.
+    `shared_by`: the level within which all threads share one copy. `sector`: the granularity of a request. `line`: the
+    granularity of a cache. A request for different banks is served at once; different words of one bank are served in turn.
     """
 
     space: Space
@@ -37,8 +37,9 @@ LANES = Memory(Space.LANES, Level.WARP, sector=4, line=128, vector=4)
 
 
 class Coalescing(Record):
-    """How a machine answers what the lanes of a warp ask of memory at once: bytes of a sector and of a line of global memory,
-    and banks of shared memory that hand out a `word` of so many bytes each. Where nothing is said, that of CUDA devices."""
+    """How the memories of a machine serve a request of a warp: bytes of a sector and of a line of global memory, and the
+    number of banks of shared memory, each of which gives one `word` of so many bytes at a time. The default is that of
+    CUDA devices."""
 
     lanes: int = WARP
     sector: int = GLOBAL.sector

@@ -29,7 +29,7 @@ DEVICES: dict[str, Device] = {
 
 
 def resolve(name: str, span: Span | None = None) -> Target:
-    """The target called `name`. E0580 for an unknown one, with the nearest that is known."""
+    """The target called `name`. E0580 for an unknown one, with the most similar known name."""
     found = TARGETS.get(name)
     if found is not None:
         return found
@@ -39,5 +39,5 @@ def resolve(name: str, span: Span | None = None) -> Target:
 
 
 def library() -> str:
-    """The shipped instructions as a text of the language."""
+    """The shipped instructions as text in the language."""
     return "\n\n".join(instruction.text for instruction in INSTRUCTIONS.values()) + "\n"

@@ -1,9 +1,9 @@
-"""What a memory does for one request of a warp, each lane at its own bytes: the one model of sectors, lines and banks.
+"""The cost of one request of a warp, each lane at its own bytes: the only model of sectors, lines and banks.
 
-Global memory moves whole sectors, out of lines. Each bank of shared memory hands out one word at a time, so that lanes in one
-word are served at once, and words of one bank in turn. Lanes are served together as far as all banks have words for them:
-those of 8 bytes in two halves of a warp, of 16 in four quarters (CUDA C++ Best Practices Guide, "Coalesced Access to Global
-Memory" and "Shared Memory and Memory Banks"). The emulator counts the same on its own (`counts.hpp`), for the tests to compare.
+Global memory transfers whole sectors of lines. Each bank of shared memory gives one word at a time, so that lanes that read
+one word are served at once, and different words of one bank in turn. Wide accesses are served in parts: those of 8 bytes in
+two halves of a warp, of 16 in four quarters (CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory" and "Shared
+Memory and Memory Banks"). The emulator counts independently (`counts.hpp`), for the tests to compare.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ REMEMBERED = 1 << 14
 
 
 def windows(starts: Iterable[int], size: int, width: int = 1) -> set[int]:
-    """The numbers of the sectors, or lines, of `size` bytes that hold `width` bytes, at most as many, from each of `starts`."""
+    """The numbers of the sectors, or lines, of `size` bytes that an access of `width` ≤ `size` bytes from each of `starts`
+    touches."""
     if width == 1:
         return {start // size for start in starts}
     return {byte // size for start in starts for byte in (start, start + width - 1)}
@@ -27,7 +28,8 @@ def windows(starts: Iterable[int], size: int, width: int = 1) -> set[int]:
 
 @lru_cache(REMEMBERED)
 def touching(offsets: tuple[int, ...], unit: int, size: int) -> tuple[int, ...]:
-    """How many windows of `size` bytes elements at `offsets` touch, for each start that is a multiple of `unit`, its divisor.
+    """The number of windows of `size` bytes that elements at `offsets` touch, for each start that is a multiple of its
+    divisor `unit`.
 
     Each element is in the window of the one before it, or, where a window ends between them, in another.
     """
@@ -43,12 +45,13 @@ def touching(offsets: tuple[int, ...], unit: int, size: int) -> tuple[int, ...]:
 
 
 def row_bytes(row: int, size: int, sector: int, *, begins_even: bool) -> int:
-    """What is moved for a row of `row` bytes, of elements of `size`, that begins at a sector; or at any element: the mean."""
+    """The bytes transferred for a row of `row` bytes, of elements of `size`, that starts at a sector; or at any element: the
+    mean."""
     return -(-row // sector) * sector if begins_even else row + sector - size
 
 
 def _served(lanes: Sequence[int | None], width: int, banks: int, word: int) -> Iterator[set[int]]:
-    """The words that lanes ask for which are served together; None is a lane that idles."""
+    """The words that lanes request, in the parts that are served together; None is an inactive lane."""
     each, words = banks * word // max(width, word), range(max(1, width // word))
     for first in range(0, len(lanes), each):
         yield {at // word + n for at in lanes[first : first + each] if at is not None for n in words}
@@ -57,16 +60,17 @@ def _served(lanes: Sequence[int | None], width: int, banks: int, word: int) -> I
 def busy(
     lanes: Sequence[int | None], width: int, banks: int = SHARED.banks, word: int = SHARED.bank_width
 ) -> Iterator[Counter[int]]:
-    """How many words each bank gives, of `width` bytes from where each lane is, for each part of the lanes served together."""
+    """The number of words that each bank gives, of `width` bytes from each lane's address, for each part of the lanes that is
+    served together."""
     return (Counter(found % banks for found in words) for words in _served(lanes, width, banks, word))
 
 
 def bank_rounds(lanes: Sequence[int | None], width: int, banks: int = SHARED.banks, word: int = SHARED.bank_width) -> int:
-    """How often shared memory is asked: as many times as the busiest bank has words to give."""
+    """The number of rounds of a shared memory request: the maximum over banks of the words that they give."""
     return sum(max(each.values(), default=0) for each in busy(lanes, width, banks, word))
 
 
 def conflicts(lanes: Sequence[int | None], width: int, banks: int = SHARED.banks, word: int = SHARED.bank_width) -> int:
-    """Rounds beyond those in which all banks could give as many words."""
+    """Bank conflicts: the rounds beyond those needed if the words were spread over all banks."""
     least = sum(-(-len(words) // banks) for words in _served(lanes, width, banks, word))
     return bank_rounds(lanes, width, banks, word) - least

@@ -1,6 +1,6 @@
-"""Targets: the machines that code is made for.
+"""Targets: the machines for which code is generated.
 
-A target is a record in its own file of the folder `targets`; `TARGETS` is what lies there.
+A target is a record in its own file of the folder `targets`; `TARGETS` collects them.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from texpr.support.record import Record
 
 
 class Reductions(Record):
-    """How reductions are shared out on a machine, in iterations.
+    """How reductions are parallelised on a machine, in iterations.
 
-    `chunk`: of a reduction at the top of a program, what one block, or one core, takes at a time. `few`: the most that are too
-    few for a warp, as half of its threads or more would have none. `part`: what one thread makes of a sum whose neighbours
-    read neighbouring elements; 0 where a thread makes the whole of it, in vector lanes. `lanes`: partial values that it then
-    keeps side by side, where it reads one stream.
+    `chunk`: the part of a reduction at the top of a program that one block, or one core, takes at a time. `few`: the greatest
+    trip count that is too small for a warp, as half of its threads or more would idle. `part`: the part of a sum that one
+    thread computes where neighbours read neighbouring elements; 0 where a thread computes the whole of it, in vector lanes.
+    `lanes`: the number of independent partial values that it then keeps, where it reads one stream.
     """
 
     chunk: int
@@ -28,9 +28,9 @@ class Reductions(Record):
 class Target(Record):
     """A machine and its limits, those of one launch and of one block. Sizes are in bytes.
 
-    `family`: what schedules call this and its kin. `backend`: what prints, builds and loads its code, by name. `levels`:
-    outermost first. `align`: what memory that is handed over is at least aligned to. What a CPU does not have is 1 for counts
-    of threads and 0 for memory and registers.
+    `family`: the name in schedules of this target and its relatives. `backend`: the name of what prints, builds and loads its
+    code. `levels`: outermost first. `align`: the guaranteed alignment of memory that is handed over. What a CPU does not have
+    is 1 for counts of threads and 0 for memory and registers.
     """
 
     name: str
@@ -43,36 +43,36 @@ class Target(Record):
     vector: int
     """The widest access of one thread or SIMD lane group, which must be aligned to its own size."""
     vectors: int = 0
-    """Vectors that a core keeps in registers; 0 where lanes have registers of their own."""
+    """The vector registers of a core; 0 where lanes have registers of their own."""
     march: str = ""
-    """What compilers call the least processor, where that is more than they take for any of its architecture."""
+    """The compilers' name (`-march`) of the least processor, where that is above the baseline of its architecture."""
     warp: int = 1
-    """Lanes of a warp: they run together, exchange registers, and ask of memory at once."""
+    """The lanes of a warp: they run together, exchange registers, and access memory in one request."""
     global_memory: Memory = GLOBAL
     shared_memory: Memory = SHARED
     max_threads: int = 1
     max_block: tuple[int, int, int] = (1, 1, 1)
     max_grid: tuple[int, int, int] = (1, 1, 1)
     max_cluster: int = 1
-    """Blocks of a cluster that every device of this target can hold."""
+    """The number of blocks of a cluster that every device of this target supports."""
     caches: tuple[int, ...] = ()
-    """Bytes of the caches that a core has for itself, nearest first; empty where threads of many share them."""
+    """The bytes of the private caches of a core, nearest first; empty where many threads share them."""
     shared_static: int = 0
-    """Shared memory of a block without asking."""
+    """The shared memory of a block without opt-in."""
     shared: int = 0
-    """Shared memory of a block that asks for more (`CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`)."""
+    """The shared memory of a block with opt-in (`CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`)."""
     shared_multiprocessor: int = 0
     registers_thread: int = 0
     registers_block: int = 0
     resident_threads: int = 1
-    """Threads that one multiprocessor holds at a time."""
+    """The threads resident on one multiprocessor."""
     resident_blocks: int = 1
     capability: tuple[int, int] = (0, 0)
-    """Of a CUDA device: the least that its code runs on, and the next ones of this generation."""
+    """The least compute capability that its code runs on; it also runs on later ones of this generation."""
     exact: bool = False
-    """Whether the code runs on devices of this very capability alone."""
+    """Whether the code runs on devices of this capability only."""
     ptx: tuple[int, int] = (0, 0)
-    """The first version of PTX that knows this target."""
+    """The first version of PTX that supports this target."""
     features: frozenset[str] = frozenset()
 
     @property
@@ -92,7 +92,7 @@ class Target(Record):
 
     @property
     def has_cores(self) -> bool:
-        """Whether iterations are shared out over the cores of a CPU, each with its own caches."""
+        """Whether iterations are distributed over the cores of a CPU, each with its own caches."""
         return Level.CORE in self.levels
 
     @property
@@ -102,18 +102,18 @@ class Target(Record):
 
     @property
     def is_launched(self) -> bool:
-        """Whether kernels are launched, by a host, on a device that is not the host itself."""
+        """Whether kernels are launched by a host, on a separate device."""
         return Level.GRID in self.levels
 
     def runs_on(self, device: tuple[int, int]) -> bool:
-        """Whether its code runs on a device of this capability: that very one where it is `exact`, else of the same generation,
-        from there on."""
+        """Whether its code runs on a device of this capability: the same one where it is `exact`, otherwise the same or a
+        later one of its generation."""
         same = device[0] == self.capability[0] and device >= self.capability
         return self.is_launched and (device == self.capability if self.exact else same)
 
     @property
     def coalescing(self) -> Coalescing:
-        """How its memories answer what the lanes of a warp ask at once."""
+        """How its memories serve one request of a warp."""
         shared = self.shared_memory
         return Coalescing(self.warp, self.global_memory.sector, self.global_memory.line, shared.banks, shared.bank_width)
 

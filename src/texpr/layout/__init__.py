@@ -1,4 +1,4 @@
-"""Layouts: trees of sizes and strides, basis strides among them, and their algebra."""
+"""Layouts: trees of sizes with trees of strides, basis strides included, and their algebra."""
 
 from texpr.layout.basis import Basis, E
 from texpr.layout.error import LayoutError

@@ -16,7 +16,7 @@ from texpr.layout.inttuple import Int, IntTree, tidy, times
 from texpr.support.record import Record
 
 Path: TypeAlias = tuple[int, ...]
-"""Which entry of an arithmetic tuple, the outermost index first; empty for plain integers."""
+"""The entry of an arithmetic tuple, the outermost index first; empty for plain integers."""
 
 
 class Basis(Record):
@@ -50,22 +50,22 @@ def E(*path: int) -> Basis:
 
 
 def stride(coefficient: Int, path: Path) -> Stride:
-    """The stride with this coefficient; it is a plain integer where it is 0, or has the empty path."""
+    """The stride with this coefficient; a plain integer if it is 0, or the path is empty."""
     return coefficient if not path or coefficient == 0 else Basis(coefficient, path)
 
 
 def tidy_stride(value: IntoExpr | Basis) -> Stride:
-    """`value` with one way to write each stride."""
+    """`value` in canonical form."""
     return stride(tidy(value.coefficient), value.path) if isinstance(value, Basis) else tidy(value)
 
 
 def coefficient_of(value: Stride) -> Int:
-    """The number that is scaled."""
+    """The coefficient; an integer stride itself."""
     return value.coefficient if isinstance(value, Basis) else value
 
 
 def path_of(value: Stride) -> Path:
-    """Where the number stands; empty for integers."""
+    """The entry that the stride moves; empty for integers."""
     return value.path if isinstance(value, Basis) else ()
 
 
@@ -75,7 +75,7 @@ def scaled(value: Stride, factor: Int) -> Stride:
 
 
 def check_entries(paths: Iterable[Path]) -> None:
-    """Raises LayoutError where one entry lies inside another: a number cannot be added to a tuple."""
+    """Raises LayoutError where one entry contains another: a number cannot be added to a tuple."""
     ordered = sorted(set(paths))
     for outer, inner in pairwise(ordered):
         if inner[: len(outer)] == outer:
@@ -87,7 +87,7 @@ def check_entries(paths: Iterable[Path]) -> None:
 
 
 def assembled(parts: Mapping[Path, Int], missing: int = 0) -> IntTree:
-    """The arithmetic tuple with these numbers as its entries and `missing` between them; a plain number for the empty path."""
+    """The arithmetic tuple with these entries and `missing` in the others; a plain number for the empty path."""
     if not parts:
         return missing
     if () in parts:
@@ -100,5 +100,5 @@ def assembled(parts: Mapping[Path, Int], missing: int = 0) -> IntTree:
 
 
 def is_symbolic(value: Stride) -> bool:
-    """Whether an expression occurs."""
+    """Whether it contains an expression."""
     return isinstance(coefficient_of(value), Expr)

@@ -1,7 +1,7 @@
 """Coordinates of a shape: one number, one for each mode, one for each leaf, or anything between.
 
-All are read colexicographically, the leftmost leaf fastest, as in CuTe. Each conversion is total: where a coordinate lies
-beyond the shape, the last leaf of the mode takes what is left.
+All are read colexicographically, the leftmost leaf fastest, as in CuTe. Each conversion is total: beyond the shape, the last
+leaf of the mode takes the overflow.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is said where an operation on layouts has no answer."""
+"""The error of operations on layouts."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from contextlib import contextmanager
 class LayoutError(Exception):
     """An operation is refused: its condition fails, or is not proved.
 
-    `operation` names it, `reason` says what fails, `mode` is the path of the mode at fault (of the second layout, where there
-    are two), and `help` says what would do.
+    `operation` names it, `reason` says which condition fails, `mode` is the path of the mode at fault (of the second layout,
+    where there are two), and `help` proposes a remedy.
     """
 
     def __init__(self, operation: str, reason: str, *, mode: tuple[int, ...] = (), help: str | None = None):
@@ -25,7 +25,7 @@ class LayoutError(Exception):
 
 @contextmanager
 def during(operation: str) -> Generator[None]:
-    """Refusals of the operations that another one is made of are its own."""
+    """Context manager: a LayoutError raised inside is attributed to `operation`."""
     try:
         yield
     except LayoutError as refused:
@@ -34,7 +34,7 @@ def during(operation: str) -> Generator[None]:
 
 @contextmanager
 def in_mode(place: int) -> Generator[None]:
-    """Refusals from inside carry that they arose in mode `place`."""
+    """Context manager: prefixes the mode of a LayoutError raised inside by `place`."""
     try:
         yield
     except LayoutError as refused:

@@ -16,14 +16,14 @@ from texpr.affine.expr import Expr, IntoExpr, expr
 from texpr.layout.error import LayoutError
 
 Int: TypeAlias = int | Expr
-"""An integer, or an expression of sizes; an `Expr` is never a constant here."""
+"""An integer, or an expression of sizes; an `Expr` here is never a constant."""
 
 IntTree: TypeAlias = "Int | tuple[IntTree, ...]"
 IntoIntTree: TypeAlias = "IntoExpr | tuple[IntoIntTree, ...]"
 
 
 def tidy(value: IntoExpr) -> Int:
-    """A number as `int`, anything else as an expression that is none."""
+    """`value` as `int` if it is constant, as an expression otherwise."""
     if isinstance(value, int):
         return value
     value = expr(value)
@@ -80,12 +80,12 @@ def product(tree: IntTree) -> Int:
 
 
 def depth(tree: IntTree) -> int:
-    """How deep tuples are nested; 0 for a leaf."""
+    """The nesting depth of tuples; 0 for a leaf."""
     return 1 + max(map(depth, tree), default=0) if isinstance(tree, tuple) else 0
 
 
 def rank(tree: IntTree) -> int:
-    """How many modes the tree has; a leaf has one."""
+    """The number of modes; 1 for a leaf."""
     return len(tree) if isinstance(tree, tuple) else 1
 
 
@@ -111,7 +111,7 @@ def elementwise(operation: Callable[[Int, Int], Int], a: IntTree, b: IntTree) ->
 
 
 def arithmetic_sum(a: IntTree, b: IntTree) -> IntTree:
-    """The sum of two arithmetic tuples: entry by entry, what is missing on the right counting as 0, as does a 0 for a tuple."""
+    """The sum of two arithmetic tuples, entry by entry; a missing entry on the right, or a 0 for a tuple, counts as 0."""
     if isinstance(a, tuple) and isinstance(b, tuple):
         return tuple(arithmetic_sum(x, y) for x, y in zip_longest(a, b, fillvalue=0))
     if isinstance(a, tuple) or isinstance(b, tuple):
@@ -122,7 +122,7 @@ def arithmetic_sum(a: IntTree, b: IntTree) -> IntTree:
 
 
 def tree_text(tree: IntTree) -> str:
-    """As CuTe writes it: `((2,4),8)`; a tuple of one keeps its comma, `(4,)`."""
+    """In CuTe's notation: `((2,4),8)`; a tuple of one keeps its comma, `(4,)`."""
     if isinstance(tree, tuple):
         return f"({','.join(map(tree_text, tree))}{',' if len(tree) == 1 else ''})"
     return str(tree)

@@ -1,9 +1,9 @@
-"""Layouts: a tree of sizes, a congruent tree of strides, and the function from coordinates that they are.
+"""Layouts: a tree of sizes and a congruent tree of strides, as a function of coordinates.
 
     L(c) = Σ stride · coordinate, over the leaves        c in natural form; other forms are converted
 
-Integer strides give offsets, basis strides give arithmetic tuples (coordinates). Sizes are positive: a symbolic size stands for
-a positive number, and whoever uses one promises that. The model is CuTe's (NVIDIA CUTLASS, "CuTe layout algebra").
+Integer strides give offsets, basis strides give arithmetic tuples (coordinates). Sizes are positive: that of a symbolic size
+is a promise of the caller. The model is CuTe's (NVIDIA CUTLASS, "CuTe layout algebra").
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Mode(Record):
 
     @property
     def path(self) -> Path:
-        """The entry that the stride counts in."""
+        """The entry that the stride moves."""
         return path_of(self.stride)
 
     def __str__(self) -> str:
@@ -77,7 +77,7 @@ class Layout:
         return Layout(tuple(mode.shape for mode in modes), tuple(mode.stride for mode in modes))
 
     def with_leaves(self, modes: Iterable[Mode]) -> Layout:
-        """The same nesting around other leaves, one for each there is."""
+        """The same nesting with other leaves, of the same number."""
         return _nested(self.shape, iter(modes))
 
     @property
@@ -88,7 +88,7 @@ class Layout:
         return (self,)
 
     def __getitem__(self, place: int | Path) -> Layout:
-        """A mode by its number, or by numbers from the outside in. Raises LayoutError."""
+        """A mode by its number, or by a path of numbers from the outside in. Raises LayoutError."""
         found = self
         for at in (place,) if isinstance(place, int) else place:
             if not isinstance(found.shape, tuple) or not 0 <= at < len(found.shape):
@@ -98,26 +98,26 @@ class Layout:
 
     @property
     def is_leaf(self) -> bool:
-        """Whether the shape is one number."""
+        """Whether the shape is a single number."""
         return not isinstance(self.shape, tuple)
 
     @property
     def rank(self) -> int:
-        """How many modes there are."""
+        """The number of modes."""
         return len(self.shape) if isinstance(self.shape, tuple) else 1
 
     @property
     def size(self) -> Int:
-        """How many coordinates there are."""
+        """The number of coordinates."""
         return product(self.shape)
 
     @property
     def is_integral(self) -> bool:
-        """Whether values are plain numbers."""
+        """Whether values are plain numbers, not tuples."""
         return all(not mode.path for mode in self.flat)
 
     def __call__(self, coord: IntoIntTree) -> IntTree:
-        """The value at a coordinate in any form, numbers or expressions; congruent for all coordinates.
+        """The value at a coordinate in any form, numbers or expressions; values of all coordinates are congruent.
 
         Beyond the shape, strides run on as in `texpr.layout.coordinates`. Raises LayoutError where `coord` does not fit.
         """
@@ -128,14 +128,14 @@ class Layout:
         return assembled(parts)
 
     def offset(self, coord: IntoIntTree) -> Int:
-        """The value at a coordinate, where it is a plain number. Raises LayoutError."""
+        """The value at a coordinate, as a plain number. Raises LayoutError where it is a tuple."""
         value = self(coord)
         if isinstance(value, tuple):
             raise LayoutError("offset", f"{self} gives coordinates, not numbers")
         return value
 
     def __str__(self) -> str:
-        """As CuTe writes it; `texpr.layout.text` parses it back."""
+        """In CuTe's notation; `texpr.layout.text` parses it."""
         return f"{tree_text(self.shape)}:{stride_text(self.stride)}"
 
 
@@ -154,7 +154,7 @@ def stride_text(tree: StrideTree) -> str:
 
 
 def compact(shape: IntTree, start: Int = 1) -> IntTree:
-    """The strides that number the coordinates of `shape` in order, from a first stride on."""
+    """Compact strides for `shape`, colexicographic, starting with `start`."""
     if not isinstance(shape, tuple):
         return start
     found: list[IntTree] = []

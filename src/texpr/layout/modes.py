@@ -1,4 +1,4 @@
-"""Modes rearranged: none of these changes what is computed at a leaf's coordinate."""
+"""Rearrangements of modes: the value at a leaf's coordinate stays the same."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from texpr.layout.layout import Layout
 
 
 def flat(layout: Layout) -> Layout:
-    """The leaves side by side."""
+    """The leaves as modes."""
     return layout if layout.is_leaf else Layout(tuple(m.size for m in layout.flat), tuple(m.stride for m in layout.flat))
 
 
 def group(layout: Layout, first: int, last: int) -> Layout:
-    """Modes first ≤ k < last as one mode. Raises LayoutError where these are none."""
+    """Modes first ≤ k < last grouped as one mode. Raises LayoutError for an invalid range."""
     modes = layout.modes
     if not 0 <= first < last <= len(modes):
         raise LayoutError("group", f"{layout} has no modes {first} to {last}", help=f"it has {len(modes)}")
@@ -22,7 +22,7 @@ def group(layout: Layout, first: int, last: int) -> Layout:
 
 
 def ungroup(layout: Layout, place: int) -> Layout:
-    """The modes of mode `place` in its stead."""
+    """Mode `place` replaced by its own modes."""
     inner = layout[place].modes
     return Layout.of(*layout.modes[:place], *inner, *layout.modes[place + 1 :])
 
@@ -38,6 +38,6 @@ def padded(layout: Layout, rank: int) -> Layout:
 
 
 def select(layout: Layout, *places: int | Path) -> Layout:
-    """The named modes, in this order; one alone is not wrapped. Raises LayoutError for a mode that there is not."""
+    """The named modes, in this order; a single one is not wrapped. Raises LayoutError for an invalid mode."""
     found = [layout[place] for place in places]
     return found[0] if len(found) == 1 else Layout.of(*found) if found else from_modes(())

@@ -1,4 +1,4 @@
-"""Side conditions of the operations: by arithmetic where all is numbers, else by proof."""
+"""Side conditions of the operations: by arithmetic for constants, otherwise by proof."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from texpr.layout.inttuple import Int, minus, tidy, times
 from texpr.layout.layout import Layout
 
 NOTHING = Known({})
-"""Nothing is known of symbols, other than that sizes are positive."""
+"""No knowledge of symbols, except that sizes are positive."""
 
 
 class Prover:
-    """Answers with what is known, and that each size of `layouts` is positive. `False` means not proved."""
+    """Proofs from what is known, and from the positive sizes of `layouts`. `False` means not proved."""
 
     __slots__ = ("_known", "_layouts", "_made")
 
@@ -36,7 +36,7 @@ class Prover:
         return self._simple.known.nonnegative(gap) or self._simple.known.nonnegative(self._simple(gap))
 
     def divides(self, d: Int, value: Int) -> bool:
-        """Whether d, which is positive, divides `value`."""
+        """Whether d > 0 divides `value`."""
         if isinstance(d, int) and isinstance(value, int):
             return d != 0 and value % d == 0
         if isinstance(d, int) and d > 0 and self._simple.known.multiple(expr(value), d):
@@ -48,7 +48,7 @@ class Prover:
         return a == b or (not (isinstance(a, int) and isinstance(b, int)) and self._simple(expr(a) - b) is ZERO)
 
     def quotient(self, value: Int, d: Int) -> Int:
-        """value / d, where d divides it."""
+        """value / d, where d divides `value`."""
         if isinstance(d, int) and isinstance(value, int):
             return value // d
         return tidy(self._simple(expr(value) // d))
@@ -58,5 +58,5 @@ class Prover:
         return self.at_most(1, value)
 
     def last(self, size: Int, step: Int) -> Int:
-        """The greatest of 0, step, …, step · (size − 1)."""
+        """The maximum of 0, step, …, step · (size − 1)."""
         return times(step, minus(size, 1))

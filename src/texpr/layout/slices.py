@@ -1,4 +1,4 @@
-"""Slices: some coordinates fixed, the others left open."""
+"""Slices: coordinates with some parts fixed and the others open."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from texpr.layout.layout import Layout
 
 
 class All(Enum):
-    """The coordinate that is left open."""
+    """An open coordinate."""
 
     ALL = "_"
 
@@ -22,17 +22,17 @@ class All(Enum):
 
 
 ALL = All.ALL
-"""All of a mode, written `_`."""
+"""An open mode, written `_`."""
 
 Slice: TypeAlias = "IntoExpr | All | tuple[Slice, ...]"
-"""A coordinate in which some parts are `ALL`."""
+"""A coordinate with open parts, `ALL`."""
 
 
 def slice_of(layout: Layout, coord: Slice) -> tuple[Layout, IntTree]:
     """`(part, base)`: layout(c) = base + part(open parts of c), for all c that have the fixed parts of `coord`.
 
-    The open modes stand side by side in `part`: one alone is not wrapped, and of none there is 1:0. Raises LayoutError where
-    the coordinate does not fit the shape.
+    The open modes are side by side in `part`: a single one is not wrapped, and none is 1:0. Raises LayoutError where the
+    coordinate does not fit the shape.
     """
     kept, base = _sliced(layout, coord)
     return (kept[0] if len(kept) == 1 else Layout.of(*kept) if kept else from_modes(())), base

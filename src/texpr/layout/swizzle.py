@@ -1,4 +1,4 @@
-"""Swizzles: bits of a number crossed with other bits of it; and layouts whose values are swizzled."""
+"""Swizzles: bits of a number XORed with other bits of it; and layouts whose values are swizzled."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from texpr.support.record import Record
 
 
 class Swizzle(Record):
-    """Bits `base` to `base + bits` of a number crossed (⊕) with those that stand `shift` places above.
+    """Bits `base` to `base + bits` of a number XORed with those `shift` places above.
 
-    With a negative shift the bits above are crossed with those below. A swizzle is its own inverse, for the two groups of bits
-    do not meet: |shift| ≥ bits, or a LayoutError is raised.
+    With a negative shift the upper bits are XORed with the lower ones. A swizzle is its own inverse, as the two groups of
+    bits are disjoint: |shift| ≥ bits, otherwise LayoutError is raised.
     """
 
     bits: int
@@ -35,11 +35,11 @@ class Swizzle(Record):
 
     @property
     def block(self) -> int:
-        """Numbers stay in their block of so many, and each block is permuted."""
+        """The block size: each aligned block of so many numbers is permuted within itself."""
         return 1 << (self.base + self.bits + max(0, -self.shift)) if self.bits else 1
 
     def __call__(self, value: Int) -> Int:
-        """The number with its bits crossed."""
+        """The swizzled number."""
         source, target = self.base + max(0, self.shift), self.base + max(0, -self.shift)
         mask = value // (1 << source) % (1 << self.bits) * (1 << target)
         if isinstance(value, int) and isinstance(mask, int):
@@ -47,7 +47,7 @@ class Swizzle(Record):
         return tidy(xor(value, mask, target + self.bits))
 
     def recast(self, old_bits: int, new_bits: int) -> Swizzle:
-        """The swizzle of elements of `new_bits` that permutes memory as this one does. Raises LayoutError where none does."""
+        """The same permutation of memory, for elements of `new_bits`. Raises LayoutError where there is none."""
         if old_bits == new_bits or not self.bits:
             return self
         wide, narrow = max(old_bits, new_bits), min(old_bits, new_bits)
@@ -62,7 +62,7 @@ class Swizzle(Record):
 
 
 class ComposedLayout(Record):
-    """c ↦ swizzle(offset + layout(c)). The offset stays inside, for a swizzle of a sum is no sum."""
+    """c ↦ swizzle(offset + layout(c)). The offset is applied before the swizzle, which is not additive."""
 
     swizzle: Swizzle
     offset: Int
@@ -82,21 +82,21 @@ class ComposedLayout(Record):
         return self.swizzle(plus(self.offset, self.layout.offset(coord)))
 
     def on_coordinates(self, operation: Callable[[Layout], Layout]) -> ComposedLayout:
-        """An operation on the coordinates (coalesce, composition, a divide, modes rearranged), the swizzle left as it is."""
+        """An operation on the coordinates (coalesce, composition, a divide, modes rearranged), with the swizzle unchanged."""
         return ComposedLayout(self.swizzle, self.offset, operation(self.layout))
 
     def slice(self, coord: Slice) -> ComposedLayout:
-        """The open part; what is fixed goes to the offset."""
+        """The open part; the fixed part is added to the offset."""
         part, base = slice_of(self.layout, coord)
         assert not isinstance(base, tuple)
         return ComposedLayout(self.swizzle, plus(self.offset, base), part)
 
     def coordinate(self, value: Int, known: Known = NOTHING) -> Int:
-        """The 1-D coordinate at which the value stands. Raises LayoutError where the layout has no right inverse."""
+        """The 1-D coordinate of a value. Raises LayoutError where the layout has no right inverse."""
         return right_inverse(self.layout, known).offset(minus(self.swizzle(value), self.offset))
 
     def recast(self, old_bits: int, new_bits: int, known: Known = NOTHING) -> ComposedLayout:
-        """Elements of another width in the same memory. Raises LayoutError, also where the offset is within an element."""
+        """Elements of another width in the same memory. Raises LayoutError, also where the offset lies inside an element."""
         inner = recast(self.layout, old_bits, new_bits, known)
         prover, bits = Prover(known), times(self.offset, old_bits)
         if not prover.divides(new_bits, bits):
@@ -104,5 +104,5 @@ class ComposedLayout(Record):
         return ComposedLayout(self.swizzle.recast(old_bits, new_bits), prover.quotient(bits, new_bits), inner)
 
     def __str__(self) -> str:
-        """As CuTe writes it: swizzle, offset, layout."""
+        """In CuTe's notation: swizzle, offset, layout."""
         return f"{self.swizzle} o {self.offset} o {self.layout}"

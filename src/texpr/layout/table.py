@@ -9,9 +9,9 @@ from texpr.layout.swizzle import ComposedLayout
 
 
 def table(layout: Layout | ComposedLayout) -> tuple[tuple[IntTree, ...], ...]:
-    """The values: a row for each coordinate of mode 0, a column for each of mode 1; one column where there is one mode.
+    """The values: a row for each coordinate of mode 0, a column for each of mode 1; one column for a single mode.
 
-    Raises LayoutError for more than two modes, or sizes that are not numbers.
+    Raises LayoutError for more than two modes, or sizes that are not constant.
     """
     shape = layout.layout if isinstance(layout, ComposedLayout) else layout
     if shape.rank > 2:

@@ -1,4 +1,4 @@
-"""Coordinate tensors: what a tensor copy is told, in place of addresses."""
+"""Coordinate tensors: the operands of tensor copies, in place of addresses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from texpr.support.record import Record
 
 
 def identity_layout(shape: IntoIntTree) -> Layout:
-    """The layout that gives each coordinate itself, in natural form: `(M,N):(1@0,1@1)`."""
+    """The identity on coordinates, in natural form: `(M,N):(1@0,1@1)`."""
     sizes = tidy_tree(shape)
     return Layout(sizes, _bases(sizes, ()))
 
@@ -37,14 +37,14 @@ class CoordinateTensor(Record):
         return CoordinateTensor(0, identity_layout(shape))
 
     def __call__(self, coord: IntoIntTree) -> IntTree:
-        """The coordinate that `coord` stands for."""
+        """The coordinate at `coord`."""
         return arithmetic_sum(self.base, self.layout(coord))
 
     def slice(self, coord: Slice) -> CoordinateTensor:
-        """The open part, from the coordinate that the fixed part gives. Raises LayoutError where `coord` does not fit."""
+        """The open part, based at the coordinate of the fixed part. Raises LayoutError where `coord` does not fit."""
         part, base = slice_of(self.layout, coord)
         return CoordinateTensor(arithmetic_sum(self.base, base), part)
 
     def composed(self, tiler: Tiler, known: Known = NOTHING) -> CoordinateTensor:
-        """The same coordinates in the order of a tiler. Raises LayoutError as `composition` does."""
+        """The same coordinates reordered by a tiler. Raises LayoutError as `composition` does."""
         return CoordinateTensor(self.base, composition(self.layout, tiler, known))

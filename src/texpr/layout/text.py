@@ -1,6 +1,6 @@
-"""Text back to layouts, coordinates and expressions of sizes.
+"""Parser of layouts, coordinates and expressions of sizes.
 
-A number may be written as CuTe prints one that is known when it is compiled: `_8` is 8, and no name.
+A number may have the prefix that CuTe prints for compile-time constants: `_8` is 8, and no name.
 
 layout = tree ":" tree
 tree   = "(" [tree {"," tree} [","]] ")" | sum
@@ -51,7 +51,7 @@ def parse_composed(text: str) -> ComposedLayout:
 
 
 def parse_slice(text: str) -> Slice:
-    """`((_,1),2)` as a coordinate, parts of which may be open. Raises LayoutError."""
+    """`((_,1),2)` as a coordinate with open parts. Raises LayoutError."""
     reader = _Reader(text)
     found = _slice(reader.sum(), text)
     reader.end()
@@ -87,7 +87,7 @@ def _slice(tree: _Tree, text: str) -> Slice:
 
 
 class _Reader:
-    """Tokens, and the grammar above as one method each."""
+    """Tokens and a recursive-descent parser, one method for each rule of the grammar above."""
 
     __slots__ = ("_at", "_text", "_tokens")
 
@@ -108,7 +108,7 @@ class _Reader:
         return self._tokens[self._at] if self._at < len(self._tokens) else ""
 
     def takes(self, token: str) -> bool:
-        """Whether `token` is next; then it is read."""
+        """Consumes `token` if it is next; whether it was."""
         taken = self._next == token
         self._at += taken
         return taken
@@ -178,7 +178,7 @@ class _Reader:
         raise _wrong(self._text, f"`{token}` is not expected" if token else "it ends too early")
 
     def _group(self) -> _Tree:
-        """A tuple, or what is in parentheses: one entry without a comma after it."""
+        """A tuple, or a parenthesised expression: one entry without a comma after it."""
         parts: list[_Tree] = []
         while not self.takes(")"):
             parts.append(self.sum())

@@ -1,4 +1,4 @@
-"""Thread-value layouts: which element of a tile a thread holds as which of its values."""
+"""Thread-value layouts: which thread holds which element of a tile, as which of its values."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from texpr.layout.proof import NOTHING, Prover
 def thread_value(threads: Layout, values: Layout, known: Known = NOTHING) -> tuple[tuple[Int, ...], Layout]:
     """`(tile, tv)`: a tile in which each thread holds a block, and tv(thread, value) = the element's 1-D coordinate in it.
 
-    `threads` gives the number of the thread at each coordinate of blocks, `values` that of the value at each coordinate of a
-    block. Raises LayoutError where either does not number its coordinates from 0 on, each once.
+    `threads` maps coordinates of blocks to the number of the thread, `values` those of a block to the number of the value.
+    Raises LayoutError where either is not a bijection onto the numbers from 0.
     """
     for each in (threads, values):
         if not Prover(known, each).equal(contiguous(each, known).size, each.size):

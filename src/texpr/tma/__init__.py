@@ -1,4 +1,5 @@
-"""The tensor memory accelerator: what one copy does, its descriptor and rules, the copy that a graph asks for, correctness.
+"""The tensor memory accelerator: semantics of a copy, descriptors and their rules, planning of a copy from a graph,
+correctness.
 
     from texpr.tma import tma, TensorMap, make_tma_copy, plan
 

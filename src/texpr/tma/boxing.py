@@ -1,4 +1,4 @@
-"""Where the tile lies in a graph, and the box in the tensor: roles of IterDomains, read off hand-made splits.
+"""The tile and the box of a copy in a graph: roles of IterDomains, inferred from the user's splits.
 
 The hardware runs some leaves, the *bulk* ones; loops run the others. Going up from the bulk leaves:
 
@@ -26,7 +26,7 @@ from texpr.domain.transforms.split import Split
 from texpr.support.record import Mutable, Record, field, replace
 
 MOST_BOX = 256
-"""The greatest box."""
+"""The greatest extent of a box in one dimension."""
 
 MOST_ELEMENT_STRIDE = 8
 """The greatest element stride."""
@@ -43,7 +43,7 @@ class Role(Enum):
 
 
 class Refused(Exception):
-    """A graph is no copy of this engine."""
+    """The graph is not a copy that the engine can do."""
 
     def __init__(self, domain: IterDomain | None, reason: str, helps: str):
         super().__init__(reason)
@@ -51,10 +51,10 @@ class Refused(Exception):
 
 
 class Part(Record):
-    """An IterDomain of the TMA domain: what the engine walks and tests along it.
+    """An IterDomain of the TMA domain: a dimension that the engine walks and bounds-checks.
 
-    `size`: elements that there are; `stride`: elements of memory from one to the next; `skipped`: of it, before the first.
-    `coordinate`: over the leaves. `root`: what is in the box of it, or None where that is a single element. `first`: the
+    `size`: in elements; `stride`: elements of memory between neighbours; `skipped`: memory before the first one.
+    `coordinate`: over the leaves. `root`: the IterDomain of its box, or None for a box of one element. `first`: the
     coordinate of the first box, which the others follow where the index of `counted` is not negative.
     """
 
@@ -71,18 +71,18 @@ class Part(Record):
 
 
 class Stride(Record):
-    """A striding split of a box: `outer` is in the tile, and `inner` counts where in the box the tile begins."""
+    """A striding split of a box: `outer` is in the tile, and the index of `inner` is the offset of the tile in the box."""
 
     outer: IterDomain
     inner: IterDomain
 
 
 class Boxed(Mutable):
-    """What lies within boxes, as transforms tell it. `inside`: IterDomains of the tile, and boxes that are strided; `strided`:
-    those, and their split.
+    """The contents of boxes, as transforms propagate them. `inside`: IterDomains of the tile, and strided boxes; `strided`:
+    strided boxes with their splits.
 
-    `above`: IterDomains that are `inside`, or have such below them. `merged`: what is inside a merge that is strided, and that;
-    `parts`: of each merge inside, what it merges. `factors`: what somebody chose the extent of.
+    `above`: IterDomains that are `inside`, or have one such below them. `merged`: parts of a strided merge, with that merge;
+    `parts`: the inputs of each merge inside. `factors`: IterDomains whose extent was chosen.
     """
 
     inside: set[IterDomain]
@@ -93,7 +93,7 @@ class Boxed(Mutable):
     parts: dict[IterDomain, tuple[IterDomain, ...]] = field(default_factory=dict[IterDomain, tuple[IterDomain, ...]])
 
     def whole(self, *domains: IterDomain) -> bool:
-        """Whether all of `domains` are within the tile, and nothing of them is skipped."""
+        """Whether all of `domains` lie within the tile, with no index skipped."""
         return all(d in self.inside and d not in self.strided and d not in self.merged for d in domains)
 
     def is_factor(self, domain: IterDomain) -> bool:
@@ -101,11 +101,11 @@ class Boxed(Mutable):
         return domain in self.factors
 
     def enclose(self, *domains: IterDomain) -> None:
-        """They lie within the tile."""
+        """Marks them as within the tile."""
         self.inside |= set(domains)
 
     def enclose_parts(self, merged: IterDomain, *domains: IterDomain) -> None:
-        """They do where `merged` does, and are strided where that is."""
+        """Marks them as within the tile where `merged` is, and as strided where that is."""
         if merged not in self.inside:
             return
         self.inside |= set(domains)
@@ -115,7 +115,7 @@ class Boxed(Mutable):
             self.merged |= dict.fromkeys(domains, strided)
 
     def enclose_every(self, whole: IterDomain, outer: IterDomain, inner: IterDomain) -> bool:
-        """A striding split, where it is one."""
+        """Records a striding split, if the hardware supports it; False where it has another form."""
         if not self.whole(outer) or inner in self.above:
             return False
         if _may_stride(whole, inner):
@@ -124,7 +124,7 @@ class Boxed(Mutable):
         return True
 
     def in_order(self, whole: IterDomain) -> list[IterDomain]:
-        """What `whole` is merged of, and what that is, the outermost first."""
+        """`whole` and its inputs, recursively, the outermost first."""
         if whole not in self.parts:
             return [whole]
         first, *rest = self.parts[whole]
@@ -132,7 +132,7 @@ class Boxed(Mutable):
 
 
 def boxed(graph: DomainGraph, bulk: Iterable[IterDomain]) -> Boxed:
-    """The IterDomains from which only bulk leaves follow, striding splits aside."""
+    """The IterDomains that have only bulk leaves below them, striding splits aside."""
     leaves = set(bulk)
     found = Boxed(leaves, set(leaves), frozenset(d for t in graph.transforms for d in t.factors))
     for transform in reversed(graph.transforms):
@@ -143,13 +143,13 @@ def boxed(graph: DomainGraph, bulk: Iterable[IterDomain]) -> Boxed:
 
 
 def _may_stride(box: IterDomain, stride: IterDomain) -> bool:
-    """Whether the hardware strides so; if not, the split may still be a view."""
+    """Whether the hardware supports the stride; if not, the split may still be a view."""
     numbers = box.extent.is_constant and stride.extent.is_constant
     return numbers and stride.extent.constant <= MOST_ELEMENT_STRIDE and box.extent.constant <= MOST_BOX
 
 
 class Views(Mutable):
-    """Goes from the tensor down to the TMA domain: `open` are the IterDomains reached, with what is known of their memory."""
+    """Walks from the tensor down to the TMA domain: `open` are the IterDomains reached, with what is known of their memory."""
 
     graph: DomainGraph
     context: Context
@@ -159,7 +159,7 @@ class Views(Mutable):
 
     @classmethod
     def of(cls, memory: Memory, boxes: Boxed, known: Known) -> Views:
-        """At the tensor's own IterDomains. Raises Refused where a stride is not known."""
+        """The start: the tensor's own IterDomains. Raises Refused where a stride is unknown."""
         found: dict[IterDomain, Part] = {}
         for domain, stride in zip(memory.graph.logical, memory.strides, strict=True):
             if stride is None:
@@ -175,7 +175,7 @@ class Views(Mutable):
             if any(d in self.boxes.inside for d in transform.inputs):
                 continue  # a box
             if not any(d in self.boxes.above for d in transform.inputs):
-                continue  # coordinates alone
+                continue  # only coordinates
             transform.viewed(self)
         self._finish()
         return tuple(self.open.values())
@@ -204,13 +204,13 @@ class Views(Mutable):
             self._replace(whole, first, Part(inner, inner.extent, part.stride))
 
     def _partition(self, part: Part, outer: IterDomain, inner: IterDomain) -> None:
-        """A boxing split. `part.coordinate` is what the index of the whole is less than the tensor's."""
+        """A boxing split. `part.coordinate` is the offset from the index of the whole to that of the tensor."""
         self._note(part.domain, Role.PARTITIONED)
         self._note(outer, Role.COORDINATE)
         self._box(part, inner, self.context.index(outer.sym) * inner.extent + part.coordinate, outer)
 
     def _box(self, part: Part, box: IterDomain, coordinate: Expr, counted: IterDomain | None = None) -> None:
-        """`coordinate`: of the box; where it is strided, the tile begins so much behind it as the index of the stride says."""
+        """`coordinate`: of the box; in a strided box the tile is offset by the index of the stride."""
         split = self.boxes.strided.get(box)
         self._note(box, Role.BOX)
         if split is not None:
@@ -231,7 +231,7 @@ class Views(Mutable):
         )
 
     def join(self, outer: IterDomain, inner: IterDomain, merged: IterDomain) -> None:
-        """One dimension where they are contiguous, or a box over both. Raises Refused."""
+        """Joins them to one dimension where they are contiguous, or to a box over both. Raises Refused."""
         context = self.context
         first, second = self.open[outer], self.open[inner]
         if first.size is not outer.extent or second.size is not inner.extent:
@@ -264,7 +264,7 @@ class Views(Mutable):
         self._box(second, cut.inner, context.simple(start % inner.extent))
 
     def shift(self, before: IterDomain, left: Expr, right: Expr, after: IterDomain) -> None:
-        """Room around the tensor moves coordinates; what a negative expand leaves out is left out of the tensor."""
+        """Room around the tensor moves the coordinates; indices dropped by a negative expand are dropped from the tensor."""
         part = self.open[before]
         if part.size is not before.extent:
             raise Refused(before, "room around what has room around it", "resize once")
@@ -279,7 +279,7 @@ class Views(Mutable):
         self._replace(before, Part(after, size, part.stride, coordinate=moved, skipped=skipped))
 
     def _finish(self) -> None:
-        """What is left open is a box as a whole, partitioned already, or a coordinate."""
+        """An IterDomain that is still open is a box as a whole, partitioned already, or a coordinate."""
         for domain, part in tuple(self.open.items()):
             if domain in self.boxes.inside:
                 self._note(domain, Role.PARTITIONED)
@@ -291,7 +291,7 @@ class Views(Mutable):
                 )
 
     def _replace(self, domain: IterDomain, *parts: Part) -> None:
-        """`parts` in the place of an IterDomain, so that the order of the tensor is kept."""
+        """Replaces an IterDomain by `parts`, in the order of the tensor."""
         self.open = {
             key: value
             for old, part in self.open.items()

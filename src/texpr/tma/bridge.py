@@ -1,11 +1,11 @@
-"""Graphs of IterDomains as layouts, and layouts as graphs: two ways to write one map between indices.
+"""Graphs of IterDomains as layouts, and layouts as graphs: two notations for one map between indices.
 
     logical → loop         the leaves' indices are a coordinate, and its value, an arithmetic tuple, is the logical index
     logical → allocation   the logical index is a coordinate, and its value is the number of elements before the item
 
-A split is a mode cut in two, a merge two modes counted as one, a resize the base coordinate or the pitch. What a layout cannot
-say is refused: a swizzle, and a step of one loop that moves two logical indices. What a graph cannot say is refused, too:
-modes that overlap or repeat.
+A split is a mode divided in two, a merge two modes numbered as one, a resize the base coordinate or the pitch. Graphs that
+are no layout are refused: a swizzle, and a loop whose step moves two logical indices; so are layouts that are no graph: modes
+that overlap or repeat.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _Placed: TypeAlias = tuple[int, Mode]
 def coordinates_of(graph: DomainGraph, known: Known = NOTHING) -> CoordinateTensor:
     """From the leaves' indices, one mode a leaf, to the logical index. Raises LayoutError where that is no layout.
 
-    In holes the value is out of bounds of the logical domain, or an item that comes elsewhere, as in the graph itself.
+    At a hole the value is out of bounds of the logical domain, or an item that is visited elsewhere, as in the graph itself.
     """
     indices = graph.indices()
     axes = [(leaf.sym, leaf.extent) for leaf in graph.leaves]
@@ -41,7 +41,8 @@ def coordinates_of(graph: DomainGraph, known: Known = NOTHING) -> CoordinateTens
 
 
 def memory_of(graph: DomainGraph, known: Known = NOTHING) -> tuple[IntTree, Layout]:
-    """`(base, layout)` of an allocation: the item at a logical index, one mode an IterDomain, lies at base + layout(index).
+    """`(base, layout)` of an allocation: the item at a logical index, one mode an IterDomain, has the offset base +
+    layout(index).
 
     Raises LayoutError where that is no layout.
     """
@@ -53,8 +54,9 @@ def memory_of(graph: DomainGraph, known: Known = NOTHING) -> tuple[IntTree, Layo
 def graph_of_coordinates(layout: Layout, known: Known = NOTHING) -> DomainGraph:
     """The graph whose leaves are those of a layout with basis strides, in order, and whose logical IterDomains are its entries.
 
-    Logical IterDomains are called `x0`, `x1`, …, and what is split off them `y` and the number of the leaf. Raises LayoutError
-    where the modes of an entry do not count it through from 0 on, each index once, and ValueError for a size called like those.
+    Logical IterDomains are called `x0`, `x1`, …, and the parts split off them `y` and the number of the leaf. Raises
+    LayoutError where the modes of an entry do not enumerate it from 0, each index once, and ValueError for a size with such a
+    name.
     """
     prover = Prover(known, layout)
     if any(mode.stride == 0 for mode in layout.flat):
@@ -76,7 +78,7 @@ def graph_of_coordinates(layout: Layout, known: Known = NOTHING) -> DomainGraph:
 
 
 def _counted(layout: Layout, modes: list[_Placed], prover: Prover) -> list[_Placed]:
-    """The modes of an entry, the fastest first; each stride is what those before it count to."""
+    """The modes of an entry, the fastest first; each stride is the number of indices covered by those before it."""
     left, found = list(modes), list[_Placed]()
     reached: Int = 1
     while left:
@@ -95,9 +97,9 @@ def _counted(layout: Layout, modes: list[_Placed], prover: Prover) -> list[_Plac
 def graph_of_memory(layout: Layout, known: Known = NOTHING) -> DomainGraph:
     """The graph logical → allocation in which the item at a natural coordinate lies at layout(coordinate).
 
-    Logical IterDomains are the layout's leaves, `x0`, `x1`, …. Those of the allocation stand by stride, the greatest first, and
-    one that does not fill what the next one steps over is padded by a resize, to `x0_r`. Raises LayoutError where modes
-    overlap or repeat, or the least stride is not 1, and ValueError for a size called like those.
+    Logical IterDomains are the layout's leaves, `x0`, `x1`, …. Those of the allocation are ordered by stride, the greatest
+    first, and one with a gap up to the stride of the next is padded by a resize, to `x0_r`. Raises LayoutError where modes
+    overlap or repeat, or the least stride is not 1, and ValueError for a size with such a name.
     """
     if not layout.is_integral:
         raise LayoutError("graph", f"{layout} gives coordinates, not where items lie")
@@ -115,7 +117,7 @@ def graph_of_memory(layout: Layout, known: Known = NOTHING) -> DomainGraph:
 
 
 def _by_stride(layout: Layout, prover: Prover) -> list[_Placed]:
-    """The leaves of sizes other than 1, the least stride first; each one steps over the one before it."""
+    """The leaves of size other than 1, the least stride first; each stride covers the leaf before it."""
     left = [(at, mode) for at, mode in enumerate(layout.flat) if mode.size != 1]
     found: list[_Placed] = []
     while left:
@@ -131,7 +133,7 @@ def _by_stride(layout: Layout, prover: Prover) -> list[_Placed]:
 
 
 def _steps_over(mode: Mode, found: list[_Placed], left: list[_Placed], prover: Prover) -> bool:
-    """Whether `mode` comes next: it steps over the last one found, and all others are multiples of it."""
+    """Whether `mode` comes next: its stride covers the last one found, and the strides of all others are multiples of it."""
     if not found:
         return prover.equal(mode.step, 1)
     _, last = found[-1]

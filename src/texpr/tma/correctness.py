@@ -1,4 +1,4 @@
-"""What a copy leaves in holes: TMA-protected IterDomains, levels, and how a copy is lowered for what its consumers need.
+"""What a copy leaves in holes: TMA-protected IterDomains, levels, and the lowering of a copy by what its consumers require.
 
 Definition 1, Theorems 1, 4, 5, 6 (FTTC) and Table 1 of "TMA Modeling In Depth" (nvFuser, NVIDIA), with full premises and proofs
 in docs/theory/tma.md.
@@ -25,17 +25,17 @@ from texpr.tma.model import Copy, Refusal
 
 
 class Level(Enum):
-    """How far strong correctness with the fill 0 can be had."""
+    """Whether strong correctness with the fill 0 is achievable."""
 
     FREE = 1  # every hole is out of the tensor's bounds
-    PREDICATED = 2  # the others are whole tiles, which predicates find
-    UNACHIEVABLE = 3  # some tile is part data, part holes that the engine takes for data
+    PREDICATED = 2  # the other holes are whole tiles, which predicates exclude
+    UNACHIEVABLE = 3  # some tile has both data and holes that the engine takes for data
 
 
 class Analysis(Record):
-    """`protected`: the TMA-protected IterDomains. `needed`: comparisons that find the holes which the engine does not.
+    """`protected`: the TMA-protected IterDomains. `needed`: comparisons that detect the holes which the engine does not fill.
 
-    `mixed`: boxes of which one tile is part data, part such holes. `has_holes`: whether there are holes of any kind.
+    `mixed`: boxes with a tile of both data and such holes. `has_holes`: whether there are holes of any kind.
     """
 
     protected: frozenset[IterDomain]
@@ -45,19 +45,19 @@ class Analysis(Record):
 
     @property
     def level(self) -> Level:
-        """The seeds' level."""
+        """The level, as the sources define it."""
         return Level.UNACHIEVABLE if self.mixed else Level.PREDICATED if self.needed else Level.FREE
 
 
 class Plain(Record):
-    """The copy as it is. `optional`: predicates that may guard it, to save traffic on holes."""
+    """The copy, unguarded. `optional`: predicates that may guard it, to save traffic for holes."""
 
     fill: Fill = Fill.ZERO
     optional: tuple[Predicate, ...] = ()
 
 
 class Redirected(Record):
-    """Where `predicates` hold, the copy; elsewhere the same at `coordinates`, outside of the tensor, which only fills."""
+    """Where `predicates` hold, the copy; elsewhere a copy at `coordinates` outside the tensor, which only fills."""
 
     predicates: tuple[Predicate, ...]
     coordinates: tuple[Expr, ...]
@@ -74,19 +74,20 @@ Lowering: TypeAlias = Plain | Redirected | Guarded
 
 
 class StoreLowering(Record):
-    """A store, and what has to be proved, or checked before a launch, for it to write nothing else: a remainder is 0."""
+    """A store, and the obligations under which it writes items only, to be proved or checked before a launch: each remainder
+    is 0."""
 
     lowering: Plain | Guarded
     obligations: tuple[Eq, ...]
 
 
 def fttc(size: int, box: int, step: int) -> bool:
-    """Theorem 6: whether a dimension of `size`, box and element stride as given makes strong correctness impossible."""
+    """Theorem 6: whether a dimension with this `size`, box and element stride makes strong correctness impossible."""
     return step < box < size and box % step != 0
 
 
 def analysis(copy: Copy) -> Analysis:
-    """Which holes a copy has, and which of them the engine does not find by itself."""
+    """The holes of a copy that the engine does not fill, and the comparisons that detect them."""
     context = Context(copy.graph, copy.known)
     below = tuple(_below(copy))
     alone = _alone(copy, context)
@@ -104,7 +105,7 @@ def analysis(copy: Copy) -> Analysis:
                 outer = alone[bound.domain]
                 if outer is None or context.known.nonnegative(context.index(outer.sym)):
                     continue
-                bound = low(outer)  # before the first box there would be another, in which the hole is data
+                bound = low(outer)  # the box before the first one has a hole that is data
             elif bound.domain in protected:
                 continue
             index = context.index(bound.domain.sym)
@@ -116,7 +117,7 @@ def analysis(copy: Copy) -> Analysis:
 
 
 def _irredundant(needed: tuple[Predicate, ...], context: Context) -> tuple[Predicate, ...]:
-    """`needed` without those that follow from the others where the loops run, by proof; inner loops' are dropped first."""
+    """`needed` without those proved to follow from the others inside the loops; those on inner loops are dropped first."""
     if len(needed) < 2:
         return needed
     kept = list(needed)
@@ -129,7 +130,7 @@ def _irredundant(needed: tuple[Predicate, ...], context: Context) -> tuple[Predi
 
 
 def _below(copy: Copy) -> Iterator[Transform]:
-    """Transforms between the TMA domain and the tile: neither views of the tensor, nor inside the tile."""
+    """The transforms between the TMA domain and the tile: neither views of the tensor, nor inside the tile."""
     reached = set(copy.domain)
     inside = set(copy.tile.graph.transforms)
     for transform in copy.graph.transforms:
@@ -151,7 +152,8 @@ def _protected(
 
 
 def _alone(copy: Copy, context: Context) -> dict[IterDomain, IterDomain | None]:
-    """Boxes behind which nothing of the tensor lies, and their coordinates: what is not in such a box is not in the tensor."""
+    """The boxes that cover the rest of their dimension, and their coordinates: an index outside of such a box is outside of
+    the tensor."""
     single = [each.parts[0] for each in copy.dimensions if len(each.parts) == 1]
     return {
         part.root: part.counted
@@ -182,7 +184,7 @@ def lower_load(copy: Copy, required: Requirement) -> Plain | Redirected | Refusa
 
 
 def lower_store(copy: Copy) -> StoreLowering | Refusal:
-    """A store, or a reduction: what lies in holes must not be written where there are items of other tiles."""
+    """A store or a reduction: holes must not be written to items of other tiles."""
     found = analysis(copy)
     if found.mixed:
         return _unachievable(copy, found.mixed[0])
@@ -193,7 +195,7 @@ def lower_store(copy: Copy) -> StoreLowering | Refusal:
 
 
 def fill_of(value: Number) -> Fill | None:
-    """What the engine fills with where holes must hold `value`, if it does: zero, but not -0, or nan."""
+    """The engine's fill by which holes get `value`, if there is one: zero, but not -0, or nan."""
     if same_fill(value, 0):
         return Fill.ZERO
     return Fill.NAN if value != value else None
@@ -205,7 +207,7 @@ def _fill(copy: Copy, value: Number) -> Fill | None:
 
 
 def _unachievable(copy: Copy, box: IterDomain) -> Refusal:
-    """Theorem 6, for the dimension that has this box; or another hole within a tile."""
+    """The refusal by Theorem 6 for the dimension with this box; or for another hole within a tile."""
     for at, each in enumerate(copy.dimensions):
         e, b, s = each.element_stride, each.box, each.size
         if any(part.root == box for part in each.parts) and e is not ONE:

@@ -3,7 +3,7 @@
     TensorMap = element, base, sizes, strides, traversal, element strides, interleave, swizzle, promotion, fill
     traversal = Tiled box | Im2col corners, channels, pixels
 
-Values may be symbolic; `texpr.tma.rules` says which rules of the hardware they keep. Dimension 0 is the innermost.
+Values may be symbolic; `texpr.tma.rules` checks the rules of the hardware. Dimension 0 is the innermost.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Interleave(Enum):
 
 
 class Promotion(Enum):
-    """Bytes that the second-level cache fetches at once, `CUtensorMapL2promotion`; 0 for no wish."""
+    """Bytes that the L2 cache fetches at once, `CUtensorMapL2promotion`; 0 for no promotion."""
 
     NONE = 0
     B64 = 64
@@ -43,8 +43,8 @@ class Tiled(Record):
 class Im2col(Record):
     """Copies of a column of pixels, in im2col mode.
 
-    `lower`, `upper`: how far the bounding box begins after the first pixel and ends after the last, W first, a number for each
-    dimension of space. `channels`: elements of a pixel; `pixels`: of a column.
+    `lower`, `upper`: offsets of the corners of the bounding box from the first and the last pixel, W first, one a spatial
+    dimension. `channels`: elements of a pixel; `pixels`: of a column.
     """
 
     lower: tuple[Expr, ...]
@@ -72,19 +72,19 @@ class TensorMap(Record):
 
     @property
     def rank(self) -> int:
-        """How many dimensions there are."""
+        """The number of dimensions."""
         return len(self.sizes)
 
     @property
     def tile(self) -> tuple[Expr, ...]:
-        """Elements along each dimension of what one copy moves: ⌈box / element stride⌉, or channels and pixels."""
+        """The elements that one copy moves along each dimension: ⌈box / element stride⌉, or channels and pixels."""
         if isinstance(self.traversal, Im2col):
             return (self.traversal.channels, self.traversal.pixels)
         return tuple(-((-b) // e) for b, e in zip(self.traversal.box, self.element_strides, strict=True))
 
     @property
     def bytes(self) -> Expr:
-        """How many bytes one copy moves, those that it fills included: what its barrier expects."""
+        """The bytes that one copy writes, filled ones included: the transaction count of its barrier."""
         total = expr(self.element.size)
         for extent in self.tile:
             total = total * extent

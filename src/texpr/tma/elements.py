@@ -1,4 +1,4 @@
-"""Types of elements that a tensor map knows, and what it fills with. `CUtensorMapDataType`, `CUtensorMapFloatOOBfill`.
+"""Element types of tensor maps, and fills. `CUtensorMapDataType`, `CUtensorMapFloatOOBfill`.
 
 The packed types of 4 and 6 bits (`CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B` and so on) are not modelled.
 """
@@ -14,12 +14,12 @@ from texpr.support.record import Record
 if TYPE_CHECKING:
     import ml_dtypes
     import numpy as np
-else:  # who compiles computes with no array
+else:  # the compiler itself computes with no array
     np, ml_dtypes = Module("numpy"), Module("ml_dtypes")
 
 
 class Element(Record):
-    """A type: the name that the driver has for it, its bytes (1, 2, 4 or 8), whether it is floating-point."""
+    """An element type: the driver's name for it, its bytes (1, 2, 4 or 8), whether it is floating-point."""
 
     name: str
     size: int
@@ -27,7 +27,7 @@ class Element(Record):
 
     @property
     def storage(self) -> np.dtype[Any]:
-        """What NumPy has for it; a type with fewer bits of fraction is stored as the one that holds it."""
+        """The NumPy type that stores it; a type with fewer mantissa bits is stored in the next wider one."""
         if self.name == "bfloat16":
             return np.dtype(ml_dtypes.bfloat16)
         kind = "f" if self.is_float else self.name[0]
@@ -45,18 +45,18 @@ _FLOATS = (Element(name, size, is_float=True) for name, size in (
 ))  # fmt: skip
 
 ELEMENTS = {element.name: element for element in (*_INTEGERS, *_FLOATS)}
-"""Every type, by name. Bytes of a type that is not here travel as the unsigned integer of its size."""
+"""Every type, by name. Types that are not listed are copied as the unsigned integer of their size."""
 
 
 class Fill(Enum):
-    """What a load writes for elements outside of the tensor."""
+    """The value that a load writes for elements outside of the tensor."""
 
     ZERO = "zero"
     NAN = "nan"
 
 
 _NAN = bytes((0xF7, 0x7F))
-"""PTX ISA names the value `OOB-NaN` and gives no bits. Any nan will do; these were seen by others, in each two bytes."""
+"""PTX ISA calls the value `OOB-NaN` and does not specify its bits. Any nan will do; these were reported, for each two bytes."""
 
 
 def fill_bytes(element: Element, fill: Fill) -> bytes:

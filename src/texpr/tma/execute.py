@@ -1,4 +1,5 @@
-"""A copy, run for every index of its loops, by the reference function: what the tile's buffer, or the tensor, holds then."""
+"""A copy executed for every index of its loops by the reference function: the final contents of the tile's buffer, or of the
+tensor."""
 
 from __future__ import annotations
 
@@ -17,13 +18,13 @@ from texpr.tma.reference import Address, Bytes, Direction, Mode, Op, tma
 
 
 def shared_bytes(copy: Copy, sizes: Sizes) -> int:
-    """How large the allocation is: all leaves that are in it."""
+    """The bytes of the allocation, the product of all of its leaves."""
     leaves = [leaf for leaf in copy.graph.leaves if leaf in copy.bulk or leaf.sym in copy.tile.place.syms()]
     return prod(leaf.extent.evaluate(sizes) for leaf in leaves) * copy.element.size
 
 
 def execute(copy: Copy, lowering: Lowering, op: Op, tensor: Bytes, shared: Bytes, sizes: Sizes | None = None) -> None:
-    """Runs every iteration of the loops in order. `tensor` and `shared` begin at address 0."""
+    """Runs every iteration of the loops in order. `tensor` and `shared` start at address 0."""
     given = sizes or {}
     fill = Fill.ZERO if isinstance(lowering, Guarded) else lowering.fill
     dimensions = copy.dimensions
@@ -44,7 +45,7 @@ def execute(copy: Copy, lowering: Lowering, op: Op, tensor: Bytes, shared: Bytes
 
 
 def load(copy: Copy, lowering: Lowering, tensor: Bytes, sizes: Sizes | None = None, before: int = 0xCD) -> Bytes:
-    """The allocation after the loops ran, every byte of which was `before`."""
+    """The allocation after the loops, initialised with the byte `before`."""
     shared = np.full(shared_bytes(copy, sizes or {}), before, np.uint8)
     execute(copy, lowering, Direction.LOAD, tensor, shared, sizes)
     return shared
@@ -57,7 +58,7 @@ def _iterations(copy: Copy, sizes: Sizes) -> Iterator[dict[Sym, int]]:
 
 
 def _coordinates(copy: Copy, lowering: Lowering, at: Mapping[Sym, int]) -> tuple[Expr, ...] | None:
-    """Where the copy goes at one iteration; None where it is left out."""
+    """The coordinates of the copy at one iteration; None where it is predicated off."""
     if isinstance(lowering, Redirected | Guarded) and any(each.margin.evaluate(at) < 0 for each in lowering.predicates):
         return lowering.coordinates if isinstance(lowering, Redirected) else None
     return copy.coordinates

@@ -31,8 +31,8 @@ def im2col(
     """Copies `channels` elements of each of `pixels` pixels; in shared memory the channels of a pixel are together.
 
     `x`: channel, a pixel of the bounding box, image. `offsets`: of the filter, added to every pixel. `lower`, `upper`: the
-    corners of the box, W first, both inside of it, from the first and from the last pixel. `gs`, `gr`: sizes and strides in
-    elements. `er`: element strides; in space, they part one pixel from the next, and do not change how many there are.
+    corners of the box, W first, both inclusive, from the first and from the last pixel. `gs`, `gr`: sizes and strides in
+    elements. `er`: element strides; in spatial dimensions they are the distance of pixels, and do not change their number.
     """
     where = pixel_list(x, gs, lower, upper, pixels, er)
     where[:, :-1] += np.array(offsets, np.int64)
@@ -45,7 +45,8 @@ def im2col(
 def pixel_list(
     x: Sequence[int], gs: Sequence[int], lower: Sequence[int], upper: Sequence[int], pixels: int, er: Sequence[int]
 ) -> Ints:
-    """(w, [h, [d]], image) of each pixel in turn, without offsets: W runs through the box, then H, then D, then images."""
+    """(w, [h, [d]], image) of each pixel in turn, without offsets: W runs fastest through the box, then H, then D, then
+    images."""
     steps = er[1:-1]
     last = [size - 1 + corner for size, corner in zip(gs[1:-1], upper, strict=True)]
     at = list(x[1:])

@@ -1,11 +1,11 @@
-"""`make_tma_copy`: from layouts to a descriptor, and the tensor of coordinates that copies are told, as in CuTe.
+"""`make_tma_copy`: from layouts to a descriptor, and the coordinate tensor for the instructions, as in CuTe.
 
     make_tma_copy((m,n):(n,1), (64, 32), float32)      box 32 × 64, dimension 0 is mode 1: it has the stride 1
     .tiles                                             ((64,32),(⌈m/64⌉,⌈n/32⌉)):((1@1,1@0),(64@1,32@0))
     .at((i, j))                                        (32 · j, 64 · i), the operand of the instruction
 
-The layout of the tensor gives offsets in elements; that of coordinates has basis strides in place of them, as the descriptor
-holds the address. Source: "TMA tensors", CUTLASS.
+The layout of the tensor gives offsets in elements; that of coordinates has basis strides instead, as the descriptor holds the
+address. Source: "TMA tensors", CUTLASS.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ MOST_RANK = 5
 
 
 class TmaCopy(Record):
-    """Copies of boxes of a tensor: the descriptor, and where each tile begins.
+    """Copies of boxes of a tensor: the descriptor, and the coordinates of each tile.
 
-    `tiles`: ((tile), (tiles)), a mode for each mode of the tensor in both, to the coordinate of an element, dimension 0 first;
-    a tile may reach beyond the end, where the engine fills. `shared`: a tile's elements in shared memory, in elements, before
-    chunks move by the swizzle: dense, dimension 0 fastest.
+    `tiles`: ((tile), (tiles)), a mode for each mode of the tensor in both, to the coordinate of an element, dimension 0
+    first; a tile may extend beyond the end, where the engine fills. `shared`: offsets of a tile's elements in shared memory,
+    in elements, before the swizzle: dense, dimension 0 fastest.
     """
 
     map: TensorMap
@@ -41,7 +41,7 @@ class TmaCopy(Record):
     shared: Layout
 
     def at(self, tile: IntoIntTree) -> tuple[Expr, ...]:
-        """The coordinates that the instruction is given for a tile: numbers or expressions, one for each mode."""
+        """The coordinates of a tile, operands of the instruction: numbers or expressions, one for each mode."""
         (inside, _) = self.tiles.layout.modes
         found = self.tiles((tuple(0 for _ in inside.modes), tile))
         return tuple(map(expr, (*flatten(found), *(0,) * self.map.rank)[: self.map.rank]))
@@ -59,8 +59,9 @@ def make_tma_copy(
 ) -> TmaCopy:
     """Copies of boxes of `tiler` elements along each leaf of `tensor`, whose strides are in elements.
 
-    `base`: the address of the tensor, in bytes. Dimension 0 is the leaf of stride 1, those of greater strides follow; symbolic
-    ones in the order of the layout, from its end. What the hardware asks further is `texpr.tma.rules`. Raises LayoutError.
+    `base`: the address of the tensor, in bytes. Dimension 0 is the leaf of stride 1, the others follow by increasing stride;
+    those of symbolic stride in the order of the layout, from its end. Further rules of the hardware are in `texpr.tma.rules`.
+    Raises LayoutError.
     """
     kind = ELEMENTS[element] if isinstance(element, str) else element
     leaves, prover = tensor.flat, Prover(known, tensor)
@@ -103,7 +104,7 @@ def _require(tensor: Layout, leaves: tuple[Mode, ...], tiler: Sequence[int], pro
 
 
 def _order(leaves: tuple[Mode, ...]) -> list[int]:
-    """The leaves as dimensions: that of stride 1, then others by stride; those that are no numbers, the last first."""
+    """The leaves as dimensions: the leaf of stride 1, then the others by stride; those of symbolic stride, the last first."""
 
     def key(at: int) -> tuple[bool, int, int]:
         step, size = leaves[at].step, leaves[at].size

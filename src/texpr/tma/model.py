@@ -2,9 +2,9 @@
 
     tensor ─ views ─▶ TMA domain ─ boxing splits ─▶ coordinates, boxes ─ striding splits ─▶ tiles ─▶ leaves
 
-Dimensions of the copy are IterDomains of the TMA domain, or several of them that lie one in the other (*compositing*): the
-inner one is whole in the box, or its coordinates stay inside of it, or there would be more than five otherwise.
-Source: "Introduction to TMA Support in NVFuser" (NVIDIA). The theory is docs/theory/tma.md.
+A dimension of the copy is an IterDomain of the TMA domain, or several that nest (*compositing*): the inner one is whole in
+the box, or its coordinates never leave its bounds, or the limit of five dimensions requires it. Source: "Introduction to TMA
+Support in NVFuser" (NVIDIA). The theory is docs/theory/tma.md.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ MOST_RANK = 5
 
 
 class Dimension(Record):
-    """A dimension of the copy: `parts` of the TMA domain, outermost first; of several, only the first is tested by the engine.
+    """A dimension of the copy: `parts` of the TMA domain, outermost first; of several, the engine bounds-checks only the
+    first.
 
     `size`, `box`, `element_stride`, `coordinate` in elements of this dimension; `stride` in elements of memory.
     """
@@ -44,15 +45,15 @@ class Dimension(Record):
 
     @property
     def tested(self) -> IterDomain:
-        """The IterDomain whose index is outside of its bounds where the engine finds the coordinate outside."""
+        """The IterDomain that the engine bounds-checks."""
         return self.parts[0].domain
 
 
 class Copy(Record):
     """One copy: its dimensions, dimension 0 first, the tile in shared memory, and the roles of the IterDomains.
 
-    `domain`: the TMA domain. `skipped`: elements of the tensor before the first that is described. `bulk`: the leaves that the
-    hardware runs.
+    `domain`: the TMA domain. `skipped`: elements of the tensor before the first one that the descriptor covers. `bulk`: the
+    leaves that the hardware runs.
     """
 
     graph: DomainGraph
@@ -68,11 +69,11 @@ class Copy(Record):
 
     @property
     def coordinates(self) -> tuple[Expr, ...]:
-        """The arithmetic tuple that the instruction is given, over the symbols of the leaves."""
+        """The coordinates that are operands of the instruction, over the symbols of the leaves."""
         return tuple(each.coordinate for each in self.dimensions)
 
     def tensor_map(self, base: Expr, fill: Fill = Fill.ZERO) -> TensorMap:
-        """The descriptor, for a tensor that begins at the address `base`."""
+        """The descriptor, for a tensor at the address `base`."""
         size = self.element.size
         return TensorMap(
             self.element,
@@ -86,17 +87,17 @@ class Copy(Record):
         )
 
     def use(self, base: Expr, shared: Expr, fill: Fill = Fill.ZERO) -> Use:
-        """The instruction, where the buffer begins at the shared address `shared`: what the rules are asked of."""
+        """The instruction, with the buffer at the shared address `shared`: the subject of the rules."""
         return Use(self.tensor_map(base, fill), self.coordinates, shared + self.tile.place * self.element.size)
 
     @property
     def inside(self) -> Known:
-        """What is known where the copy runs: of the sizes, and of the loops' indices."""
+        """What is known where the copy runs: of sizes and loop indices."""
         return Context(self.graph, self.known).known
 
 
 class Refusal(Record):
-    """Why a graph is no copy: the IterDomain at fault, the reason, and what would help."""
+    """Why a graph is no copy: the IterDomain at fault, the reason, and helps."""
 
     domain: IterDomain | None
     reason: str
@@ -113,10 +114,10 @@ def plan(
     known: Known = NOTHING,
     allocated: Collection[str] | None = None,
 ) -> Copy | Refusal:
-    """The copy of which the hardware runs the leaves `bulk`, and loops the others.
+    """The copy in which the hardware runs the leaves `bulk`, and loops the others.
 
     `memory`: a graph whose logical IterDomains are the tensor's dimensions, with their strides in elements; its leaves are in
-    the order of the allocation in shared memory. `allocated`: the leaves that this has, all by default.
+    the order of the allocation in shared memory. `allocated`: the leaves that are allocated, all by default.
     """
     graph = memory.graph
     try:
@@ -139,7 +140,7 @@ def plan(
 
 
 def _outer(graph: DomainGraph, bulk: list[IterDomain], allocated: Collection[str] | None) -> list[IterDomain]:
-    """The leaves of the allocation that loops run. Raises Refused where one lies within the tile."""
+    """The leaves of the allocation that loops run. Raises Refused where one lies inside the tile."""
     kept = [leaf for leaf in graph.leaves if leaf in bulk or allocated is None or leaf.sym.name in allocated]
     seen = False
     for leaf in kept:
@@ -151,7 +152,7 @@ def _outer(graph: DomainGraph, bulk: list[IterDomain], allocated: Collection[str
 
 
 class _Dimensions:
-    """Chooses the dimensions: in the order of the tile, those without a box outside; neighbours that composite are one."""
+    """Chooses the dimensions: in the order of the tile, those without a box outermost; neighbours that composite become one."""
 
     def __init__(self, parts: tuple[Part, ...], boxes: Boxed, laid: Tile, context: Context, element: Element):
         self._boxes, self._context = boxes, context
@@ -185,7 +186,7 @@ class _Dimensions:
         return Dimension((part,), part.size, part.stride, part.box, part.element_stride, self._context.simple(part.coordinate))
 
     def _strided(self, whole: IterDomain, members: list[Part]) -> Dimension:
-        """Parts whose merge is strided, in its order: one dimension, or there is no such copy."""
+        """The parts of a strided merge, in its order: one dimension, or the copy is refused."""
         outermost = members[0]
         size, box = outermost.size, outermost.box
         coordinate = outermost.coordinate
@@ -199,7 +200,7 @@ class _Dimensions:
         return Dimension(tuple(members), size, members[-1].stride, box, step.extent, coordinate)
 
     def _rank(self, each: Dimension, order: Mapping[IterDomain, int]) -> tuple[int, int]:
-        """Where a dimension stands: one contiguous element first, then as the tile lies, coordinates last."""
+        """Sort key of dimensions: one contiguous element first, then in the order of the tile, coordinates last."""
         root = each.parts[-1].root
         if root is not None:
             root = self._boxes.merged.get(root, root)
@@ -209,7 +210,7 @@ class _Dimensions:
         return (0 if each.stride is ONE and each.size is not ONE else 2, 0)
 
     def _fuse(self, may: Callable[[Dimension], bool]) -> bool:
-        """Makes one dimension of two, if two composite."""
+        """Composites one pair of dimensions, if there is one."""
         for at, inner in enumerate(self._found):
             for outer in self._found:
                 if outer is not inner and self._composite(at, inner, outer, may):
@@ -231,7 +232,7 @@ class _Dimensions:
         return outer.box is ONE and self._context.divides(inner.box, inner.size) and may(inner)
 
     def _stays_inside(self, inner: Dimension) -> bool:
-        """Whether no index of the leaves takes the box of `inner` out of its bounds: then it needs no test."""
+        """Whether the box of `inner` is in bounds for every index of the leaves: then it needs no check."""
         last = self._context.simple(inner.size - inner.box - inner.coordinate)
         return self._context.known.nonnegative(inner.coordinate) and self._context.known.nonnegative(last)
 

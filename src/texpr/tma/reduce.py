@@ -1,4 +1,4 @@
-"""What a reduction into global memory combines, and of which types. PTX ISA, "cp.reduce.async.bulk.tensor", ".redOp"."""
+"""Reductions into global memory: operations and their element types. PTX ISA, "cp.reduce.async.bulk.tensor", ".redOp"."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from texpr.tma.elements import Element
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-else:  # who asks for the types alone computes nothing
+else:  # the compiler itself only reads the types
     np = Module("numpy")
 
 
@@ -41,19 +41,20 @@ TYPES: dict[Reduction, tuple[str, ...]] = {
     Reduction.OR: _WORDS,
     Reduction.XOR: _WORDS,
 }
-"""Names of the elements that each operation takes."""
+"""The element types of each operation, by name."""
 
 Values: TypeAlias = "npt.NDArray[Any]"
 
 
 def flushed(values: Values) -> Values:
-    """Zero, of the same sign, for subnormal numbers."""
+    """The values with subnormal numbers flushed to zero of the same sign."""
     least = np.finfo(values.dtype).tiny
     return np.where(np.abs(values) < least, np.copysign(np.zeros_like(values), values), values)
 
 
 def combined(reduction: Reduction, element: Element, old: Values, new: Values) -> Values:
-    """`old` of global memory combined with `new` of shared memory. Raises ValueError for a type that it does not take."""
+    """`old` of global memory combined with `new` of shared memory. Raises ValueError for a type that the operation does not
+    support."""
     if element.name not in TYPES[reduction]:
         raise ValueError(f"no {reduction.value} of {element}")
     match reduction:

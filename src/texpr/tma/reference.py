@@ -1,7 +1,8 @@
-"""What one copy of the tensor memory accelerator does, byte by byte: the reference of every test. Tiled copies and bulk copies.
+"""Byte-exact semantics of one copy by the tensor memory accelerator, the reference of every test. Tiled copies and bulk
+copies.
 
 `tma` is the function of CodeBlock 1 in "TMA Modeling In Depth" (nvFuser, NVIDIA), in 1 to 5 dimensions, with `0 <= index`
-tested as well as `index < size`. Dimension 0 is the innermost, as in PTX. No rule of the hardware is tested here: those are in
+tested as well as `index < size`. Dimension 0 is the innermost, as in PTX. Rules of the hardware are not checked here but in
 `texpr.tma.rules`. Sources: PTX ISA, "cp.async.bulk", "cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor", and "Tensors".
 """
 
@@ -26,7 +27,7 @@ Bools: TypeAlias = npt.NDArray[np.bool_]
 
 
 class Address(Record, eq=False):
-    """Byte `at` of `memory`, whose first byte has the address 0; many at once where `at` is an array."""
+    """Byte `at` of `memory`, which starts at the address 0; an array `at` stands for many addresses."""
 
     memory: Bytes
     at: int | Ints = 0
@@ -36,7 +37,7 @@ class Address(Record, eq=False):
 
 
 class Direction(Enum):
-    """Where a copy goes that combines nothing."""
+    """The direction of a copy without a reduction."""
 
     LOAD = "load"  # global to shared
     STORE = "store"  # shared to global
@@ -47,7 +48,7 @@ Op: TypeAlias = Direction | Reduction
 
 
 class Mode(Record):
-    """What a copy moves, how chunks move in shared memory, and what a load writes for elements outside of the tensor."""
+    """The operation, the swizzle of chunks in shared memory, and the fill of elements outside of the tensor."""
 
     element: Element
     swizzle: Swizzle = Swizzle.NONE
@@ -66,11 +67,11 @@ def tma(
     op: Op,
     mode: Mode,
 ) -> None:
-    """Copies the tile at `x`: ⌈bs / er⌉ elements in each dimension, from one to the next `er` apart in the tensor.
+    """Copies the tile at `x`: ⌈bs / er⌉ elements in each dimension, `er` apart in the tensor.
 
     `x`: coordinates of the corner of the box. `sa`, `ga`: shared and global base. `gs`, `bs`: sizes of tensor and box, in
-    elements. `gr`: global strides, in elements (`gr[0]` is 1 in hardware). `er`: element strides. In shared memory the tile is
-    dense, dimension 0 fastest; with a swizzle, a row takes at least its span, and chunks move by their address.
+    elements. `gr`: global strides, in elements (`gr[0]` is 1 in hardware). `er`: element strides. In shared memory the tile
+    is dense, dimension 0 fastest; with a swizzle, a row is padded to its span, and chunks are permuted by address.
     """
     tile = [-(-b // e) for b, e in zip(bs, er, strict=True)]
     index = [first + step * at for first, step, at in zip(x, er, positions(tile), strict=True)]
@@ -92,7 +93,7 @@ def multicast(
 ) -> None:
     """A load for several blocks of a cluster: bit r of `mask` says whether block r gets the tile, at `places[r]`.
 
-    The other arguments are those of `tma`. Raises ValueError where no block gets it, or one that is not there. PTX ISA,
+    The other arguments are those of `tma`. Raises ValueError where no block, or one outside of the cluster, gets it. PTX ISA,
     "cp.async.bulk.tensor", "multicast::cluster".
     """
     if not 0 < mask < 1 << len(places):
@@ -108,7 +109,7 @@ def positions(shape: Sequence[int]) -> list[Ints]:
 
 
 def in_bounds(index: Sequence[Ints], sizes: Sequence[int]) -> Bools:
-    """The test that is built into the engine: 0 <= index < size in every dimension."""
+    """The bounds check of the engine: 0 <= index < size in every dimension."""
     tests = [(at >= 0) & (at < size) for at, size in zip(index, sizes, strict=True)]
     return np.logical_and.reduce(tests)
 
@@ -119,14 +120,14 @@ def weighted(index: Sequence[Ints], strides: Sequence[int]) -> Ints:
 
 
 def rows(tile: Sequence[int], mode: Mode) -> Ints:
-    """How many bytes after the base each element of a tile lies, before chunks move."""
+    """The offset in bytes of each element of a tile from the base, before the swizzle."""
     pitch = mode.swizzle.pitch(tile[0] * mode.element.size)
     number = np.arange(prod(tile[1:]), dtype=np.int64).reshape(*reversed(tile[1:]), 1)
     return number * pitch + np.arange(tile[0]) * mode.element.size
 
 
 def move(near: Address, far: Address, inside: Bools, op: Op, mode: Mode) -> None:
-    """Moves elements between `near` in shared and `far` in global memory; the latter is touched only `inside` of the tensor."""
+    """Copies elements between `near` in shared and `far` in global memory, which is accessed only `inside` of the tensor."""
     step = np.arange(mode.element.size)
     here = mode.swizzle(np.asarray(near.at)[..., None] + step)
     there = np.asarray(far.at)[inside][:, None] + step
@@ -159,8 +160,8 @@ def interleaved(
     """A copy of a tensor NC/8[D][H]WC8: channels lie in slices of 16 or 32 bytes, `slice_stride` elements apart.
 
     The other arguments are those of `tma`; dimension 0 counts channels, in whole slices, and `er[0]` steps over slices. In
-    shared memory the order is that of the layout's name. PTX ISA, "Tensors", "Interleave layout"; which of the descriptor's
-    strides is that of slices, and the order in shared memory, are not written there: this is a reading of it.
+    shared memory the order is that of the layout's name. PTX ISA, "Tensors", "Interleave layout"; it does not specify which
+    of the descriptor's strides is that of slices, nor the order in shared memory: both are an interpretation.
     """
     count = slice_bytes // mode.element.size
 
@@ -181,7 +182,7 @@ def interleaved(
 
 
 def bulk(target: Address, source: Address, size: int, combine: tuple[Reduction, Element] | None = None) -> None:
-    """Copies `size` bytes in one dimension, or combines their elements into the target.
+    """Copies `size` bytes in one dimension, or combines their elements with the target.
 
     PTX ISA, "cp.async.bulk" and "cp.reduce.async.bulk", which flushes subnormal numbers in sums of f32.
     """
@@ -209,7 +210,7 @@ def four_rows(
     op: Op,
     mode: Mode,
 ) -> None:
-    """`tile::gather4` (load) and `tile::scatter4` (store): four rows of a matrix, one behind the other in shared memory.
+    """`tile::gather4` (load) and `tile::scatter4` (store): four rows of a matrix, consecutive in shared memory.
 
     Row r of the tile is `box` elements from (column, chosen[r]). `gs`: two sizes; `pitch`: elements between rows of the tensor.
     """

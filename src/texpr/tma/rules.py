@@ -1,8 +1,8 @@
-"""The rules of the hardware for descriptors and for the instructions that use them, as a table.
+"""The hardware's rules for descriptors and for the instructions that use them, as a table.
 
-A rule asks for conditions: a number is ≥ 0, or a multiple of something. Each is proved from what is known of the sizes, or
-refuted, or left to be checked before a launch. Sources: CUDA driver API, `cuTensorMapEncodeTiled` and
-`cuTensorMapEncodeIm2col`; PTX ISA, "cp.async.bulk", "cp.async.bulk.tensor" and "Tensors".
+A rule has conditions: a number is ≥ 0, or a multiple of a number. Each is proved from what is known of the sizes, refuted, or
+left to be checked before a launch. Sources: CUDA driver API, `cuTensorMapEncodeTiled` and `cuTensorMapEncodeIm2col`; PTX ISA,
+"cp.async.bulk", "cp.async.bulk.tensor" and "Tensors".
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from texpr.tma.elements import Fill
 from texpr.tma.swizzle import Swizzle
 
 Condition: TypeAlias = Ge | Eq
-"""What has to hold: `Ge e` is e ≥ 0; `Eq (e mod n)` is that n divides e."""
+"""A condition: `Ge e` is e ≥ 0; `Eq (e mod n)` is that n divides e."""
 
 CORNERS = {3: (-32768, 32767), 4: (-128, 127), 5: (-16, 15)}
-"""The corners of the bounding box, by rank."""
+"""The range of the corners of the bounding box, by rank."""
 
 OFFSETS = {3: 65535, 4: 255, 5: 31}
 """The greatest offset of a filter, by rank."""
 
 
 class Asked(Record):
-    """A condition, and the part that it is about, in words."""
+    """A condition, and the name of the part that it constrains."""
 
     subject: str
     condition: Condition
@@ -44,7 +44,7 @@ Subject = TypeVar("Subject", TensorMap, Use, BulkUse)
 
 
 class Rule(Record, Generic[Subject]):
-    """`says`: the rule, for messages; `helps`: what to do about it; `asks`: its conditions on a subject."""
+    """`says`: the rule, for messages; `helps`: the remedy; `asks`: its conditions on a subject."""
 
     name: str
     says: str
@@ -74,7 +74,7 @@ class Findings(Record):
 
 
 def findings(subject: TensorMap | Use | BulkUse, known: Known) -> Findings:
-    """What the rules say of `subject`; those of an instruction include those of its descriptor."""
+    """The results of the rules for `subject`; those of an instruction include those of its descriptor."""
     found: tuple[list[Finding], list[Finding], list[Finding]] = ([], [], [])
     simple = Simplifier(known)
     for each in _asked(subject):
@@ -87,7 +87,7 @@ def _asked(subject: TensorMap | Use | BulkUse) -> Iterator[Finding]:
         case TensorMap():
             shape = [finding for rule in SHAPE_RULES for finding in (Finding(rule, asked) for asked in rule.asks(subject))]
             yield from shape
-            if all(_holds(finding.asked.condition) for finding in shape):  # the others count on as many values as dimensions
+            if all(_holds(finding.asked.condition) for finding in shape):  # the others assume as many values as dimensions
                 yield from (Finding(rule, asked) for rule in RULES for asked in rule.asks(subject))
         case Use():
             yield from _asked(subject.map)
@@ -107,7 +107,7 @@ _VIOLATED, _CHECKED, _PROVED = range(3)
 def _verdict(condition: Condition, known: Known, simple: Simplifier) -> int:
     value = simple(condition.expr)
     proved, refuted = known.nonnegative(value), known.positive(-value)
-    if isinstance(condition, Eq):  # of a remainder, which is not negative
+    if isinstance(condition, Eq):  # a remainder, which is never negative
         proved, refuted = known.nonnegative(-value), known.positive(value)
     return _PROVED if proved else _VIOLATED if refuted else _CHECKED
 
@@ -130,7 +130,7 @@ def _multiple(subject: str, value: IntoExpr, of: int) -> Asked:
 
 
 def _is_true(subject: str, value: bool) -> Asked:
-    """What is decided here and now."""
+    """A condition with a known answer."""
     return Asked(subject, Ge(expr(0 if value else -1)))
 
 
@@ -275,7 +275,7 @@ SHAPE_RULES = (
     Rule("counts", "each dimension has its size, box and element stride, and its stride but for the innermost",
          "give one value a dimension", _counts),
 )  # fmt: skip
-"""What the other rules take for granted."""
+"""The rules that all others assume."""
 
 RULES = (
     Rule("base", "the tensor begins at a multiple of 16 bytes, of 32 with slices of 32",
@@ -304,7 +304,7 @@ RULES = (
 
 USE_RULES = (
     Rule("coordinate", "coordinates are signed 32-bit integers, one a dimension", "split the tensor", _coordinates),
-    # Four rows are no whole period of a swizzle, which goes by the address: tiles of them follow each other within one.
+    # Four rows are less than the period of a swizzle, which depends on the address: several such tiles share one period.
     Rule("shared address", "a tile begins at a multiple of 128 bytes, or of what its swizzle repeats after",
             "align the buffer and each stage of it", _shared),
     Rule("transaction", "a barrier counts less than 2^20 bytes", "split the copy", _transaction),

@@ -1,7 +1,7 @@
-"""Swizzles of shared memory: a permutation of 16-byte chunks that is a function of the *address* alone:
-chunks are permuted within a line, by the number of the line.
+"""Swizzles of shared memory: a permutation of 16-byte chunks that depends on the *address* alone: the chunks of a line are
+permuted by the number of the line.
 
-PTX ISA, "Tensors", "Swizzling Modes". The patterns with other atoms than 16 bytes are not modelled.
+PTX ISA, "Tensors", "Swizzling Modes". Patterns with atoms other than 16 bytes are not modelled.
 """
 
 from __future__ import annotations
@@ -28,20 +28,21 @@ class Swizzle(Enum):
 
     @property
     def span(self) -> int:
-        """Bytes within which chunks move; the rows of a box are at most as long, and each takes as much room."""
+        """The span in bytes within which chunks are permuted; the rows of a box are at most as long, and each is padded to
+        it."""
         return self.value
 
     @property
     def period(self) -> int:
-        """Bytes after which the pattern repeats: 256, 512, 1024; 128, the least alignment of shared memory, for none."""
+        """The period of the pattern in bytes: 256, 512, 1024; 128, the least alignment of shared memory, for none."""
         return LINE * max(1, self.value // CHUNK)
 
     def __call__(self, address: Place) -> Place:
-        """Where the byte at a linear address is kept: the chunk's number within its span, XOR that of the line."""
+        """The swizzled address of a byte: the chunk's number within its span, XOR that of the line."""
         return address if self is Swizzle.NONE else address ^ (address // LINE % (self.value // CHUNK) * CHUNK)
 
     def pitch(self, row: int) -> int:
-        """Bytes from one row of a box to the next, where a row is `row` bytes long.
+        """Bytes from one row of a box to the next, for rows of `row` bytes.
 
         CUDA C++ Programming Guide, "TMA Swizzle": memory must "accommodate the full swizzle width" where that is more.
         """

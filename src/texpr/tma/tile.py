@@ -1,7 +1,8 @@
-"""The tile in shared memory: whether the allocation is laid out as the engine writes it, under which swizzle, with which holes.
+"""The tile in shared memory: whether the allocation has the order in which the engine writes it, under which swizzle, with
+which holes.
 
-The engine writes a tile densely, dimension 0 fastest; with a swizzle, chunks of 16 bytes move by their address. The allocation
-is what the bulk leaves say, the last one fastest. Both are enumerated: a box has at most some thousand elements.
+The engine writes a tile densely, dimension 0 fastest; with a swizzle, chunks of 16 bytes are permuted by address. The
+allocation is given by the bulk leaves, the last one fastest. Both are enumerated: a box has at most some thousand elements.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ else:  # few programs have such copies
 
 
 class Tile(Record):
-    """`order`: what the box holds of each part, fastest first, as it lies in memory. `holes`: elements never written.
+    """`order`: the IterDomain of the box in each part, fastest first in memory. `holes`: elements never written.
 
-    `place`: where the tile begins, in elements, over the leaves that are allocated. Its graph goes from `order` to the leaves.
+    `place`: the offset of the tile, in elements, over the allocated leaves. Its graph goes from `order` to the leaves.
     """
 
     order: tuple[IterDomain, ...]
@@ -84,13 +85,13 @@ def _below(graph: DomainGraph, tops: tuple[IterDomain, ...], bulk: Sequence[Iter
 
 
 def _step(domain: IterDomain, index: dict[IterDomain, Ints], place: Ints) -> int:
-    """How far apart in memory the first two elements along a dimension lie; no swizzle moves those of the first row."""
+    """The distance in memory of the first two elements along a dimension, which no swizzle changes in the first row."""
     others = np.logical_and.reduce([at == 0 for d, at in index.items() if d != domain] or [np.ones(len(place), np.bool_)])
     return int(place[others & (index[domain] == 1)].min())
 
 
 def _swizzle(order: Sequence[IterDomain], index: dict[IterDomain, Ints], place: Ints, size: int) -> Swizzle | None:
-    """The swizzle under which the engine writes each element where the allocation has it."""
+    """The swizzle under which the engine writes each element to its place in the allocation."""
     row = order[0].extent.constant if order else 1
     number, weight = np.zeros(len(place), np.int64), 1
     for domain in order[1:]:

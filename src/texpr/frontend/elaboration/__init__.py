@@ -1,4 +1,4 @@
-"""Elaboration: from the surface tree to the program form. Names and types are checked, and what is sugar is put away."""
+"""Elaboration: from the surface tree to the program form. Checks names and types, and desugars."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ __all__ = ["elaborate"]
 def elaborate(tree: Tree, consts: Mapping[str, int] | None = None, library: Tree | None = None) -> Program:
     """The program that a tree means, `const`s replaced by `consts` or their defaults.
 
-    A `const` with neither stays a symbol of its function. A function that needs the value of such a one is left out if others
-    call it, and wrong if not. Functions, combiners and instructions of `library` may be used, and are not part of the program.
-    Raises `TexprError` with every diagnostic found.
+    A `const` with neither stays a symbol of its function. A function that needs its value is left out if others call it, and
+    an error if not. Functions, combiners and instructions of `library` may be used, and are not part of the program. Raises
+    `TexprError` with every diagnostic.
     """
     file = File({}, {}, {}, consts or {}, scalar_call, _is_made, tuple(sorted(RESERVED)))
     if library is not None:
@@ -48,7 +48,7 @@ def elaborate(tree: Tree, consts: Mapping[str, int] | None = None, library: Tree
 
 
 def _gather(file: File, tree: Tree) -> list[Fn | Instr]:
-    """The items of a tree by name, each name once."""
+    """The items of a tree by name; a duplicate name is an error."""
     own: list[Fn | Instr] = []
     seen: dict[str, Span] = {}
     for item in tree.items:
@@ -65,7 +65,7 @@ def _gather(file: File, tree: Tree) -> list[Fn | Instr]:
             continue
         seen[name.name] = name.span
         for kind in (file.fns, file.instrs, file.combines):
-            # The file's own items stand before those of a library.
+            # The file's own items come before those of a library.
             kind.pop(name.name, None)
         match item:
             case Fn():
@@ -88,7 +88,7 @@ def _check_consts(file: File) -> None:
 
 
 def _is_made(file: File, name: str, span: Span) -> bool:
-    """Whether a function or instruction is without errors; makes it if that has not been tried. `span` is where it is used."""
+    """Whether a function or instruction is without errors; elaborates it on first use. `span` is the use."""
     known = file.checked.get(name)
     if known is not None:
         return known
@@ -126,14 +126,14 @@ def _open_consts(file: File, fn: Fn) -> bool:
 
 
 def _report_unmade(file: File) -> None:
-    """A function that needs constants nobody gives is wrong only if nobody calls it."""
+    """A function that needs constants without a value is an error only if nothing calls it."""
     for name, found in file.unmade.items():
         if name not in file.called:
             file.diagnostics += found
 
 
 def _make_instr(file: File, instr: Instr) -> bool:
-    """Check an instruction as the function that its meaning is."""
+    """Checks an instruction as the function that is its meaning."""
     names = {p.name.name for p in instr.params}
     found: list[Diagnostic] = []
     for operand, _ in instr.fragments:

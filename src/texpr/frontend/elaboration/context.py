@@ -1,4 +1,4 @@
-"""What elaboration knows while it walks: the file's items, the function's names, the block's statements."""
+"""The context of elaboration: the file's items, the function's names, the block's statements."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from texpr.support.span import Span
 MAX_COPIES = 10_000
 """Statements that unrolling and inlining may add to one function."""
 MAX_FRAMES = 560
-"""Of Python's stack that one elaboration may take, roughly."""
+"""An estimate of the Python stack frames that one elaboration may take."""
 MAX_ERRORS = 100
 
 
@@ -28,7 +28,7 @@ class File(Mutable):
     instrs: dict[str, Instr]
     combines: dict[str, Combine]
     consts: Mapping[str, int]
-    # Two knots: an expression may call a function, whose body has expressions; and a call needs the function checked.
+    # Two cycles: an expression may call a function, whose body has expressions; and a call needs the function checked.
     scalar_call: Callable[[Context, Call], Draft]
     is_made: Callable[[File, str, Span], bool]
     builtins: tuple[str, ...]
@@ -44,7 +44,7 @@ class File(Mutable):
     frames: int = 0
 
     def deeper(self, frames: int, span: Span) -> _Deeper:
-        """Further down the stack, `with` it; refuses what would not fit."""
+        """Context manager: `frames` further down the stack; refuses what would overflow it."""
         if self.frames > MAX_FRAMES:
             help = "name parts of it with `let`, or nest fewer calls and blocks"
             raise error("E0317", span, "too deep after calls are put in and loops unrolled", help=help)
@@ -65,7 +65,7 @@ class _Deeper:
 
 
 class Slot(Record):
-    """What a `new` of a returned name becomes: the buffer's name, role and alignment."""
+    """The buffer for the `new` of a returned name: its name, role and alignment."""
 
     name: str
     role: str
@@ -73,7 +73,7 @@ class Slot(Record):
 
 
 class Making(Mutable):
-    """The function being made."""
+    """The function under elaboration."""
 
     file: File
     namer: Namer = field(default_factory=Namer)
@@ -86,7 +86,7 @@ class Making(Mutable):
     facts: dict[Sym, Expr] = field(default_factory=lambda: dict[Sym, Expr]())
 
     def keep(self, raised: TexprError) -> None:
-        """Keep diagnostics and go on; those inside a call name the call."""
+        """Context manager that records diagnostics and goes on; those inside a call mention the call."""
         notes = tuple(Note(f"in this call of `{name}`", span) for name, span in reversed(self.calls))
         for found in raised.diagnostics:
             kept = replace(found, notes=(*found.notes, *notes))
@@ -97,18 +97,18 @@ class Making(Mutable):
 
     @property
     def is_too_large(self) -> bool:
-        """Whether so many statements were added that the function is given up."""
+        """Whether inlining and unrolling exceeded the limit, so that the function is given up."""
         return self.copies > MAX_COPIES
 
     def count(self, copies: int, span: Span) -> None:
-        """Count statements added by unrolling and inlining."""
+        """Counts statements added by unrolling and inlining."""
         self.copies += copies
         if self.is_too_large:
             message = f"more than {MAX_COPIES} statements after loops are unrolled and calls put in"
             raise error("E0317", span, message, help="use `par` or `seq` in place of `static for`")
 
     def learn(self, fact: Compare) -> None:
-        """Keep a `where`; equalities also as a substitution, with which counts are compared."""
+        """Records a `where`; equalities also as a substitution, for comparisons of counts."""
         self.wheres.append(fact)
         if fact.op != "==":
             return
@@ -120,7 +120,7 @@ class Making(Mutable):
             self._learn_multiple(fact.left)
 
     def _learn_multiple(self, remainder: Expr) -> None:
-        """From `size % step == 0`: the size is `step` times a new symbol."""
+        """From `size % step == 0`: the size is `step` times a fresh symbol."""
         if remainder.constant == 0 and len(remainder.terms) == 1 and len(remainder.terms[0][0]) == 1:
             atom = remainder.terms[0][0][0]
             symbol = atom.num.as_sym if isinstance(atom, Mod) else None
@@ -134,12 +134,12 @@ class Making(Mutable):
         self.facts = {s: e.substitute({symbol: value}) for s, e in self.facts.items()} | {symbol: value}
 
     def equal(self, left: Expr, right: Expr) -> bool:
-        """Whether two index expressions are the same, given the equalities and multiples that `where` states."""
+        """Whether two index expressions are equal, given the equalities and multiples of the `where` clauses."""
         return left is right or (left - right).substitute(self.facts) is ZERO
 
 
 class Context(Mutable):
-    """A block being elaborated: its scope, and where its statements go.
+    """A block under elaboration: its scope, and its statements.
 
     `slots` gives the returned names their buffers, in the outermost block of a function or of a call.
     """
@@ -155,20 +155,20 @@ class Context(Mutable):
         return self.making.file
 
     def inner(self) -> Context:
-        """A block inside this one."""
+        """A nested block."""
         return Context(self.making, Scope(self.scope), [])
 
     def flat(self) -> Context:
-        """A scope inside this one whose statements join this block."""
+        """A nested scope whose statements join this block."""
         return Context(self.making, Scope(self.scope), self.out)
 
     def symbol(self, name: str) -> Sym:
-        """A symbol of its own for a declaration of `name`."""
+        """A fresh symbol for a declaration of `name`."""
         return Sym(self.making.namer.unique(name))
 
 
 def constant(value: int) -> Affine:
-    """A number that is fixed at build."""
+    """An integer that is fixed at build."""
     return Affine(expr(value))
 
 

@@ -19,7 +19,7 @@ from texpr.support.span import NOWHERE, Span
 
 
 class Affine(Record):
-    """An index expression. `floored`: numbers were divided with a remainder, which a float would be surprised by."""
+    """An index expression. `floored`: a division of numbers floored, which would surprise as a float."""
 
     expr: Expr
     floored: bool = False
@@ -34,7 +34,7 @@ class Real(Record):
 class Open(Record):
     """An operation whose operands have no type yet (the condition of a `select` has one).
 
-    `height` counts operators one inside the other, `size` all, each as often as it is written.
+    `height` is the nesting depth of operators, `size` their number, each counted as often as it is written.
     """
 
     op: str
@@ -45,7 +45,8 @@ class Open(Record):
 
 
 class Typed(Record):
-    """A value. `affine` is the same number as an exact index expression, where it is one; no `let` of a let needs it."""
+    """A value. `affine` is the same number as an exact index expression, where it is one, so that it needs no `let` of a
+    `let`."""
 
     value: Value
     affine: Expr | None = None
@@ -61,22 +62,22 @@ Draft: TypeAlias = Affine | Real | Open | Typed
 
 
 def height(draft: Draft) -> int:
-    """How deep the value will be."""
+    """The height of the value to be made."""
     return draft.height if isinstance(draft, Open | Typed) else 0
 
 
 def size(draft: Draft) -> int:
-    """How many operators without a type the value will have."""
+    """The number of operators without a type in the value to be made."""
     return draft.size if isinstance(draft, Open) else 0
 
 
 def affine_of(draft: Draft) -> Expr | None:
-    """The exact index expression that `draft` is, if it is one."""
+    """`draft` as an exact index expression, if it is one."""
     return draft.expr if isinstance(draft, Affine) else draft.affine if isinstance(draft, Typed) else None
 
 
 def natural(draft: Draft) -> DType:
-    """The type of a draft that meets none: its own, i64 for integers, f64 for decimal numbers."""
+    """The type of a draft without context: its own, i64 for integers, f64 for decimal numbers."""
     match draft:
         case Typed():
             return draft.dtype

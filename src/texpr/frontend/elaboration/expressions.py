@@ -1,6 +1,6 @@
 """Expressions in their three readings: as a value, as an index, as a view.
 
-As a value an expression is a draft until it meets a type. As an index it is exact integer arithmetic, and whatever it reads
+As a value an expression is a draft until its type is known. As an index it is exact integer arithmetic, in which each load
 becomes a symbol with a meaning (`data`). A name, a part of a view, a transposition are views.
 """
 
@@ -36,7 +36,7 @@ from texpr.support.span import Span
 
 
 class Data:
-    """What an index reads: symbols with their meaning, and how deep the deepest meaning is."""
+    """The loads of an index: symbols with their meaning, and the nesting depth of the deepest meaning."""
 
     __slots__ = ("entries", "height")
 
@@ -45,7 +45,7 @@ class Data:
         self.height = 0
 
     def read(self, ctx: Context, found: Operand) -> Sym:
-        """The symbol for a value that is read; the same value read twice in an index is one symbol."""
+        """The symbol for a loaded value; equal loads in an index share one symbol."""
         meaning = settle_natural(found)
         for symbol, known in self.entries:
             if known == meaning:
@@ -59,13 +59,13 @@ class Data:
 VIEWS = ("transpose", "reshape", "pad")
 """Functions that give a view."""
 INDEX = "index"
-"""The function that reads its argument as an index expression: exact, and of the type it meets."""
+"""The function whose argument is an index expression: exact, and of the type of its context."""
 SWIZZLE = "xor"
-"""The function of index expressions that moves low bits: `xor(i, mask, bits)`."""
+"""The function of index expressions that swizzles low bits: `xor(i, mask, bits)`."""
 RESERVED = frozenset((*OPS, *DTYPES, *VIEWS, INDEX, SWIZZLE))
 """Names of functions that a file cannot define."""
 UNKNOWN_INDEX = "an index is named by its loop, a size by the shape of a parameter; what a build fixes is a `const` parameter"
-"""What helps where an index expression has a name that is none."""
+"""The help for an index expression with an invalid name."""
 _INFIX = {"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod"}
 _MAX_TERMS = 512
 _MAX_DEGREE = 32
@@ -77,7 +77,7 @@ _MOST_BITS = 64
 
 
 def value(ctx: Context, e: Exp) -> Draft | View:
-    """What `e` is: a draft of a value, or a view."""
+    """`e` as a draft of a value, or as a view."""
     match e:
         case Name(name):
             return ctx.scope.resolve(name, e.span)
@@ -143,7 +143,7 @@ def _binary(ctx: Context, e: Binary) -> Draft:
 
 
 def arithmetic(op: str, a: Expr, b: Expr, span: Span) -> Expr:
-    """`a op b` on index expressions, kept within bounds that no sensible program meets."""
+    """`a op b` on index expressions, with a limit on their size."""
     written = nodes(a) * (len(b.terms) + 1) + nodes(b) * (len(a.terms) + 1) if op == "*" else nodes(a) + nodes(b)
     _bounded(written, span)
     match op:
@@ -168,7 +168,7 @@ def arithmetic(op: str, a: Expr, b: Expr, span: Span) -> Expr:
 
 
 def _bounded(written: int, span: Span) -> None:
-    """Refuses an index expression that is written with too many parts."""
+    """Refuses an index expression with too many parts."""
     if written > MAX_NODES:
         message = f"this index expression has more than {MAX_NODES} parts once `let`s are put in"
         raise error("E0317", span, message, help="keep a part in an array of integers, and read that")
@@ -229,7 +229,7 @@ def _select(ctx: Context, e: Call) -> Draft:
 
 
 def _operation(ctx: Context, e: Call) -> Draft:
-    """An operation called by its name. Only `min`, `max` and `abs` of index expressions are index expressions again."""
+    """An operation called by name. Only `min`, `max` and `abs` of index expressions are index expressions again."""
     name = e.name.name
     operands = [operand(ctx, a) for a in e.args]
     if name in ("min", "max"):
@@ -257,7 +257,7 @@ def _extremum(name: str, operands: Sequence[Operand], span: Span) -> Draft:
 
 
 def index(ctx: Context, e: Exp, data: Data) -> Expr:
-    """`e` as an index expression; what it reads is added to `data`."""
+    """`e` as an index expression; its loads are added to `data`."""
     match e:
         case Number(number) if isinstance(number, int):
             return expr(number)
@@ -291,7 +291,7 @@ def _swizzled(e: Call, value: Expr, mask: Expr, bits: Expr) -> Expr:
 
 
 def _read_index(ctx: Context, e: Exp, data: Data) -> Expr:
-    """An index that is not index arithmetic: a constant after all, or a value that is read."""
+    """An index that is not index arithmetic: a constant after all, or a load."""
     found = operand(ctx, e)
     exact = affine_of(found.draft)
     if exact is not None:
@@ -309,7 +309,7 @@ def _base_name(meaning: Value) -> str:
 
 
 def plain_index(ctx: Context, e: Exp, where: str) -> Expr:
-    """`e` as an index expression that reads nothing; `where` says where that is needed."""
+    """`e` as an index expression without loads; `where` says which construct requires that."""
     data = Data()
     found = index(ctx, e, data)
     if data.entries:
@@ -332,7 +332,7 @@ def view(ctx: Context, e: Exp) -> View:
 
 
 def subscript_parts(ctx: Context, e: Subscript) -> tuple[View, list[Expr | views.Range], Data]:
-    """The view that is indexed, the items of the index, and what they read."""
+    """The view that is indexed, the items of the index, and their loads."""
     base = value(ctx, e.base)
     if not isinstance(base, View):
         shown = f"`{e.base.name}`" if isinstance(e.base, Name) else "this"
@@ -384,7 +384,7 @@ def _view_call(ctx: Context, e: Call) -> View:
 
 
 def _spread(args: Sequence[Exp]) -> Sequence[Exp]:
-    """The parts of a tuple that stands alone, else the arguments themselves."""
+    """The parts of a single tuple argument, otherwise the arguments themselves."""
     return args[0].items if len(args) == 1 and isinstance(args[0], Tuple) else args
 
 

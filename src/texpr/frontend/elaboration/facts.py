@@ -1,4 +1,4 @@
-"""What callers promise: `where` on sizes, `assume` on data."""
+"""The promises of callers: `where` on sizes, `assume` on data."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def comparison(ctx: Context, exp: Exp) -> Compare:
 
 
 def known(fact: Compare, facts: Mapping[Sym, Expr]) -> bool | None:
-    """Whether a comparison holds, where its sides differ by a constant once equal sizes are put in."""
+    """Whether a comparison is decided: its sides differ by a constant after substitution of equal sizes."""
     apart = (fact.left - fact.right).substitute(facts)
     return truth(Op(COMPARISONS[fact.op], (Index(apart, I64), Index(ZERO, I64)), BOOL))
 

@@ -25,7 +25,7 @@ from texpr.support.diagnostic import Diagnostic, TexprError, error
 
 
 def make(file: File, fn: Fn) -> tuple[Function | None, list[Diagnostic]]:
-    """The function in program form, None if it has errors, which are given too."""
+    """The function in program form, None if it has errors; and the errors."""
     making = Making(file)
     ctx = Context(making, Scope(), [])
     header = _Header(ctx, fn)
@@ -69,7 +69,7 @@ def _body(ctx: Context, fn: Fn) -> tuple[views.View, ...]:
 
 
 class _Header:
-    """Reads what stands before a body, into the scope of `ctx`."""
+    """Elaborates the header of a function into the scope of `ctx`."""
 
     def __init__(self, ctx: Context, fn: Fn):
         self.ctx, self.fn = ctx, fn
@@ -97,7 +97,7 @@ class _Header:
         self._guarded(self._pragmas)
 
     def sizes_alone(self) -> Context:
-        """A place where the sizes and consts are known, and no parameter is."""
+        """A context with the sizes and consts, without parameters."""
         scope = Scope()
         scope.names = {name: found for name, found in self.ctx.scope.names.items() if isinstance(found.entity, Affine)}
         return Context(self.ctx.making, scope, [])
@@ -170,6 +170,6 @@ def alignment(written: Number | None) -> int | None:
 
 
 def check_name(name: Ident) -> None:
-    """A file cannot define a function that the language has."""
+    """Refuses a function with the name of a builtin."""
     if name.name in RESERVED:
         raise error("E0210", name.span, f"`{name.name}` is built in and cannot be defined", help="choose another name")

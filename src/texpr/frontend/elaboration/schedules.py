@@ -1,4 +1,4 @@
-"""Schedules: whose they are, what they are called, and which machine they are for."""
+"""Schedules: their function, their name, and their target."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from texpr.support.diagnostic import Edit, Note, Proposal, TexprError, error
 from texpr.support.span import Span
 
 MACHINES = tuple(dict.fromkeys((*(target.family for target in TARGETS.values()), *TARGETS)))
-"""What may stand after `for`: families of targets, then targets."""
+"""The words that may follow `for`: families of targets, then targets."""
 
 
 def gather_schedules(file: File, items: Sequence[tree.Item]) -> None:
-    """Give each function of a file its schedules, in `file.schedules`; what is wrong with their heads is kept in `file`."""
+    """Adds the schedules to each function of a file, in `file.schedules`; errors in their heads are recorded in `file`."""
     names = tuple(dict.fromkeys(item.name.name for item in items if isinstance(item, tree.Fn)))
     seen: dict[tuple[str, str | None, str | None], Span] = {}
     for item in items:
@@ -41,7 +41,7 @@ def gather_schedules(file: File, items: Sequence[tree.Item]) -> None:
 
 
 def make_schedules(ctx: Context, name: str) -> tuple[Schedule, ...]:
-    """The schedules of the function `name`; `ctx` knows its sizes and consts, and nothing else."""
+    """The schedules of the function `name`; `ctx` has its sizes and consts only."""
     return tuple(_schedule(ctx, item) for item in ctx.file.schedules.get(name, ()))
 
 

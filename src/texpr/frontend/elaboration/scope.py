@@ -1,4 +1,4 @@
-"""Names: what each means where it is used, and the unique symbols they become."""
+"""Scopes: the meaning of each name where it is used, and its unique symbol."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from texpr.support.span import Span
 
 
 class Broken(Record):
-    """The meaning of a name whose declaration was wrong; that has been reported, so its uses are not."""
+    """The meaning of a name with an erroneous declaration, which was reported, so that its uses are not."""
 
 
 Entity: TypeAlias = Draft | View | Broken
 
 
 class Binding(Record):
-    """A name's meaning, where it was declared, and as what (`the loop index`, `the parameter`, …)."""
+    """A name's meaning, the span of its declaration, and its kind (`the loop index`, `the parameter`, …)."""
 
     entity: Entity
     span: Span
@@ -29,7 +29,7 @@ class Binding(Record):
 
 
 class Scope:
-    """The names visible at a place; inner scopes see those around them and may not shadow them."""
+    """The visible names at a place; inner scopes inherit those of outer ones and may not shadow them."""
 
     def __init__(self, parent: Scope | None = None):
         self.parent = parent
@@ -52,14 +52,14 @@ class Scope:
         return [*self.names, *(self.parent.visible() if self.parent is not None else ())]
 
     def declare(self, name: Ident, entity: Entity, what: str) -> None:
-        """Give `name` a meaning; a name that has one here is refused."""
+        """Binds `name`; refuses a name that is bound here."""
         self.check_free(name)
         binding = Binding(entity, name.span, what)
         self.names[name.name] = binding
         self.past[name.name] = binding
 
     def check_free(self, name: Ident) -> None:
-        """Refuse `name` if it has a meaning here already."""
+        """Refuses `name` if it is bound here."""
         before = self.find(name.name)
         if before is not None:
             note = Note(f"{before.what} `{name.name}` is declared here", before.span)
@@ -69,7 +69,7 @@ class Scope:
             raise error("E0203", name.span, message, note, help=help)
 
     def resolve(self, name: str, span: Span, help: str | None = None) -> Draft | View:
-        """The meaning of `name`, used at `span`; `help` is for a name that is like none that is known."""
+        """The meaning of `name`, used at `span`; `help` is given where no known name is similar."""
         binding = self.find(name)
         if binding is None:
             raise self._unknown(name, span, help)
@@ -92,9 +92,9 @@ def did_you_mean(name: str, known: list[str]) -> Proposal | None:
 
 
 class Namer(Mutable):
-    """Gives each declaration of a function a symbol of its own: `i`, then `i'1`, `i'2`, …
+    """Gives each declaration of a function a unique symbol: `i`, then `i'1`, `i'2`, …
 
-    Symbols of values read inside an index are `I'd1`, `I'd2`, …: nobody can write them, so they never take a written name.
+    Symbols of loads inside an index are `I'd1`, `I'd2`, …: no name in the source has that form.
     """
 
     taken: set[str] = field(default_factory=lambda: set[str]())
@@ -113,7 +113,7 @@ class Namer(Mutable):
         return name
 
     def data(self, base: str) -> str:
-        """A symbol for a value of `base` that an index reads."""
+        """A symbol for a load from `base` inside an index."""
         base = base.split("'", 1)[0]
         count = self.counts["'d"] = self.counts.get("'d", 0) + 1
         return f"{base}'d{count}"

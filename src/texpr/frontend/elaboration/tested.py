@@ -1,4 +1,4 @@
-"""Elements that are tested before they are used as an index, read once: what the test says then holds of the index.
+"""Elements that are tested before they are used as an index are loaded once: then the test constrains the index.
 
 if col[i] >= 0 { y[i] = x[col[i]] }    →    let p = col[i];  if p >= 0 { y[i] = x[p] }
 """
@@ -17,9 +17,9 @@ from texpr.support.record import Record, replace
 
 
 def read_once_where_tested(body: tuple[Stmt, ...], symbol: Callable[[str], Sym]) -> tuple[Stmt, ...]:
-    """`body` with a `let` ahead of each statement for the elements that its tests ask about and its subscripts name.
+    """`body` with a `let` before each statement for the elements that its conditions test and its subscripts use.
 
-    `symbol` makes a new one of a name. What is written under the test may be another number by then, and is left as it is.
+    `symbol` makes a fresh one from a name. An element that is written under the test may have changed, and is left as it is.
     """
     return tuple(made for stmt in body for made in _stmt(stmt, symbol))
 
@@ -41,7 +41,7 @@ def _stmt(stmt: Stmt, symbol: Callable[[str], Sym]) -> Iterator[Stmt]:
 
 
 def _tested(stmt: Stmt) -> Iterator[Load]:
-    """The integer elements that a statement asks about, whatever comes of it."""
+    """The integer elements that a statement tests unconditionally."""
     match stmt:
         case If():
             yield from _asked(stmt.condition, test=True)
@@ -53,9 +53,9 @@ def _tested(stmt: Stmt) -> Iterator[Load]:
 
 
 def _asked(value: Value, *, test: bool) -> Iterator[Load]:
-    """Those that are read in any case, in the test of a `select` or, with `test`, as a test themselves.
+    """The elements loaded unconditionally in the condition of a `select` or, with `test`, in a condition itself.
 
-    What is shared in a value is looked at once: written out it may be too long.
+    Shared subexpressions are visited once: written out, the value may be too long.
     """
     rest, seen = [(value, test)], set[tuple[int, bool]]()
     while rest:
@@ -74,14 +74,14 @@ def _asked(value: Value, *, test: bool) -> Iterator[Load]:
 
 
 def _written(stmt: Stmt) -> set[Buffer]:
-    """What is written before a statement is through with what it tested."""
+    """The buffers that a statement writes before it uses what it tested."""
     inside = [each for each in walk((stmt,)) if each is not stmt]
     targets = [target for each in inside if isinstance(each, Bind) for target in each.targets]
     return {target.buffer for target in targets}
 
 
 def _subscripts(stmt: Stmt) -> set[Load]:
-    """The elements that are, but for wider types, data in subscripts of a statement and all below it."""
+    """The elements that are data in subscripts of a statement and of those nested in it, widening conversions aside."""
     found: set[Load] = set()
     rest: list[Value] = []
     for each in walk((stmt,)):
@@ -100,24 +100,24 @@ def _subscripts(stmt: Stmt) -> set[Load]:
 
 
 def _narrow(value: Value) -> Value:
-    """A value without the conversions that change no number."""
+    """A value without the conversions that preserve it."""
     while isinstance(value, Cast) and value.dtype.is_integer and widens(value.arg.dtype, value.dtype):
         value = value.arg
     return value
 
 
 class _Named(Record):
-    """Puts the name of an element in its place, in subscripts as the index that it is."""
+    """Replaces the element by its name; in subscripts as an index."""
 
     element: Load
     name: Sym
 
     def stmt(self, stmt: Stmt) -> Stmt:
-        """`stmt` and all below it, by that name."""
+        """`stmt` and the statements nested in it, rewritten."""
         return Rewriter(value=self.value, target=self.load).stmt(stmt)
 
     def value(self, value: Value) -> Value:
-        """`value` by that name; comparisons with it are of indices, as they are of a `let`."""
+        """`value` rewritten; comparisons with the name are comparisons of indices, as those of a `let`."""
 
         def leaf(node: Value) -> Value | None:
             match node:
@@ -134,7 +134,7 @@ class _Named(Record):
         return map_value(value, leaf)
 
     def index(self, value: Value) -> Index | None:
-        """A value as the index that it is: a number, an index, or the element by its name."""
+        """A value as an index: a number, an index expression, or the element by its name."""
         match _narrow(value):
             case Ref(sym) if sym == self.name:
                 return Index(expr(sym), I64)
@@ -146,7 +146,7 @@ class _Named(Record):
                 return None
 
     def load(self, load: Load) -> Load:
-        """An element by indices that name no data twice."""
+        """A load with subscripts that contain no element twice."""
         data = [(sym, self.value(meaning)) for sym, meaning in load.data]
         own = [sym for sym, meaning in data if _narrow(meaning) == Ref(self.name, self.element.dtype)]
         if not own:

@@ -1,4 +1,4 @@
-"""The rules of types: what a number takes, what an operator takes and gives, which update may be wider."""
+"""Typing rules: the type of a number in context, the types of operands and results, which update may be wider."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from texpr.support.diagnostic import Edit, Proposal, error
 from texpr.support.span import Span
 
 MAX_HEIGHT = 200
-"""Of a value, operators counted along the longest path."""
+"""The height of a value: operators along the longest path."""
 
 MAX_NODES = 4096
-"""Parts of an index expression, or of a value that has no type yet, each as often as it is written."""
+"""The number of parts of an index expression, or of a value without a type, each counted as often as it is written."""
 
 # Exponent and fraction bits, and the largest finite number. OCP 8-bit formats: Open Compute Project, OFP8 rev. 1.0.
 _FLOATS: dict[DType, tuple[int, int, float]] = {
@@ -41,7 +41,7 @@ COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "
 
 
 class Operand(NamedTuple):
-    """A draft and where it is written."""
+    """A draft and its span."""
 
     draft: Draft
     span: Span
@@ -58,7 +58,7 @@ def lookup_type(name: Ident) -> DType:
 
 
 def holds(wide: DType, narrow: DType) -> bool:
-    """Whether every number of `narrow` is one of `wide`, both floating or both integer."""
+    """Whether `wide` holds every number of `narrow`, both floating or both integer."""
     if wide == narrow:
         return True
     if wide.is_float and narrow.is_float:
@@ -69,7 +69,7 @@ def holds(wide: DType, narrow: DType) -> bool:
 
 
 def literal(value: int | float, dtype: DType, span: Span) -> Literal:
-    """A number that meets `dtype`, which must be able to hold it (a float rounds it)."""
+    """A number in context `dtype`, which must hold it (a float rounds it)."""
     if dtype.is_float:
         try:
             number = float(value)
@@ -94,7 +94,7 @@ def literal(value: int | float, dtype: DType, span: Span) -> Literal:
 
 
 def settle(operand: Operand, dtype: DType) -> Value:
-    """The operand as a value of `dtype`, which it must have or be able to take."""
+    """The operand as a value of `dtype`, which must be its type or one that it can take."""
     draft, span = operand
     match draft:
         case Typed(value):
@@ -128,12 +128,12 @@ def _conversion(found: DType, wanted: DType) -> Proposal:
 
 
 def settle_natural(operand: Operand) -> Value:
-    """The operand as a value of its own type, or of the type of a number that meets none."""
+    """The operand as a value of its own type, or of the default type of a number."""
     return settle(operand, natural(operand.draft))
 
 
 def meet(operands: Sequence[Operand]) -> DType | None:
-    """The one type of the operands that have one; None where no operand has."""
+    """The common type of the typed operands; None where none is typed."""
     found: Operand | None = None
     for operand in operands:
         if isinstance(operand.draft, Typed):
@@ -177,7 +177,7 @@ def _check_takes(info: OpInfo, dtype: DType, span: Span) -> None:
 
 
 def apply(name: str, operands: Sequence[Operand], span: Span, exact: Expr | None = None) -> Draft:
-    """The operation `name` on operands; `exact` is the result as an index expression, where the caller has one."""
+    """The operation `name` on operands; `exact` is the result as an index expression, if the caller has one."""
     info = OPS[name]
     rise = 1 + max(height(o.draft) for o in operands)
     if rise > MAX_HEIGHT:
@@ -196,7 +196,7 @@ def apply(name: str, operands: Sequence[Operand], span: Span, exact: Expr | None
 
 
 def _open(name: str, operands: Sequence[Operand], rise: int, span: Span) -> Open:
-    """An operation whose operands have no type yet, which each use of it writes out."""
+    """An operation whose operands have no type yet; each use of it is a copy."""
     whole = 1 + sum(size(o.draft) for o in operands)
     if whole > MAX_NODES:
         message = f"a value of more than {MAX_NODES} parts once `let`s are put in"
@@ -205,7 +205,7 @@ def _open(name: str, operands: Sequence[Operand], rise: int, span: Span) -> Open
 
 
 def _test(info: OpInfo, operands: Sequence[Operand], span: Span, rise: int) -> Typed:
-    """A comparison or a question, which gives bool."""
+    """A comparison or a predicate, of type bool."""
     if info.takes == "bool":
         for operand in operands:
             _check_takes(info, natural(operand.draft), operand.span)
@@ -264,7 +264,7 @@ def convert(operand: Operand, dtype: DType) -> Draft:
 
 
 def widen(operand: Operand, dtype: DType, what: str) -> Value:
-    """The operand of an update of a `dtype` target: its own type may be narrower, then its leaves are converted first."""
+    """The operand of an update of a `dtype` target: where its own type is narrower, its leaves are converted first."""
     draft, span = operand
     if not isinstance(draft, Typed) or draft.dtype == dtype:
         return settle(operand, dtype)
@@ -289,7 +289,7 @@ def _widened(value: Value, dtype: DType, span: Span) -> Value:
 
 
 def truth(value: Value) -> bool | None:
-    """Whether a condition is known to hold, where it is made of constants only."""
+    """The value of a condition made of constants; None where it is not known."""
     match value:
         case Literal():
             return value.value != 0

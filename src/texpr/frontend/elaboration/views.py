@@ -1,6 +1,7 @@
-"""Views: a buffer seen through an index map, so that no view is left in the program form.
+"""Views: a buffer under an index map; the program form has none.
 
-A view maps its own index `(0, 1, …)` (the symbols FORMALS) to an index of its buffer, outside paddings to their values.
+A view maps its own index `(0, 1, …)` (the symbols FORMALS) to an index of its buffer; outside of paddings it gives their
+fill.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _FORMAL_EXPRS = tuple(map(expr, FORMALS))
 
 
 class Bound(Record):
-    """Inside a padding where 0 ≤ expr (if `below`) and expr < extent (if `above`)."""
+    """A bound of a padding: 0 ≤ expr (if `below`) and expr < extent (if `above`)."""
 
     expr: Expr
     extent: Expr
@@ -33,16 +34,17 @@ class Bound(Record):
 
 
 class Padding(Record):
-    """Outside of any bound the view reads `fill`."""
+    """Outside of any of its bounds the view reads `fill`."""
 
     bounds: tuple[Bound, ...]
     fill: Value
 
 
 class View(Record):
-    """`buffer` seen as `shape`; `paddings` from the outermost in; `data` gives symbols of the maps their meaning.
+    """`buffer` with the shape `shape`; `paddings` from the outermost in; `data` defines the symbols of the maps that are
+    loads.
 
-    `origin`: what this is a `reshape` of, if it is one.
+    `origin`: the view that this is a `reshape` of, if it is one.
     """
 
     buffer: Buffer
@@ -74,7 +76,7 @@ def whole(buffer: Buffer) -> View:
 
 
 def element(view: View, index: Sequence[Expr], data: Data, span: Span) -> Load:
-    """The element of the buffer that the view shows at `index`, paddings aside; used symbols of `data` go with it."""
+    """The element of the buffer at `index` of the view, paddings aside; with the symbols of `data` that it uses."""
     place = tuple(index) if view.whole else _put(view.index, dict(zip(FORMALS, index, strict=False)), span)
     every = view.data + data
     if not every:
@@ -84,7 +86,7 @@ def element(view: View, index: Sequence[Expr], data: Data, span: Span) -> Load:
 
 
 def read(view: View, index: Sequence[Expr], data: Data, span: Span) -> Value:
-    """The value that the view shows at `index`: the element, or the fill of the padding that `index` lies in."""
+    """The value of the view at `index`: the element, or the fill of the padding that `index` lies in."""
     value: Value = element(view, index, data, span)
     mapping = dict(zip(FORMALS, index, strict=False))
     for padding in reversed(view.paddings):
@@ -115,7 +117,7 @@ def _test(op: str, left: Expr, right: Expr, data: Data, span: Span) -> Value:
 
 
 def as_value(e: Expr, meaning: dict[Sym, Value], span: Span) -> Value:
-    """An index expression as an i64 value, symbols that stand for data replaced by it."""
+    """An index expression as an i64 value, with symbols for loads replaced by these."""
     if not any(s in meaning for s in e.syms()):
         return Literal(e.constant, I64) if e.is_constant else Index(e, I64, span)
     symbol = e.as_sym
@@ -177,7 +179,7 @@ class Range(Record):
 
 
 def slice_view(view: View, items: Sequence[Expr | Range], data: Data, span: Span) -> View:
-    """The part of a view at `items`, one a dimension: an index drops its dimension, a range keeps it."""
+    """The part of a view at `items`, one a dimension: an index removes its dimension, a range keeps it."""
     shape: list[Expr] = []
     mapping: dict[Sym, Expr] = {}
     for formal, item in zip(FORMALS, items, strict=False):
@@ -202,7 +204,7 @@ def _remap(view: View, shape: tuple[Expr, ...], mapping: dict[Sym, Expr], data: 
 
 
 def _put(index: Sequence[Expr], mapping: dict[Sym, Expr], span: Span) -> tuple[Expr, ...]:
-    """`index` with symbols replaced, where that does not become too large."""
+    """`index` with symbols replaced, unless it becomes too large."""
     parts = {sym: nodes(value) for sym, value in mapping.items()}
     if any(replaced(e, parts) > MAX_NODES for e in index):
         message = f"this view's index has more than {MAX_NODES} parts"
@@ -223,17 +225,18 @@ def pad(view: View, lo: Sequence[Expr], hi: Sequence[Expr], fill: Value, span: S
 
 
 def reshape(view: View, shape: tuple[Expr, ...], equal: Callable[[Expr, Expr], bool], span: Span) -> View:
-    """The elements in row-major order, seen as `shape`. `equal` decides whether two counts are the same.
+    """The elements in row-major order, with the shape `shape`. `equal` compares two counts.
 
-    Dimensions are grouped from the left so that a group's counts agree; a group of one dimension on each side stays as it is,
-    in the others the index is flattened by the new extents and taken apart by the old. What is reshaped again is reshaped once.
+    Dimensions are grouped from the left into minimal groups of equal counts; in a group of one dimension on each side the
+    index stays, in the others it is flattened by the new extents and delinearised by the old. A reshape of a reshape is one
+    reshape.
     """
     view = view.origin or view
     if shape == view.shape:
         return view
     if not equal(_product(view.shape), _product(shape)):
         raise _count_differs(_product(view.shape), _product(shape), span)
-    # Dimensions of extent 1 hold the index 0 and take no part.
+    # Dimensions of extent 1 have the index 0 and are skipped.
     old = [k for k, extent in enumerate(view.shape) if extent is not ONE]
     new = [k for k, extent in enumerate(shape) if extent is not ONE]
     mapping = {FORMALS[k]: ZERO for k in range(view.rank)}
@@ -252,7 +255,7 @@ def reshape(view: View, shape: tuple[Expr, ...], equal: Callable[[Expr, Expr], b
 
 
 def _groups(old: list[Expr], new: list[Expr], equal: Callable[[Expr, Expr], bool]) -> list[tuple[range, range]]:
-    """Runs of dimensions, as short as can be told, whose counts of elements agree."""
+    """Minimal groups of dimensions with equal counts of elements."""
     found: list[tuple[range, range]] = []
     i = j = 0
     for a in range(1, len(old) + 1):

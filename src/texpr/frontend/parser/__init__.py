@@ -16,7 +16,7 @@ __all__ = ["parse_text"]
 
 
 def parse_text(text: str, name: str = "<text>") -> Tree:
-    """The surface tree of a `.te` text. Raises `TexprError` with every syntax error found; `name` is shown in them."""
+    """The surface tree of a `.te` text. Raises `TexprError` with every syntax error; `name` is the file name in them."""
     cursor = Cursor(tokenize(Source(name, text)))
     items = parse_items(cursor)
     if cursor.diagnostics:

@@ -1,4 +1,4 @@
-"""A place in the tokens, what is expected there, and what is said when it is not there."""
+"""The parser's position in the tokens, and its errors."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ MAX_NESTING = 48
 MAX_ERRORS = 50
 
 _WORDS = {"&&": "and", "||": "or", "!": "not"}
-"""What is written in place of some operators of C."""
+"""Suggestions for some operators of C."""
 
 T = TypeVar("T")
 
 
 class Refused(Exception):
-    """What stands here cannot be parsed, and that has been reported; whoever can recover catches it."""
+    """A syntax error at the current token, already reported; caught where the parser recovers."""
 
 
 class Cursor:
@@ -43,7 +43,7 @@ class Cursor:
 
     @property
     def span(self) -> Span:
-        """The place of the current token."""
+        """The span of the current token."""
         return self.tokens.span(self.at)
 
     def peek(self, ahead: int = 1) -> str:
@@ -61,12 +61,12 @@ class Cursor:
         return self.tokens.starts_line(self.at + ahead)
 
     def since(self, start: int) -> Span:
-        """From token `start` to the last one taken."""
+        """The span from token `start` to the last one consumed."""
         tokens = self.tokens
         return Span(tokens.source, tokens.starts[start], tokens.ends[max(self.at - 1, start)])
 
     def advance(self) -> int:
-        """Take the current token and give its number; the end is never passed."""
+        """Consumes the current token and gives its number; the end is never passed."""
         at = self.at
         if self.kind != "end":
             self.at = at + 1
@@ -82,26 +82,26 @@ class Cursor:
         return self.kind == "name" and self.text == text
 
     def accept(self, kind: str) -> bool:
-        """Take the current token if it is of `kind`."""
+        """Consumes the current token if it is of `kind`."""
         if self.kind != kind:
             return False
         self.advance()
         return True
 
     def expect(self, kind: str, why: str, help: str | Proposal | None = None) -> int:
-        """Take a token of `kind`, or refuse: expected `kind` `why`."""
+        """Consumes a token of `kind`, or refuses: expected `kind` `why`."""
         if self.kind == kind:
             return self.advance()
         self.expected(f"`{kind}` {why}".rstrip(), help=help)
 
     def expect_word(self, text: str, why: str) -> int:
-        """Take the contextual word `text`, or refuse."""
+        """Consumes the contextual word `text`, or refuses."""
         if self.word(text):
             return self.advance()
         self.expected(f"`{text}` {why}")
 
     def close(self, kind: str, start: int, what: str) -> None:
-        """Take the closing bracket of the one at token `start`, or refuse and show where that opened."""
+        """Consumes the bracket that closes token `start`, or refuses and shows the opening one."""
         if self.accept(kind):
             return
         if self.kind == "bad":
@@ -110,7 +110,7 @@ class Cursor:
         self.refuse("E0103", self.span, f"expected `{kind}` to close {what}, found {self.found()}", opened)
 
     def ident(self, what: str) -> Ident:
-        """Take a name, or refuse: expected `what`."""
+        """Consumes a name, or refuses: expected `what`."""
         if self.kind == "name":
             span = self.span
             return Ident(self.tokens.texts[self.advance()], span)
@@ -124,7 +124,7 @@ class Cursor:
         return describe(self.kind, self.text)
 
     def expected(self, what: str, help: str | Proposal | None = None) -> NoReturn:
-        """Refuse the current token: something else was expected here."""
+        """Refuses the current token: something else was expected."""
         if self.kind == "bad":
             self.refuse_bad()
         if self.kind == "measure":
@@ -132,7 +132,7 @@ class Cursor:
         self.refuse("E0102", self.span, f"expected {what}, found {self.found()}", help=help)
 
     def refuse_bad(self) -> NoReturn:
-        """Refuse a character or operator that the language does not have."""
+        """Refuses a character or operator that the language does not have."""
         text = self.text
         if text.startswith(("//", "/*")):
             span = Span(self.tokens.source, self.span.start, self.span.start + 2)
@@ -147,27 +147,27 @@ class Cursor:
         self.refuse("E0101", self.span, f"unexpected character `{shown}`")
 
     def report(self, code: str, span: Span, message: str, *notes: Note, help: str | Proposal | None = None) -> None:
-        """Keep a diagnostic and go on."""
+        """Records a diagnostic and goes on."""
         self.diagnostics.append(diagnostic(code, span, message, notes, help))
 
     def refuse(self, code: str, span: Span, message: str, *notes: Note, help: str | Proposal | None = None) -> NoReturn:
-        """Keep a diagnostic and give up on what is being parsed."""
+        """Records a diagnostic and gives up the current construct."""
         self.report(code, span, message, *notes, help=help)
         raise Refused
 
     def nested(self) -> _Level:
-        """One level deeper, `with` it; too many are refused."""
+        """Context manager: one level of nesting deeper; too many are refused."""
         if self.depth >= MAX_NESTING:
             self.too_deep()
         return self._level
 
     def too_deep(self) -> NoReturn:
-        """Refuse what is nested too deeply."""
+        """Refuses nesting that is too deep."""
         help = "name parts of it with `let`, or move them into a `fn`"
         self.refuse("E0105", self.span, f"nested more than {MAX_NESTING} levels deep", help=help)
 
     def separated(self, closer: str, start: int, what: str, one: Callable[[Cursor], T]) -> tuple[T, ...]:
-        """`one, one, …` up to `closer`, which is taken; a comma may stand before it. `start` is the opening bracket."""
+        """`one, one, …` up to `closer`, which is consumed; a trailing comma is allowed. `start` is the opening bracket."""
         found: list[T] = []
         while self.kind != closer:
             found.append(one(self))
@@ -178,7 +178,7 @@ class Cursor:
 
 
 class _Level:
-    """A level of nesting. One serves all: the count is the cursor's."""
+    """A level of nesting; a single instance serves all, as the cursor has the count."""
 
     __slots__ = ("cursor",)
 

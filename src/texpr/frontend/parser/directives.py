@@ -1,4 +1,4 @@
-"""Pragmas and the directives of schedules, generically: `name(args, key=value) -> names`."""
+"""Pragmas and the directives of schedules, uninterpreted: `name(args, key=value) -> names`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from texpr.frontend.tree import (
 )
 
 ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\"}
-"""What may follow a backslash in a string."""
+"""The escapes of a string."""
 
 _ARITHMETIC = ("+", "-", "*", "/", "%")
 
@@ -107,7 +107,7 @@ def _value(cursor: Cursor) -> DirectiveValue:
 
 
 def _is_arithmetic(cursor: Cursor) -> bool:
-    """Whether an expression stands here, and not a word, a number or a group."""
+    """Whether an expression starts here, as opposed to a word, a number or a group."""
     match cursor.kind:
         case "-":
             follows = cursor.peek()
@@ -123,7 +123,7 @@ def _is_arithmetic(cursor: Cursor) -> bool:
 
 
 def _length(cursor: Cursor) -> int:
-    """Of the parenthesis that opens here, in tokens."""
+    """The number of tokens of the parenthesis that opens here."""
     depth, ahead = 0, 0
     while (kind := cursor.peek(ahead)) != "end":
         depth += (kind == "(") - (kind == ")")
@@ -170,7 +170,7 @@ def _dotted(cursor: Cursor) -> str:
 
 
 def string(cursor: Cursor) -> str:
-    """A string, or several in a row, which are joined."""
+    """A string, or adjacent strings, which are joined."""
     if cursor.kind != "string":
         cursor.expected("a string")
     parts: list[str] = []

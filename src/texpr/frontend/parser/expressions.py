@@ -10,15 +10,15 @@ from texpr.frontend.tree import Binary, Call, Constant, Exp, Ident, Name, Number
 from texpr.support.diagnostic import Edit, Proposal
 
 MAX_HEIGHT = 100
-"""Of one expression, operators counted along the longest path."""
+"""The height of one expression: operators along the longest path."""
 MAX_DIGITS = 40
 
 COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
 
 PLUS = 8
-"""How strongly `+` holds its left operand: no comparison and no word operator holds as strongly."""
+"""The precedence of `+` for its left operand: above all comparisons and word operators."""
 
-# How strongly an operator holds its operands, left and right.
+# The precedence of each operator for its left and right operand.
 _BINDING = {
     "or": (1, 2),
     "and": (3, 4),
@@ -28,7 +28,7 @@ _BINDING = {
     "*": (10, 11),
     "/": (10, 11),
     "%": (10, 11),
-    # The right side of a power may start with a minus, which `prefix` takes whatever stands around it.
+    # The right operand of a power may start with a minus, which `prefix` accepts at any precedence.
     "**": (13, 12),
 }
 _NOT = 5
@@ -36,7 +36,7 @@ _MINUS = 12
 
 
 def expression(cursor: Cursor, least: int = 0) -> Exp:
-    """An expression whose operators all hold at least as strongly as `least`."""
+    """An expression whose operators have at least the precedence `least`."""
     start = cursor.at
     left = _prefix(cursor, least)
     while True:
@@ -48,7 +48,7 @@ def expression(cursor: Cursor, least: int = 0) -> Exp:
         height = cursor.height
         cursor.advance()
         if op == "**":
-            # It holds to the right, so a chain of it recurs.
+            # It is right-associative, so a chain of it recurs.
             with cursor.nested():
                 right = expression(cursor, binding[1])
         else:
@@ -101,7 +101,7 @@ def _postfix(cursor: Cursor) -> Exp:
 
 
 def _member(cursor: Cursor) -> Exp:
-    """An expression after others: the height is that of the tallest."""
+    """One of several expressions: the height is the maximum."""
     height = cursor.height
     node = expression(cursor)
     cursor.height = max(cursor.height, height)

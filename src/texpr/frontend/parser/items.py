@@ -31,12 +31,12 @@ from texpr.frontend.tree import (
 from texpr.support.span import Span
 
 _PROPERTIES: Mapping[str, Callable[[Ident, Span], Assume]] = {"injective": AssumeInjective, "monotone": AssumeMonotone}
-"""What `assume` may say of a parameter as a whole."""
+"""The properties that `assume` may state of a whole parameter."""
 _CLAUSE_STARTS = ("name", "int", "float", "inf", "nan", "true", "false", "(", "not")
 
 
 def parse_items(cursor: Cursor) -> tuple[Item, ...]:
-    """Every item up to the end; after a wrong one, goes on with the next."""
+    """Every item up to the end; after an erroneous one, recovers at the next."""
     items: list[Item] = []
     while cursor.kind != "end":
         start = cursor.at
@@ -232,7 +232,7 @@ def _instr(cursor: Cursor) -> Instr:
 
 
 def _raw(cursor: Cursor, what: Span) -> str:
-    """Text up to `;`, which is taken; white space becomes one space. Comments in it are left out."""
+    """Text up to `;`, which is consumed; runs of white space become one space, comments are dropped."""
     words: list[str] = []
     last = -1
     while cursor.kind not in (";", "end", "{", "}"):

@@ -1,4 +1,4 @@
-"""Statements and blocks, with recovery after a wrong one."""
+"""Statements and blocks, with recovery after an error."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from texpr.support.span import Span
 T = TypeVar("T")
 
 ITEM_WORDS = ("fn", "combine", "schedule")
-"""Words that start an item and never a statement: what is open above one was not closed."""
+"""Words that start an item and never a statement: at one of these, open blocks are unclosed."""
 _NO_SEMICOLON = Proposal("statements need no `;` between them", Edit("\n"))
 _UPDATES = ("+=", "-=", "*=")
 _NO_UPDATES = {"/=": "write `x = x / …`", "%=": "write `x = x % …`"}
 
 
 def block(cursor: Cursor, what: str, clauses: Sequence[str] = ()) -> tuple[Statement, ...]:
-    """`{ statements }`, `what` saying of what; words that may stand before it are `clauses`."""
+    """`{ statements }`, `what` names its construct in errors; `clauses` are the words that may precede it."""
     opened = cursor.expect("{", f"before the body of {what}", help=meant(cursor.text, clauses) if clauses else None)
     statements: list[Statement] = []
     with cursor.nested():
@@ -70,7 +70,7 @@ def _recovering(cursor: Cursor) -> Statement | None:
 
 
 def _skip(cursor: Cursor, start: int) -> None:
-    """Go on to what looks like the next statement. Blocks on the way are parsed, for the errors in them."""
+    """Recovers at what looks like the next statement. Blocks on the way are parsed, for their errors."""
     if cursor.at == start and cursor.kind != "{":
         cursor.advance()
     while cursor.kind not in ("}", "end"):
@@ -152,7 +152,7 @@ def _loop(cursor: Cursor) -> Loop:
 
 
 def _inside(cursor: Cursor, levels: int, kind: str) -> tuple[Statement, ...]:
-    """The body of a loop that stands for `levels` more around it."""
+    """The body of a loop that stands for `levels` nested ones."""
     if levels == 0:
         return block(cursor, f"`{kind}`", LOOP_CLAUSES)
     with cursor.nested():
@@ -172,7 +172,7 @@ def _count(items: Sequence[object], one: str, more: str | None = None) -> str:
 
 
 def _check_several(cursor: Cursor, fully: bool, tail: _Tail, mark: Span) -> None:
-    """What is said of one loop cannot be said of several at once: only `reduce` and `#atomic` hold for each of them."""
+    """Refuses clauses on several loops at once, except `reduce` and `#atomic`, which apply to each."""
     help = "write the loops one inside the other, `par M |i| { par N |j| { … } }`"
     if fully:
         cursor.refuse("E0102", mark, "a `fully par` has one index", help=help)
@@ -286,7 +286,7 @@ def _let(cursor: Cursor) -> Let:
 
 
 def _if(cursor: Cursor) -> If:
-    """An `if` with its `else if`s, gathered in a loop: a long chain is not deep."""
+    """An `if` with its `else if`s, parsed by a loop: a long chain does not recur."""
     first = cursor.at
     arms: list[tuple[int, Exp, tuple[Statement, ...]]] = []
     orelse: tuple[Statement, ...] = ()

@@ -1,4 +1,4 @@
-"""Words that are no keywords here: misspelt, or those of other languages; what may have been meant."""
+"""Suggestions for misspelt words, and for words of other languages."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ STATEMENTS = ("par", "seq", "fully", "static", "new", "reg", "let", "if", "ancho
 ITEMS = ("fn", "combine", "schedule", "instr")
 """Words that start an item."""
 CLAUSES = ("where", "assume")
-"""Words that may stand behind a function's results."""
+"""Words that may follow a function's results."""
 LOOP_CLAUSES = ("reduce",)
-"""Words that may stand behind a loop's index."""
+"""Words that may follow a loop's index."""
 
 _LOOP = "a loop is written `par n |i| { … }`, or `seq n |i| { … }` where its order counts"
 _NEW = "`new v: f32[n]` makes memory, `let v = e` names a value"
@@ -31,7 +31,7 @@ _ELSEWHERE: Mapping[str, str] = {
 
 
 def meant(text: str, words: Sequence[str]) -> str | Proposal | None:
-    """What helps who wrote `text` where one of `words` may stand; None where it is like none of them."""
+    """The help for `text` where one of `words` may stand; None where it is similar to none of them."""
     if text in _ELSEWHERE:
         return _ELSEWHERE[text]
     near = get_close_matches(text.lower(), words, 1, 0.6)

@@ -1,4 +1,5 @@
-"""Barriers of a cluster, of a block and of a warp. They compute nothing: par already means what they make true."""
+"""Barriers of a cluster, of a block and of a warp. Their meaning is empty: the semantics of par already orders what they
+order."""
 
 from texpr.isa.instruction import Instruction, Operand
 from texpr.isa.levels import Level

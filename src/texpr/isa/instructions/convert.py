@@ -1,7 +1,7 @@
 """Conversions between f32 and the small types.
 
-Those to f8 come in pairs and saturate; a `Cast` of the language goes to nan (f8e4m3) or infinity (f8e5m2) beyond the greatest
-finite value, so what is emitted for a cast looks at the operand besides.
+Those to f8 come in pairs and saturate; a `Cast` of the language gives nan (f8e4m3) or infinity (f8e5m2) beyond the greatest
+finite value, so the code emitted for a cast tests the operand as well.
 """
 
 from texpr.isa.instruction import Instruction, Operand

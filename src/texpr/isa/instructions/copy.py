@@ -1,17 +1,17 @@
-"""Asynchronous copies from global to shared memory. Their effect says what is not yet done when they return.
+"""Asynchronous copies from global to shared memory. Their effect says what is incomplete when they return.
 
-The thread that starts a copy sees what it wrote after a wait for its group, others behind a barrier after that. Copies go
-through the generic proxy: no fence is needed between them and ordinary accesses.
+The thread that starts a copy sees the written data after it waits for the group, other threads after a further barrier.
+Copies use the generic proxy: no fence is needed between them and ordinary accesses.
 """
 
 from texpr.isa.instruction import Instruction, Operand
 from texpr.isa.levels import Level
 
 _CACHES = (("ca", 4), ("ca", 8), ("ca", 16), ("cg", 16))
-"""What keeps the data on its way: `ca` all caches, `cg` those below the first (16 bytes alone)."""
+"""Cache operators: `ca` caches at all levels, `cg` at L2 and below (16 bytes only)."""
 
 MOST_PENDING = 7
-"""Groups in flight that there are records for: the number is an immediate."""
+"""The greatest number of groups in flight for which there are records: it is an immediate."""
 
 _LATER = "joins commit group, by the generic proxy"
 

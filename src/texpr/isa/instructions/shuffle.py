@@ -1,4 +1,4 @@
-"""Exchange between lanes: each gets what the lane with one bit of its number changed holds.
+"""Shuffles between lanes: each lane gets the value of the lane whose number differs in one bit (butterfly).
 
 With m a power of two, lane ^ m = lane + m − 2 · m · (⌊lane / m⌋ mod 2), which is quasi-affine.
 """

@@ -1,17 +1,17 @@
 """Barriers in shared memory, and copies by the engine that moves tiles of tensors (TMA).
 
-A copy goes through the async proxy: what a thread wrote to shared memory comes before it only by a fence of that thread. What a
-copy of a tile computes is a matter of its map, of which the language knows nothing: `texpr.tma.reference` says it.
+A copy uses the async proxy: a thread's writes to shared memory precede it only with a fence by that thread. The meaning of a
+copy of a tile depends on its tensor map, which the language does not have: `texpr.tma.reference` defines it.
 """
 
 from texpr.isa.instruction import Instruction, Operand
 from texpr.isa.levels import Level
 
 MOST_PENDING = 7
-"""Groups in flight that there are records for: the number is an immediate."""
+"""The greatest number of groups in flight for which there are records: it is an immediate."""
 
 REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
-"""By which a tile is combined with what is in the tensor."""
+"""The operations by which a tile is combined with the tensor."""
 
 _WORDS = ("u32", "s32", "u64", "s64")
 RUNS = {
@@ -20,7 +20,7 @@ RUNS = {
     **dict.fromkeys(("inc", "dec"), ("u32",)),
     **dict.fromkeys(("and", "or", "xor"), ("b32", "b64")),
 }
-"""By which a run is combined, and of which types. PTX ISA, "cp.reduce.async.bulk": "valid combinations"."""
+"""The operations by which a run is combined, and their types. PTX ISA, "cp.reduce.async.bulk": "valid combinations"."""
 
 _BARRIER = Operand("b", "u64", inout=True)
 _MAP = Operand("map", "u8", (128,))
@@ -84,7 +84,7 @@ def _store(rank: int, op: str | None) -> Instruction:
 
 
 def _run(op: str | None, dtype: str | None = None) -> Instruction:
-    """A copy of a run from shared memory, or its combination; of halves, sums keep subnormal numbers."""
+    """A copy of a run from shared memory, or its reduction; sums of 16-bit floats keep subnormal numbers."""
     verb = "cp.async" if op is None else "cp.reduce.async"
     more = "" if op is None else f".{op}.noftz.{dtype}" if op == "add" and dtype in ("f16", "bf16") else f".{op}.{dtype}"
     combined = "" if op is None else f", elements of type {dtype} combined by {op}"
@@ -99,7 +99,7 @@ def _run(op: str | None, dtype: str | None = None) -> Instruction:
 
 
 def _rows(name: str, title: str, ptx: str, effect: str, *operands: Operand) -> Instruction:
-    """A copy between a tile and four rows of a matrix, which its kin of one generation have alone."""
+    """A copy between a tile and four rows of a matrix, which only targets of one generation have."""
     text = f"cp.async.bulk.tensor.2d.{ptx.replace('{corner}', _corner(5))};"
     mode = name.split("_")[1]
     return Instruction(

@@ -1,4 +1,4 @@
-"""Consecutive elements of memory, all moved by one access; the address is a multiple of their bytes."""
+"""Vector accesses: consecutive elements of memory in one access, aligned to its size."""
 
 from texpr.isa.instruction import Instruction, Operand
 from texpr.isa.levels import Level

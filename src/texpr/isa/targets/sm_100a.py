@@ -1,4 +1,4 @@
-"""B200, GB200: compute capability 10.0 with what only this generation has."""
+"""B200, GB200: compute capability 10.0 with the features of this generation only."""
 
 from texpr.isa.cuda import HOPPER, KIB, TCGEN05, TMA_ROWS, device
 

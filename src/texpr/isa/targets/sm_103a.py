@@ -1,4 +1,4 @@
-"""B300, GB300: compute capability 10.3 with what only this generation has."""
+"""B300, GB300: compute capability 10.3 with the features of this generation only."""
 
 from texpr.isa.cuda import HOPPER, KIB, TCGEN05, TMA_ROWS, device
 

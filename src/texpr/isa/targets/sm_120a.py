@@ -1,4 +1,4 @@
-"""GeForce RTX 50, RTX PRO Blackwell: compute capability 12.0 with what only this generation has."""
+"""GeForce RTX 50, RTX PRO Blackwell: compute capability 12.0 with the features of this generation only."""
 
 from texpr.isa.cuda import HOPPER, KIB, device
 

@@ -1,4 +1,4 @@
-"""H100, H200: compute capability 9.0, without what only this generation has."""
+"""H100, H200: compute capability 9.0, without the features of this generation only."""
 
 from texpr.isa.cuda import HOPPER, KIB, device
 

@@ -1,1 +1,1 @@
-"""The algebra of layouts: layouts in, layouts out, each operation by its definition in the theory."""
+"""The algebra of layouts: layouts in, layouts out; each operation is defined in the theory."""

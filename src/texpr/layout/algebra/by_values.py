@@ -1,12 +1,13 @@
-"""Composition by values: whether A(B(c)) is a layout of c at all, decided by looking at every coordinate.
+"""Composition by values: whether A(B(c)) is a layout of c at all, decided by evaluating it at every coordinate.
 
-The digits of A need not be met one by one for this: with A = (5,3):(0,5) the coordinates 0, 3, 6, 9 have the values 0, 0, 5, 5,
-which are those of (2,2):(0,5). What one mode of B gives, f(x) with f(0) = 0, is a layout of x in at most one coalesced way:
+This also covers layouts that the digit-wise composition refuses: with A = (5,3):(0,5) the coordinates 0, 3, 6, 9 have the
+values 0, 0, 5, 5, which are those of (2,2):(0,5). The function of one mode of B, f(x) with f(0) = 0, is a layout of x in at
+most one coalesced way:
 
     its first mode has the stride d = f(1), and ends at the first x with f(x) ≠ d · x
 
 since the next stride of a coalesced layout differs from d · x there. A(B(c)) is a layout of c exactly where each mode alone
-gives one, and the whole is the sum of what modes give.
+gives one, and the value is the sum over the modes.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from texpr.layout.layout import Mode
 from texpr.support.record import Record
 
 MOST = 4096
-"""The greatest number of coordinates that are looked at."""
+"""The most coordinates that are evaluated."""
 
 _Value: TypeAlias = tuple[int, ...]
-"""An arithmetic tuple's numbers, one for each path of A's strides."""
+"""The entries of an arithmetic tuple, one for each path of A's strides."""
 
 
 class Leaf(Record):
-    """A mode of numbers alone: `size` steps of `step` in the entry `path`."""
+    """A mode with constant size and stride: `size` steps of `step` in the entry `path`."""
 
     size: int
     step: int
@@ -36,7 +37,7 @@ class Leaf(Record):
 
 
 def numbers(modes: Sequence[Mode]) -> list[Leaf] | None:
-    """The modes, if sizes and strides are numbers."""
+    """The modes, if all sizes and strides are constant; None otherwise."""
     found: list[Leaf] = []
     for mode in modes:
         if not isinstance(mode.size, int) or not isinstance(mode.step, int):
@@ -46,9 +47,9 @@ def numbers(modes: Sequence[Mode]) -> list[Leaf] | None:
 
 
 def composed(a: Sequence[Leaf], b: Sequence[Leaf]) -> list[list[Mode]] | None:
-    """The modes of A(B(c)) for each leaf of `b`, which all count in the coordinate of `a`; None where there are none such.
+    """The modes of A(B(c)) for each leaf of `b`, in terms of the coordinate of `a`; None where A(B(c)) is no layout.
 
-    Raises no error: also None where `b` leaves `a`, or has too many coordinates to look at.
+    Raises no error: also None where `b` leaves the domain of `a`, or has more than `MOST` coordinates.
     """
     reach = sum((leaf.size - 1) * leaf.step for leaf in b)
     inside = all(leaf.step >= 0 or leaf.size == 1 for leaf in b) and reach < prod(leaf.size for leaf in a)
@@ -78,7 +79,7 @@ def _sum(paths: Sequence[Path], values: Sequence[_Value]) -> _Value:
 
 
 def _modes(line: list[_Value], paths: Sequence[Path]) -> list[Mode] | None:
-    """The modes of the only layout with these values that is coalesced, if there is one."""
+    """The modes of the only coalesced layout with these values, if there is one."""
     found: list[Mode] = []
     while len(line) > 1:
         step = line[1]
@@ -97,6 +98,6 @@ def _breaks(line: Sequence[_Value], step: _Value) -> Iterator[int]:
 
 
 def _differs(line: Sequence[_Value], end: int, at: int) -> bool:
-    """Whether the run of `end` values from `at` on is not the first one, moved."""
+    """Whether the `end` values from `at` on differ from a translation of the first `end` values."""
     moved = (tuple(map(sum, zip(line[at], value, strict=True))) for value in line[:end])
     return list(moved) != list(line[at : at + end])

@@ -1,4 +1,4 @@
-"""Coalesce: the same function of the 1-D coordinate with the fewest modes; and the modes that matter for the image."""
+"""Coalesce: the same function of the 1-D coordinate with the fewest modes; and filter: the modes that matter for the image."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from texpr.layout.layout import Layout, Mode
 
 
 def coalesce(layout: Layout, profile: IntTree = 1) -> Layout:
-    """R with R(i) = layout(i) for every 1-D coordinate i, and no more modes than needed; it is flat.
+    """R with R(i) = layout(i) for every 1-D coordinate i, with the fewest modes; it is flat.
 
-    With a tuple for `profile` each mode is coalesced alone, as its part of the profile says; the numbers in it mean nothing,
-    and modes beyond it stay. Raises LayoutError where the profile has more modes than the layout.
+    With a tuple for `profile` each mode is coalesced by itself, as its part of the profile says; the numbers in the profile
+    are ignored, and modes beyond it stay. Raises LayoutError where the profile has more modes than the layout.
     """
     if not isinstance(profile, tuple):
         return from_modes(merged(layout.flat))
@@ -51,5 +51,5 @@ def from_modes(modes: Iterable[Mode]) -> Layout:
 
 
 def filtered(layout: Layout) -> Layout:
-    """The layout without modes of size 1 or stride 0, coalesced: the same values, each repeated less often."""
+    """The layout without modes of size 1 or stride 0, coalesced: the same image, with fewer repetitions."""
     return from_modes(merged(mode for mode in layout.flat if mode.stride != 0))

@@ -1,6 +1,7 @@
-"""Complement: the layout of what another one leaves out.
+"""Complement: the layout of the values that another layout leaves out.
 
-Both need the modes in an order in which each stride is a multiple of all that the modes before it fill: 1, s₀ · d₀, s₁ · d₁, ….
+Modes must be ordered such that each stride is a multiple of the extent covered by the modes before it: 1, s₀ · d₀, s₁ · d₁,
+….
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ from texpr.layout.proof import NOTHING, Prover
 
 
 def complement(layout: Layout, cotarget: Int | None = None, known: Known = NOTHING) -> Layout:
-    """C such that every 0 ≤ x < `cotarget` is layout(i) + C(j), with one value of `layout` and one j.
+    """C such that every 0 ≤ x < `cotarget` is layout(i) + C(j), for exactly one value of `layout` and one j.
 
-    C is flat, and its strides increase: C(0) < C(1) < …. Without `cotarget` it is the least that `layout` alone allows: what
-    the modes fill, with the gaps between them. Modes of size 1 or stride 0 add no value and count for nothing. Raises
-    LayoutError where the modes overlap or interleave, or do not fill a part of `cotarget` that divides it.
+    C is flat, and its strides increase: C(0) < C(1) < …. Without `cotarget` it covers the least block that `layout` allows:
+    the modes with the gaps between them. Modes of size 1 or stride 0 are ignored. Raises LayoutError where the modes overlap
+    or interleave, or do not fill a part of `cotarget` that divides it.
     """
     return complement_by(Prover(known, layout), layout, cotarget)
 
 
 def complement_by(prover: Prover, layout: Layout, cotarget: Int | None = None) -> Layout:
-    """`complement` with what a prover knows."""
+    """`complement` with a given prover."""
     ordered = chain(layout, "complement", prover)
     found: list[Mode] = []
     filled: Int = 1
@@ -46,13 +47,14 @@ def complement_by(prover: Prover, layout: Layout, cotarget: Int | None = None) -
 
 
 def filled_by(layout: Layout, known: Known = NOTHING) -> Int:
-    """The size of the blocks that `layout` fills, with the gaps between its modes. Raises LayoutError as `complement` does."""
+    """The size of the block that `layout` fills, gaps between modes included. Raises LayoutError as `complement` does."""
     ordered = chain(layout, "complement", Prover(known, layout))
     return times(ordered[-1].step, ordered[-1].size) if ordered else 1
 
 
 def chain(layout: Layout, operation: str, prover: Prover) -> tuple[Mode, ...]:
-    """The modes that give different values, each stride a multiple of what those before it fill. Raises LayoutError."""
+    """The modes with different values in order, each stride a multiple of the block filled by those before it. Raises
+    LayoutError."""
     if not layout.is_integral:
         raise LayoutError(operation, f"{layout} has basis strides", help="ask it of each coordinate alone")
     modes = [mode for mode in layout.flat if mode.size != 1 and mode.stride != 0]
@@ -71,7 +73,7 @@ def chain(layout: Layout, operation: str, prover: Prover) -> tuple[Mode, ...]:
 
 
 def _ordered(modes: Sequence[Mode], filled: Int, prover: Prover) -> tuple[Mode, ...] | None:
-    """The first order that is a chain. Numbers come sorted, and where the least of them fails, so does every greater one."""
+    """The first order that is a chain. Constant strides are sorted, and if the least fails, so does every greater one."""
     if not modes:
         return ()
     for place, mode in enumerate(modes):

@@ -8,11 +8,11 @@ A leaf n:r of B counts 0, r, …, r · (n − 1). It goes through the digits fro
     skips     s | r                this digit stays 0: go on with n:(r / s)
     fills     r | s and s / r | n  it fills the digit with s / r steps of r: go on with n / (s / r) steps of 1
 
-A is a sum over digits, so A(B(c)) is a sum over the leaves of B where the digits of all leaves can be added without a
-carry: the sum of the greatest values of each digit is less than its size. This is checked, and contains that B stays within A.
+A is a sum over digits, so A(B(c)) is a sum over the leaves of B where the digits of all leaves add up without a carry: the
+sum of the maxima of each digit is less than its size. This is checked, and implies that B stays within A.
 
-Where this fails, A∘B may be a layout still: digits of stride 0 may carry, and a leaf may meet digits unevenly in even steps.
-For numbers, and up to `by_values.MOST` coordinates, that is decided by values; else it is refused.
+Where it fails, A∘B may still be a layout: digits of stride 0 may carry, and a leaf may cross digits unevenly with even
+values. For constants, and up to `by_values.MOST` coordinates, that is decided by values; otherwise it is refused.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ from texpr.layout.proof import NOTHING, Prover
 from texpr.layout.slices import ALL, All
 
 Tiler: TypeAlias = "Layout | IntoExpr | All | tuple[Tiler, ...]"
-"""What is done to each mode: a layout of its 1-D coordinates, a number n for n:1, `ALL` to leave it, or a tuple of these."""
+"""What each mode is composed with: a layout of its 1-D coordinates, a number n for n:1, `ALL` for no change, or a tuple of
+these."""
 
 
 def composition(a: Layout, b: Tiler, known: Known = NOTHING) -> Layout:
     """R with R(c) = a(b(c)) for every coordinate c of `b`; its shape refines that of `b`.
 
-    `b` may have basis strides: then its values are coordinates of `a` in which entries that no stride names are 0. With a tuple
-    each mode of `a` is composed alone, and modes beyond the tuple stay. Raises LayoutError where there is no such layout, or,
-    of symbols or of many coordinates, where the condition above is not proved.
+    `b` may have basis strides: then its values are coordinates of `a`, with 0 in entries without a stride. With a tuple each
+    mode of `a` is composed by itself, and modes beyond the tuple stay. Raises LayoutError where there is no such layout or,
+    for symbols or many coordinates, where the condition above is not proved.
     """
     if not isinstance(b, Layout):
         return by_mode("composition", a, b, lambda mode, tiler: composition(mode, tiler, known))
@@ -59,13 +60,13 @@ def composition(a: Layout, b: Tiler, known: Known = NOTHING) -> Layout:
 
 
 def _by_values(a: Layout, b: Layout) -> Layout | None:
-    """The composition by its values, where all is numbers and there is one."""
+    """The composition by its values, where all sizes and strides are constant and there is one."""
     leaves = by_values.numbers(b.flat)
     found: dict[int, Layout] = {}
     for path in {leaf.path for leaf in leaves or ()}:
         try:
             modes = by_values.numbers(a[path].flat)
-        except LayoutError:  # b names a mode that a has not
+        except LayoutError:  # b names a mode that a does not have
             return None
         here = [at for at, leaf in enumerate(leaves or ()) if leaf.path == path]
         composed = None if leaves is None or modes is None else by_values.composed(modes, [leaves[at] for at in here])
@@ -76,12 +77,13 @@ def _by_values(a: Layout, b: Layout) -> Layout | None:
 
 
 def _shaped(b: Layout, parts: Iterator[Layout]) -> Layout:
-    """The nesting of `b` with a layout for each leaf."""
+    """The nesting of `b` with each leaf replaced by a layout."""
     return next(parts) if b.is_leaf else Layout.of(*[_shaped(mode, parts) for mode in b.modes])
 
 
 def by_mode(operation: str, a: Layout, tiler: Tiler, each: Callable[[Layout, Layout], Layout]) -> Layout:
-    """`each` of the modes of `a` with its part of the tiler. Raises LayoutError where the tiler has more modes than `a`."""
+    """`each` applied to the modes of `a` with their parts of the tiler. Raises LayoutError where the tiler has more modes
+    than `a`."""
     if isinstance(tiler, Layout):
         return each(a, tiler)
     if isinstance(tiler, All):
@@ -98,7 +100,7 @@ def by_mode(operation: str, a: Layout, tiler: Tiler, each: Callable[[Layout, Lay
 
 
 class _Digits:
-    """The digits of a layout's 1-D coordinate, and how far the leaves composed with it reach in each, all together."""
+    """The digits of a layout's 1-D coordinate, with the maximum that the composed leaves together reach in each."""
 
     __slots__ = ("_layout", "_modes", "_reach")
 
@@ -108,7 +110,7 @@ class _Digits:
         self._reach: list[Int] = [0] * len(self._modes)
 
     def compose(self, size: Int, step: Int, prover: Prover) -> Layout:
-        """The leaf size:step of B through the digits."""
+        """The composition of one leaf size:step of B."""
         if step == 0 or size == 1:
             return Layout(size, 0)
         if not prover.at_most(0, step):
@@ -128,7 +130,7 @@ class _Digits:
         return from_modes(pieces)
 
     def _filling(self, mode: Mode, size: Int, step: Int, prover: Prover) -> Int:
-        """How many steps fill the digit of `mode`; refused where these are no whole number, or do not divide `size`."""
+        """The number of steps that fill the digit of `mode`; refused where it is not an integer, or does not divide `size`."""
         if not prover.divides(step, mode.size):
             raise LayoutError(
                 "composition",

@@ -1,4 +1,4 @@
-"""The size of what a layout's values lie in."""
+"""The size of a layout's codomain."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from texpr.layout.proof import NOTHING, Prover
 
 
 def cosize(layout: Layout, known: Known = NOTHING) -> Int:
-    """From the least value to the greatest, both counted: one more than the greatest, where no stride is negative.
+    """The extent from the least to the greatest value: the greatest plus one, where no stride is negative.
 
     Raises LayoutError for basis strides, and where the sign of a stride is not known.
     """
@@ -22,7 +22,7 @@ def cosize(layout: Layout, known: Known = NOTHING) -> Int:
 
 
 def coshape(layout: Layout, known: Known = NOTHING) -> IntTree:
-    """`cosize` of each entry of the values; 1 for one that no stride names. Raises LayoutError as `cosize` does."""
+    """`cosize` of each entry of the values; 1 for an entry without a stride. Raises LayoutError as `cosize` does."""
     prover = Prover(known, layout)
     found: dict[Path, Int] = {}
     for mode in layout.flat:

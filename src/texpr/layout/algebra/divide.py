@@ -1,8 +1,8 @@
-"""Divide: a layout seen as tiles, and as where the tiles start.
+"""Divide: a layout seen as tiles, and the starts of the tiles.
 
     logical_divide(A, B) = A ∘ (B, B*)        B* = complement of B in the size of A
 
-The first mode runs through one tile, the second through the tiles. The other divides hold the same modes in another order:
+The first mode runs through one tile, the second through the tiles. The other divides have the same modes in another order:
 
     logical   ((tile₀, rest₀), (tile₁, rest₁), …)
     zipped    ((tile₀, tile₁, …), (rest₀, rest₁, …))
@@ -25,8 +25,8 @@ from texpr.layout.slices import All
 def logical_divide(layout: Layout, tiler: Tiler, known: Known = NOTHING) -> Layout:
     """R with R(t, r) = layout(tiler(t) + complement(r)): every element of `layout` once, in tiles.
 
-    With a tuple each mode is divided alone, and modes beyond it stay. Raises LayoutError where the tiler repeats a coordinate,
-    or its tiles do not fill the layout.
+    With a tuple each mode is divided by itself, and modes beyond it stay. Raises LayoutError where the tiler repeats a
+    coordinate, or its tiles do not cover the layout.
     """
     return by_mode("divide", layout, tiler, lambda mode, tile: _divided(mode, tile, known))
 
@@ -42,22 +42,22 @@ def _divided(layout: Layout, tile: Layout, known: Known) -> Layout:
 
 
 def zipped_divide(layout: Layout, tiler: Tiler, known: Known = NOTHING) -> Layout:
-    """`logical_divide` with all of the tile in mode 0, and all of the rest in mode 1."""
+    """`logical_divide` with the modes of the tile gathered in mode 0, and those of the rest in mode 1."""
     return zipped(logical_divide(layout, tiler, known), tiler)
 
 
 def tiled_divide(layout: Layout, tiler: Tiler, known: Known = NOTHING) -> Layout:
-    """`zipped_divide` with the modes of the rest side by side."""
+    """`zipped_divide` with the modes of the rest ungrouped."""
     return ungroup(zipped_divide(layout, tiler, known), 1)
 
 
 def flat_divide(layout: Layout, tiler: Tiler, known: Known = NOTHING) -> Layout:
-    """`zipped_divide` with all modes side by side."""
+    """`zipped_divide` with all modes ungrouped."""
     return ungroup(tiled_divide(layout, tiler, known), 0)
 
 
 def zipped(pairs: Layout, tiler: Tiler) -> Layout:
-    """Pairs of modes, one for each entry of `tiler`, as a pair of modes; modes without an entry go to the second."""
+    """Pairs of modes, one for each entry of `tiler`, as a pair of modes; modes without an entry join the second."""
     if not isinstance(tiler, tuple):
         return pairs
     firsts: list[Layout] = []

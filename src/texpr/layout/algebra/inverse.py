@@ -13,7 +13,8 @@ from texpr.layout.proof import NOTHING, Prover
 def right_inverse(layout: Layout, known: Known = NOTHING) -> Layout:
     """R with layout(R(x)) = x for every 0 ≤ x < cosize, R(x) being a 1-D coordinate.
 
-    Raises LayoutError where some value below the greatest is not taken, or modes overlap; `contiguous` gives what there is.
+    Raises LayoutError where a value below the greatest is not taken, or modes overlap; `contiguous` gives the part that
+    exists.
     """
     prover = Prover(known, layout)
     found, left = _consecutive(layout, prover)
@@ -28,19 +29,21 @@ def right_inverse(layout: Layout, known: Known = NOTHING) -> Layout:
 
 
 def contiguous(layout: Layout, known: Known = NOTHING) -> Layout:
-    """R with layout(R(x)) = x for 0 ≤ x < size(R): as far as modes follow each other from the value 0 on without a gap.
+    """R with layout(R(x)) = x for 0 ≤ x < size(R), the longest: along the modes that follow each other without a gap from the
+    value 0.
 
-    That may be 1 coordinate only. It tells how many consecutive values one access can take.
+    Its size may be 1. It is the number of consecutive values that one access can take.
     """
     found, _ = _consecutive(layout, Prover(known, layout))
     return from_modes(merged(each.back for each in found))
 
 
 def left_inverse(layout: Layout, known: Known = NOTHING) -> Layout:
-    """L with L(layout(i)) = i for every 1-D coordinate i. Values that `layout` has not give numbers of no meaning.
+    """L with L(layout(i)) = i for every 1-D coordinate i. Its result is meaningless for numbers that are no value of
+    `layout`.
 
-    Raises LayoutError where two coordinates have one value, or where the modes, by stride, do not make room for each other:
-    each stride a multiple of the one before it, and at least that times its size.
+    Raises LayoutError where two coordinates have one value, or where the modes, by stride, interleave: each stride must be a
+    multiple of the one before it, and at least that times its size.
     """
     repeated = next((mode for mode in layout.flat if mode.size != 1 and mode.stride == 0), None)
     if repeated is not None:
@@ -69,7 +72,7 @@ def left_inverse(layout: Layout, known: Known = NOTHING) -> Layout:
 
 
 def _is_next(mode: Mode, last: Mode | None, left: list[tuple[Mode, Int]], prover: Prover) -> bool:
-    """Whether `mode` begins beyond the mode `last`, and the strides of all that are left are multiples of its stride."""
+    """Whether `mode` starts beyond the mode `last`, and the strides of all remaining modes are multiples of its stride."""
     if last is None:
         begins = prover.positive(mode.step)
     else:
@@ -92,7 +95,7 @@ def nullspace(layout: Layout) -> Layout:
 
 
 class _Link:
-    """A mode that starts where the values of the one before end."""
+    """A mode that starts where the values of the one before it end."""
 
     __slots__ = ("back", "reach")
 
@@ -102,7 +105,7 @@ class _Link:
 
 
 def _consecutive(layout: Layout, prover: Prover) -> tuple[list[_Link], list[Mode]]:
-    """The modes whose values follow each other, and those left over; modes that give one value only are neither."""
+    """The modes whose values follow each other, and the remaining ones; modes with a single value are in neither."""
     left = _placed(layout)
     found: list[_Link] = []
     reached: Int = 1
@@ -114,7 +117,7 @@ def _consecutive(layout: Layout, prover: Prover) -> tuple[list[_Link], list[Mode
 
 
 def _placed(layout: Layout) -> list[tuple[Mode, Int]]:
-    """The modes that give different values, each with the stride that it has in the 1-D coordinate."""
+    """The modes with more than one value, each with its stride in the 1-D coordinate."""
     if not layout.is_integral:
         raise LayoutError("inverse", f"{layout} has basis strides", help="compose it with a layout of the coordinates first")
     found: list[tuple[Mode, Int]] = []

@@ -1,4 +1,4 @@
-"""Product: copies of a layout, set as another one says.
+"""Product: copies of a layout, arranged by another layout.
 
     logical_product(A, B) = (A, A* ∘ B)        A* = complement of A: where copies of A fit
 
@@ -21,33 +21,33 @@ from texpr.layout.proof import NOTHING, Prover
 
 
 def logical_product(layout: Layout, tiler: Tiler, known: Known = NOTHING) -> Layout:
-    """R with R(i, j) = layout(i) + start(tiler(j)), where start(0) < start(1) < … are where copies fit.
+    """R with R(i, j) = layout(i) + start(tiler(j)), where start(0) < start(1) < … are the places for copies.
 
-    Copies do not overlap. With a tuple each mode is multiplied alone. Raises LayoutError where the modes of `layout` overlap or
-    interleave, or `tiler` cannot be composed with the starts.
+    Copies do not overlap. With a tuple each mode is multiplied by itself. Raises LayoutError where the modes of `layout`
+    overlap or interleave, or `tiler` cannot be composed with the starts.
     """
     return by_mode("product", layout, tiler, lambda mode, copies: _multiplied(mode, copies, known))
 
 
 def _multiplied(layout: Layout, copies: Layout, known: Known) -> Layout:
-    """As many blocks as there may be copies are enough: complement has a start for each at least."""
+    """The cotarget filled block · cosize(copies) suffices: the complement then has a start for each copy."""
     with during("product"):
         room = times(filled_by(layout, known), cosize(copies, known))
         return Layout.of(layout, composition(complement(layout, room, known), copies, known))
 
 
 def zipped_product(layout: Layout, tiler: Tiler, known: Known = NOTHING) -> Layout:
-    """`logical_product` with all of the block in mode 0, and all of the copies in mode 1."""
+    """`logical_product` with the modes of the block gathered in mode 0, and those of the copies in mode 1."""
     return zipped(logical_product(layout, tiler, known), tiler)
 
 
 def tiled_product(layout: Layout, tiler: Tiler, known: Known = NOTHING) -> Layout:
-    """`zipped_product` with the modes of the copies side by side."""
+    """`zipped_product` with the modes of the copies ungrouped."""
     return ungroup(zipped_product(layout, tiler, known), 1)
 
 
 def flat_product(layout: Layout, tiler: Tiler, known: Known = NOTHING) -> Layout:
-    """`zipped_product` with all modes side by side."""
+    """`zipped_product` with all modes ungrouped."""
     return ungroup(tiled_product(layout, tiler, known), 0)
 
 
@@ -57,7 +57,8 @@ def blocked_product(block: Layout, tiler: Layout, known: Known = NOTHING) -> Lay
 
 
 def raked_product(block: Layout, tiler: Layout, known: Known = NOTHING) -> Layout:
-    """Mode k of the copies and mode k of the block as one mode, the copies fastest: blocks like the teeth of a rake."""
+    """Mode k of the copies and mode k of the block as one mode, the copies fastest: blocks interleaved, like the teeth of a
+    rake."""
     return _interleaved(block, tiler, known, block_first=False)
 
 
@@ -88,7 +89,7 @@ def ordered_layout(shape: tuple[Int, ...], order: tuple[int, ...] | None = None)
 def tile_to_shape(
     block: Layout, shape: tuple[IntoExpr, ...], order: tuple[int, ...] | None = None, known: Known = NOTHING
 ) -> Layout:
-    """Copies of `block` that fill `shape`, mode by mode; the copies follow each other in `order` (colexicographic by default).
+    """Copies of `block` that fill `shape`, mode by mode, in `order` (colexicographic by default).
 
     Raises LayoutError where the size of a mode of the block does not divide that of the shape.
     """

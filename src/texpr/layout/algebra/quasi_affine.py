@@ -1,7 +1,8 @@
 """Layouts as index expressions, and index expressions as layouts.
 
-A layout *is* a quasi-affine function: `layout(i)` of a symbol i is its expression. The way back cuts each index at the radices
-that the expressions' own `/` and `%` use; where the expressions are then linear in the digits, the coefficients are strides.
+A layout *is* a quasi-affine function: `layout(i)` of a symbol i is its expression. The converse splits each index at the
+radices of the expressions' own `/` and `%`; where the expressions are then linear in the digits, the coefficients are
+strides.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from texpr.presburger.isl.maps import Map
 from texpr.presburger.isl.sets import Set
 
 Axis: TypeAlias = tuple[Sym, IntoExpr]
-"""An index, and how many values it has."""
+"""An index and its extent."""
 
 
 def as_map(layout: Layout, ins: Sequence[Sym]) -> Map:
-    """{ coordinate → values, from left to right }: the 1-D coordinate for one symbol, one number a leaf for as many.
+    """{ coordinate → values, from left to right }: over the 1-D coordinate for one symbol, or one symbol a leaf.
 
     Raises LayoutError for another number of symbols, and NotAffine where sizes below the last, or strides, are symbolic.
     """
@@ -45,8 +46,8 @@ def as_map(layout: Layout, ins: Sequence[Sym]) -> Map:
 def from_expressions(values: IntoIntTree, axes: Sequence[Axis], known: Known = NOTHING) -> tuple[IntTree, Layout]:
     """`(base, layout)` with values = base + layout((index of each axis)): an index's mode for each axis, in order.
 
-    `values` is a number, or a tree of them: then strides are basis elements. Raises LayoutError where an index cannot be cut
-    into digits in which the values are linear, or one digit moves two entries of the tree.
+    `values` is an expression, or a tree of them: then strides are basis elements. Raises LayoutError where an index cannot be
+    split into digits in which the values are linear, or one digit moves two entries of the tree.
     """
     simple = Simplifier(known.also(Fact(0, sym, extent) for sym, extent in axes))
     entries = {path: simple(value) for path, value in _entries(tidy_tree(values), ())}
@@ -71,7 +72,7 @@ def from_expressions(values: IntoIntTree, axes: Sequence[Axis], known: Known = N
 
 
 class _Digit:
-    """`weight` · sym, with 0 ≤ sym < size, is a part of an index."""
+    """A digit of an index: the term `weight` · sym, 0 ≤ sym < size."""
 
     __slots__ = ("size", "sym", "weight")
 
@@ -88,7 +89,7 @@ def _entries(tree: IntTree, path: Path) -> Iterator[tuple[Path, Expr]]:
 
 
 def _cut(sym: Sym, extent: Int, values: Iterable[Expr], known: Known) -> list[_Digit]:
-    """The digits of an index, at the radices of every floor and remainder that it stands in."""
+    """The digits of an index, split at the radices of every floor and remainder that contains it."""
     prover = Prover(known, Layout(extent))
     radices: dict[Int, None] = {}
     for value in values:
@@ -111,12 +112,13 @@ def _cut(sym: Sym, extent: Int, values: Iterable[Expr], known: Known) -> list[_D
 
 
 def _starts(radix: Int, weight: Int, others: Iterable[Int], prover: Prover) -> bool:
-    """Whether `radix` is a multiple of `weight`, and all others are multiples of it."""
+    """Whether `radix` is a multiple of `weight`, and all others are multiples of `radix`."""
     return prover.divides(weight, radix) and all(prover.divides(radix, each) for each in others)
 
 
 def _radices(value: Expr, sym: Sym, prover: Prover) -> Iterator[Int]:
-    """Where floors and remainders of `value` cut an index: how far it goes while what is divided goes by the divisor."""
+    """The radices at which floors and remainders in `value` split an index: the steps in which the dividend advances by the
+    divisor."""
     for monomial, _ in value.terms:
         for atom in monomial:
             if isinstance(atom, FloorDiv | Mod):
@@ -129,7 +131,7 @@ def _radices(value: Expr, sym: Sym, prover: Prover) -> Iterator[Int]:
 
 
 def _rates(value: Expr, sym: Sym) -> Iterator[tuple[Int, Int]]:
-    """Pairs `(steps, moves)`: for so many steps of the index some term of `value` moves by so much, up or down."""
+    """Pairs `(steps, moves)`: in `steps` steps of the index some term of `value` changes by `moves` in magnitude."""
     for monomial, coefficient in value.terms:
         for atom in monomial:
             factor = tidy(term(without(monomial, (atom,)) or (), abs(coefficient)))

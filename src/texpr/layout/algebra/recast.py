@@ -25,10 +25,10 @@ def recast(layout: Layout, old_bits: int, new_bits: int, known: Known = NOTHING)
 
 
 def upcast(layout: Layout, n: int, known: Known = NOTHING) -> Layout:
-    """U whose value v stands for the values n · v, …, n · v + n − 1 of `layout`, of which it has all or none.
+    """U whose value v stands for the values n · v, …, n · v + n − 1 of `layout`, which must have all or none of them.
 
-    A mode of stride d with n | d keeps its size. One with d | n gives up n / d of its size, or all where it has less. Raises
-    LayoutError where neither holds, or the groups are not whole: sizes given up must make n together.
+    A mode of stride d with n | d keeps its size. One with d | n is divided by n / d, or vanishes if it is smaller. Raises
+    LayoutError where neither holds, or where a group is incomplete: the divisors must multiply to n.
     """
     prover = _checked(layout, n, "upcast", known)
     size, reach = 1, 0
@@ -57,7 +57,7 @@ def upcast(layout: Layout, n: int, known: Known = NOTHING) -> Layout:
 
 
 def _share(size: Int, step: Int, n: int, prover: Prover) -> int | None:
-    """How many of `size` steps lie in one group of n; `None` where groups cut the mode unevenly."""
+    """How many of `size` steps lie in one group of n; `None` where groups split the mode unevenly."""
     if not isinstance(step, int) or n % step:
         return None
     if prover.divides(n // step, size):

@@ -1,7 +1,7 @@
-"""Calls: the body of the called function takes the call's place, its names made new.
+"""Calls are inlined: the body of the called function replaces the call, with fresh names.
 
-Arguments are read once, where the call stands. A function that is one expression (`let`s and `return e`) may be called
-anywhere; others in a statement of their own.
+Arguments are evaluated once, at the call. A function that is one expression (`let`s and `return e`) may be called anywhere;
+others only in a statement of their own.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def find(ctx: Context, call: Call) -> Fn | Instr:
 
 
 def is_expression(fn: Fn | Instr) -> bool:
-    """Whether a function is `let`s and `return e`, one scalar, and so may be called inside an expression."""
+    """Whether a function is `let`s and `return e`, one scalar: it may be called inside an expression."""
     if not isinstance(fn, Fn) or len(fn.results) != 1 or fn.results[0].shape or not fn.body:
         return False
     if any(isinstance(p, Param) and p.inout for p in fn.params):
@@ -91,7 +91,7 @@ def _refuse_value(fn: Fn | Instr, call: Call) -> Draft:
 def bind_arguments(ctx: Context, call: Call, fn: Fn | Instr, once: bool) -> Context:
     """The context of the body: parameters bound to the arguments, sizes to the extents found in them.
 
-    `once`: what the arguments read is read here, by `let`s.
+    `once`: loads in the arguments are evaluated here, by `let`s.
     """
     inner = Context(ctx.making, Scope(), ctx.out)
     given = match_arguments(call, fn)
@@ -176,7 +176,7 @@ def _array(ctx: Context, param: Param, exp: Exp) -> View:
 
 
 def check_writable(found: View, exp: Exp) -> None:
-    """Refuse a view that cannot be written: of an input, or padded."""
+    """Refuses a view that cannot be written: of an input, or padded."""
     if found.paddings:
         raise error("E0313", exp.span, "a padded view cannot be written to")
     if found.buffer.role == "input":
@@ -198,7 +198,7 @@ def _scalar(ctx: Context, param: Param, exp: Exp, once: bool) -> Draft:
 
 
 def _check_aliases(arrays: list[_Argument]) -> None:
-    """Parameters do not alias: what is written is no other argument."""
+    """Parameters do not alias: a written argument shares no buffer with another."""
     for one in arrays:
         for other in arrays:
             if one is other or not one.param.inout or one.view.buffer is not other.view.buffer:
@@ -210,7 +210,7 @@ def _check_aliases(arrays: list[_Argument]) -> None:
 
 
 def _solve_sizes(inner: Context, arrays: list[_Argument], call: Call) -> None:
-    """Give each size of the callee the extent found for it, then check every shape."""
+    """Solves the shapes of the arguments for the sizes of the callee, then checks every shape."""
     waiting = [(one, exp, extent) for one in arrays for exp, extent in one.dims]
     for one in arrays:
         strides = _strides(one.view)
@@ -269,7 +269,7 @@ def _solve(inner: Context, exp: Exp, size: Ident, extent: Expr) -> Expr | None:
 
 
 def _check_promises(inner: Context, fn: Fn | Instr, call: Call) -> None:
-    """A `where` that is known not to hold is refused; what is assumed of whole parameters is assumed here too."""
+    """Refuses a `where` that is known not to hold; an `assume` about a whole parameter becomes one of the caller."""
     if not isinstance(fn, Fn):
         return
     for exp in (part for clause in fn.where for part in conjuncts(clause)):

@@ -1,7 +1,7 @@
-"""Pragmas and the directives of schedules in program form: names with arguments, what they mean being left open.
+"""Pragmas and the directives of schedules in program form: names with arguments, uninterpreted.
 
-In an argument a name alone is a word, unless it is a size or const of the function: then it is that, as it is in an expression.
-A string is always a word.
+In an argument a single name is a word, unless it is a size or const of the function: then it is that, as in an expression. A
+string is always a word.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from texpr.support.diagnostic import error
 
 
 def pragmas(written: Sequence[tree.Directive]) -> tuple[ir.Directive, ...]:
-    """The pragmas of a loop or function, whose arguments are plain."""
+    """The pragmas of a loop or function, with constant arguments."""
     found: list[ir.Directive] = []
     for pragma in written:
         args = tuple(ir.Argument(_plain(a.value), a.key, a.span) for a in pragma.args)
@@ -43,7 +43,7 @@ def _plain(value: tree.DirectiveValue) -> str | int:
 
 
 def directive(ctx: Context, written: tree.Directive) -> ir.Directive:
-    """A directive of a schedule; `ctx` knows the sizes and consts of the function, and nothing else."""
+    """A directive of a schedule; `ctx` has the sizes and consts of the function only."""
     results = tuple(result.name for result in written.results)
     return ir.Directive(written.name.name, _arguments(ctx, written.args), results, written.span)
 
@@ -77,7 +77,7 @@ def _index(ctx: Context, e: tree.Exp) -> Expr | int:
 
 
 def _refuse_others(ctx: Context, e: tree.Exp) -> None:
-    """Refuse what is not made of sizes and consts: loops and memory are named in words, and have no value here."""
+    """Refuses an expression with anything but sizes and consts: loops and memory are named by words, and have no value here."""
     known = ctx.scope.visible()
     for name in tree.names_in(e):
         if name.name not in known:

@@ -1,4 +1,4 @@
-"""What is read once, where it is named: `let`s for values, for the data in extents, and for the data in views."""
+"""Values that are evaluated once, where they are named: `let`s for values, for data in extents, and for data in views."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from texpr.support.span import Span
 
 
 def read_once(ctx: Context, name: str, draft: Draft, span: Span) -> Draft:
-    """The draft, its value read here under a symbol called like `name`, unless it reads nothing."""
+    """The draft, evaluated here under a symbol called like `name`, unless it contains no load."""
     if not isinstance(draft, Typed) or isinstance(draft.value, Index | Literal | Ref):
         return draft
     ref = let(ctx, name, draft.value, span)
@@ -24,21 +24,21 @@ def read_once(ctx: Context, name: str, draft: Draft, span: Span) -> Draft:
 
 
 def let(ctx: Context, name: str, value: Value, span: Span) -> Ref:
-    """`let name = value` here; the value by its new name."""
+    """`let name = value` here; the value as a reference to it."""
     symbol = ctx.symbol(name)
     ctx.out.append(Let(symbol, value, span))
     return Ref(symbol, value.dtype)
 
 
 def index_once(ctx: Context, e: Exp) -> Expr:
-    """`e` as an index expression of symbols that are visible here; what it reads is read here."""
+    """`e` as an index expression over visible symbols; its loads are evaluated here."""
     data = Data()
     found = index(ctx, e, data)
     return found.substitute(_lets(ctx, data.entries, e.span))
 
 
 def view_once(ctx: Context, view: View, span: Span) -> View:
-    """The view, what its index map and paddings read being read here."""
+    """The view, with the loads of its index map and paddings evaluated here."""
     if view.data:
         lets = _lets(ctx, view.data, span)
         paddings = tuple(
@@ -54,7 +54,7 @@ def view_once(ctx: Context, view: View, span: Span) -> View:
 
 
 def _lets(ctx: Context, data: tuple[tuple[Sym, Value], ...], span: Span) -> dict[Sym, Sym]:
-    """A `let` for each value that is read; the symbols they replace."""
+    """A `let` for each load; and the symbols that are replaced by them."""
     found: dict[Sym, Sym] = {}
     for symbol, meaning in data:
         found[symbol] = meaning.sym if isinstance(meaning, Ref) else let(ctx, _base(meaning, symbol), meaning, span).sym

@@ -1,4 +1,4 @@
-"""What a body returns: buffers that it made, `inout` parameters, or a scalar expression, which gets a buffer."""
+"""The results of a body: local buffers, `inout` parameters, or a scalar expression, which gets a buffer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements. A wrong one is reported and left out, so that one run finds the errors of the others."""
+"""Statements. An erroneous one is reported and left out, so that one run finds further errors."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ MAX_UNROLL = 4096
 
 
 def body(ctx: Context, statements: Sequence[Statement], types: Sequence[TypeExp], span: Span) -> tuple[View, ...]:
-    """The statements of a function or call into `ctx`; gives what it returns, as views."""
+    """Elaborates the statements of a function or call into `ctx`; gives the results, as views."""
     last = statements[-1] if statements else None
     if isinstance(last, Return):
         block(ctx, statements[:-1])
@@ -62,7 +62,7 @@ def body(ctx: Context, statements: Sequence[Statement], types: Sequence[TypeExp]
 
 
 def block(ctx: Context, statements: Sequence[Statement]) -> None:
-    """Every statement into `ctx`."""
+    """Elaborates every statement into `ctx`."""
     for statement in statements:
         try:
             with ctx.file.deeper(4, statement.span):
@@ -72,7 +72,7 @@ def block(ctx: Context, statements: Sequence[Statement]) -> None:
             if ctx.making.is_too_large:
                 raise TexprError([]) from None
             for name in _declares(statement):
-                # Its uses are not errors of their own.
+                # Its uses are no errors of their own.
                 if ctx.scope.find(name.name) is None:
                     ctx.scope.declare(name, Broken(), "the name")
 
@@ -260,7 +260,7 @@ def _let_call(ctx: Context, statement: Let, call: Call, called: Fn | Instr) -> N
 
 
 def _inline(ctx: Context, call: Call, fn: Fn, names: Sequence[Ident]) -> tuple[View, ...]:
-    """The body of `fn` in place of the call; its results are called `names`."""
+    """The body of `fn` in place of the call; its results are named `names`."""
     inner = bind_arguments(ctx, call, fn, once=True)
     ctx.making.count(4 + len(fn.body), call.span)
     wanted = [ctx.slots.get(n.name) or Slot(ctx.making.namer.unique(n.name), "local") for n in names]
@@ -281,7 +281,7 @@ def _inline(ctx: Context, call: Call, fn: Fn, names: Sequence[Ident]) -> tuple[V
 
 
 def _slots(fn: Fn, wanted: Sequence[Slot]) -> Mapping[str, Slot]:
-    """What the returned names of `fn` become; a result without a name is called by its place."""
+    """The names for the results of `fn`; an unnamed result is named by its position."""
     returned = returned_names(fn.body)
     return {
         (name if name is not None else f"#{at}"): slot for at, (name, slot) in enumerate(zip(returned, wanted, strict=False))

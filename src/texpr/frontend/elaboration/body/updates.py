@@ -67,7 +67,7 @@ def _update(ctx: Context, op: Ident | None, target: Exp) -> Update | None:
 
 
 def _misspelt(ctx: Context, target: Exp) -> str | Proposal | None:
-    """What `target` was meant to be if it is a word before a name, as in `lett a = x`, which reads like an update."""
+    """The likely meaning of `target` if it is a word before a name, as in `lett a = x`, which looks like an update."""
     if isinstance(target, Name) and ctx.scope.find(target.name) is None:
         return meant(target.name, STATEMENTS)
     return None
@@ -96,7 +96,7 @@ def target(ctx: Context, e: Exp) -> Load:
 
 
 def _check_update(update: Update | None, at: Load, exp: Exp, op: Ident | None) -> None:
-    """The target's type is one that the update is defined on."""
+    """The target's type supports the update."""
     if update is None or op is None:
         return
     if not isinstance(update, str):
