@@ -54,7 +54,7 @@ class Boxes(Protocol):
 
     def enclose_every(self, whole: IterDomain, outer: IterDomain, inner: IterDomain) -> bool:
         """Marks `whole`, of which only every n-th index is taken, where `outer` is in the box, `inner` is not, and engines
-        can stride so; whether it did."""
+        can stride so; False where it has another form."""
         ...
 
 

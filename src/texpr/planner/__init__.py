@@ -1,1 +1,1 @@
-"""Schedules that nobody wrote: tiles, staging and registers chosen by reuse, said as ordinary directives."""
+"""The automatic scheduler: tiles, staging and registers chosen by reuse, expressed as ordinary directives."""

@@ -1,6 +1,6 @@
-"""Directives followed as they are said: what is refused is known at once, and why.
+"""Directives applied one at a time: a refusal is known at once, with its reason.
 
-A step that a plan rests on ends the attempt (`Refused`); one that is only better with is left out, and both are told.
+The refusal of a required step ends the attempt (`Refused`); that of an optional one is recorded, and the step left out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from texpr.support.span import Span
 
 
 class Refused(Exception):
-    """A directive that the candidate needs was refused; `buffer` where it was to be staged."""
+    """A required directive of the candidate was refused; `buffer` if it was to be staged."""
 
     def __init__(self, directive: ir.Directive, reason: TexprError, buffer: Buffer | None):
         self.directive, self.buffer = directive, buffer
@@ -28,12 +28,12 @@ class Refused(Exception):
 
 
 def told(directive: ir.Directive, reason: TexprError) -> str:
-    """What was refused, and why, in one line."""
+    """The refused directive and the reason, in one line."""
     return f"{print_directive(directive)}: {reason.diagnostics[0].code}: {reason.diagnostics[0].message}"
 
 
 class Follower(Mutable):
-    """`state` after `directives`, which are told to stand at `span`. `dropped`: what was refused and left out."""
+    """`state` after `directives`, which get the span `span`. `dropped`: optional directives that were refused."""
 
     state: State
     span: Span
@@ -41,7 +41,7 @@ class Follower(Mutable):
     dropped: list[str] = field(default_factory=list[str])
 
     def loop(self, name: str) -> ir.Loop:
-        """The loop of that name, as it is now."""
+        """The current loop of that name."""
         return next(s for s in loops(self.state.function.body) if s.sym.name == name)
 
     def fresh(self, base: str, *suffixes: str) -> tuple[str, ...]:
@@ -52,7 +52,7 @@ class Follower(Mutable):
     def must(
         self, name: str, *plain: str | int, results: tuple[str, ...] = (), of: Buffer | None = None, **keys: str | int | Expr
     ) -> None:
-        """Follows the directive `name`. Raises Refused, with the buffer `of`."""
+        """Applies the directive `name`. Raises Refused, with the buffer `of`."""
         directive = self._directive(name, plain, results, keys)
         try:
             self._follow(directive)
@@ -60,7 +60,7 @@ class Follower(Mutable):
             raise Refused(directive, reason, of) from None
 
     def may(self, name: str, *plain: str | int, results: tuple[str, ...] = (), **keys: int) -> bool:
-        """Follows the directive `name` unless it is refused, and says whether it did."""
+        """Applies the directive `name`, or records its refusal; whether it was applied."""
         directive = self._directive(name, plain, results, keys)
         try:
             self._follow(directive)
@@ -72,7 +72,7 @@ class Follower(Mutable):
     def _directive(
         self, name: str, plain: tuple[str | int, ...], results: tuple[str, ...], keys: Mapping[str, str | int | Expr]
     ) -> ir.Directive:
-        """A directive whose words name the loops of that very name, where others may be called so, too."""
+        """A directive whose words name exactly these loops, where others have the same base name."""
         body = self.state.function.body
         exact = tuple(exactly(each, body) if isinstance(each, str) else each for each in plain)
         keyed = {key: exactly(each, body) if isinstance(each, str) else each for key, each in keys.items()}

@@ -1,8 +1,8 @@
-"""What a tile of a nest touches and moves, in closed form: boxes, bytes, sectors, and accesses for each element brought.
+"""The footprint and the traffic of a tile in closed form: boxes, bytes, sectors, and reuse.
 
-A tile gives each loop a number of iterations. The box of a buffer is, along each dimension, the spread of its subscripts over
-them:  1 + Σ |step| · (tile − 1) + (greatest − least constant).  One row of it, of w bytes, takes w / s sectors of s bytes, or
-one more where it does not begin at one.
+A tile gives each loop a number of iterations. The box of a buffer is, along each dimension, the range of its subscripts over
+them:  1 + Σ |step| · (tile − 1) + (greatest − least constant).  A row of it, of w bytes, takes w / s sectors of s bytes, and
+one more if it is not aligned to a sector.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from texpr.planner.nest import NOMINAL, Nest, Touch
 from texpr.support.record import Record
 
 Tile = Mapping[Sym, int]
-"""Iterations of each loop that a block makes between two barriers."""
+"""The iterations of each loop that a block runs between two barriers."""
 
 
 class Form(Record):
-    """The box of a buffer as a function of the tile: for each dimension the sizes of its steps by loop, and its own spread."""
+    """The box of a buffer as a function of the tile: for each dimension the magnitudes of its steps by loop, and its constant
+    range."""
 
     buffer: Buffer
     pitch: Expr
@@ -32,17 +33,17 @@ class Form(Record):
     """The least constant of the last subscript."""
     along: frozenset[Sym]
     bent: frozenset[Sym]
-    """Of these, loops of which nothing more is known than that it depends on them: it is a box for one iteration of each."""
+    """Loops on which the subscripts depend in an unknown way: the box holds for one iteration of each."""
 
     def box(self, tile: Tile) -> tuple[int, ...]:
-        """Extents."""
+        """The extents of the box."""
         return tuple(
             1 + wide + sum(step * (tile[sym] - 1) for sym, step in steps)
             for steps, wide in zip(self.dims, self.spread, strict=True)
         )
 
     def bytes_moved(self, tile: Tile, sector: int) -> float:
-        """What the box costs of global memory: each `sector` of its rows, those that end early or begin late counted whole."""
+        """The traffic of the box in global memory: each `sector` of its rows, partial ones counted whole."""
         *outer, width = self.box(tile)
         size = self.buffer.dtype.bytes
         pitch = self.pitch
@@ -52,7 +53,7 @@ class Form(Record):
 
 
 def form(touches: Sequence[Touch]) -> Form | None:
-    """The box that holds what all of `touches`, accesses of one buffer, touch; None where it is none."""
+    """The bounding box of `touches`, all accesses of one buffer; None where they have none."""
     first = touches[0]
     if any(t.index is None or t.shape != first.shape for t in touches) or not first.index:
         return None
@@ -73,14 +74,14 @@ def form(touches: Sequence[Touch]) -> Form | None:
 
 
 def accesses(nest: Nest, buffer: Buffer, tile: Tile) -> int:
-    """How many accesses of `buffer` a tile makes, those of one thread that come again at once counted as one."""
+    """The number of accesses of `buffer` in a tile, where repeated ones of a thread in one iteration count once."""
     seqs = {loop.sym for loop in nest.seqs}
     every = nest.of(buffer)
     return sum(prod(tile[s] for s in t.around if s not in seqs or t.along(s)) for t in every)
 
 
 def warp_bytes(touch: Touch, lanes: Sequence[Mapping[Sym, int]], sector: int) -> int:
-    """What one request of a warp, its lanes at these iterations, moves of global memory for `touch`."""
+    """The bytes of global memory that one request of a warp, with its lanes at these iterations, transfers for `touch`."""
     size = touch.buffer.dtype.bytes
     if touch.index is None:
         return len(lanes) * sector

@@ -1,10 +1,10 @@
-"""A nest as a planner sees it: its loops, and for each buffer which elements an iteration touches, as affine forms.
+"""The planner's model of a nest: its loops, and for each buffer the accessed elements as affine forms.
 
     par M |i| { par N |j| { C[i, j] = 0; seq K |k| { C[i, j] += A[i, k] * B[k, j] } } }
 
-Loops of the way to the innermost statement: i, j (`par`) and k (`seq`). Touched each turn of k: A[i, k], B[k, j], C[i, j]. What
-an access does not depend on, or moves along by less than it is wide, is reuse: a tile touches fewer elements than it makes
-accesses. All of this is read off the instances and accesses of the relation; what they compute is not looked at.
+Loops on the path to the innermost statement: i, j (`par`) and k (`seq`). Accessed in each iteration of k: A[i, k], B[k, j],
+C[i, j]. A loop that an access does not depend on, or along which accesses overlap, gives reuse: a tile has fewer distinct
+elements than accesses. All of this is derived from the instances and accesses of the relation; values are not examined.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from texpr.relation.model import Access, Branch, Instance
 from texpr.support.record import Record
 
 NOMINAL = 4096
-"""What an extent that is not known is taken to be."""
+"""The value assumed for an unknown extent."""
 
 
 DEEPEST = 8
-"""Loops of a nest that is planned, at most: proofs about more of them, cut in two or three each, take seconds."""
+"""The most loops of a nest that is planned: proofs about more of them, each split in two or three, take seconds."""
 
 
 class NoPlan(Exception):
-    """Why a nest is left to the mapping that needs no schedule: a whole sentence."""
+    """Why a nest has no plan and is left to the default mapping: a whole sentence."""
 
 
 class Subscript(Record):
-    """Σ steps[loop] · loop + base: one subscript, in the loops of the nest; `base` varies in the loops `bent` alone, such as by
-    h / 4, and there is no telling how."""
+    """A subscript Σ steps[loop] · loop + base over the loops of the nest; `base` depends on the loops `bent` only, not
+    affinely, such as h / 4."""
 
     steps: Mapping[Sym, int]
     base: Expr
@@ -51,10 +51,10 @@ class Subscript(Record):
 
 
 class Touch(Record, eq=False):
-    """One access in the body of the nest. `index`: its subscripts, None where one is data; `shape`:
-    the extents of these dimensions, which those of a flat buffer are delinearised to.
+    """An access in the body of the nest. `index`: its subscripts, None where one is data; `shape`: the extents of these
+    dimensions, to which a flat buffer is delinearised.
 
-    `around`: the loops of the nest around it; `times`: how often it happens, over all of the nest.
+    `around`: the loops of the nest around it; `times`: the number of its executions in the whole nest.
     """
 
     buffer: Buffer
@@ -72,40 +72,40 @@ class Touch(Record, eq=False):
 
 
 class Nest(Record, eq=False):
-    """`loops`: the way from the outermost `par` to the innermost statement. `trips`: their extents, or `NOMINAL`."""
+    """`loops`: the path from the outermost `par` to the innermost statement. `trips`: their trip counts, or `NOMINAL`."""
 
     loops: tuple[ir.Loop, ...]
     touches: tuple[Touch, ...]
     trips: Mapping[Sym, int]
     local: frozenset[Buffer]
-    """Buffers that are made in the nest."""
+    """Buffers that are declared in the nest."""
     known: Known
     """What is known where the innermost statement runs."""
     whole: Mapping[Sym, Expr]
-    """Of loops whose extents depend on loops around them in the nest, an extent that holds all of these."""
+    """For loops whose extents depend on other loops of the nest, an upper bound of the extent."""
 
     @property
     def pars(self) -> tuple[ir.Loop, ...]:
-        """The loops whose iterations may be shared out."""
+        """The parallel loops."""
         return tuple(loop for loop in self.loops if isinstance(loop, ir.Par))
 
     @property
     def seqs(self) -> tuple[ir.Loop, ...]:
-        """The loops that come in order."""
+        """The sequential loops."""
         return tuple(loop for loop in self.loops if isinstance(loop, ir.Seq))
 
     @property
     def points(self) -> int:
-        """Iterations of the innermost statement, with sizes that are not known taken as `NOMINAL`."""
+        """The iterations of the innermost statement, with unknown sizes taken as `NOMINAL`."""
         return prod(self.trips.values())
 
     @property
     def line(self) -> int:
-        """Where it stands in the text."""
+        """Its line in the text."""
         return self.loops[0].span.line
 
     def read_only(self) -> tuple[Buffer, ...]:
-        """Buffers from outside that the nest reads and does not write, in order of appearance."""
+        """Buffers declared outside that the nest reads and does not write, in order of appearance."""
         written = {t.buffer for t in self.touches if t.writes}
         read = (t.buffer for t in self.touches if t.reads and t.buffer not in written and t.buffer not in self.local)
         return tuple(dict.fromkeys(read))
@@ -116,7 +116,7 @@ class Nest(Record, eq=False):
 
 
 def outermost(body: Sequence[ir.Stmt]) -> Iterator[ir.Par]:
-    """Every `par` that stands in no other one, in textual order."""
+    """Every `par` without a `par` around it, in textual order."""
     for stmt in body:
         if isinstance(stmt, ir.Par):
             yield stmt
@@ -126,7 +126,7 @@ def outermost(body: Sequence[ir.Stmt]) -> Iterator[ir.Par]:
 
 
 def nests(function: ir.Function) -> Iterator[tuple[ir.Par, Nest | NoPlan]]:
-    """Each nest of `function`, or why there is no plan for it."""
+    """Each nest of `function`, or why it has no plan."""
     instances = model(function).instances
     for par in outermost(function.body):
         inside = [i for i in instances if par in i.loops]
@@ -137,7 +137,8 @@ def nests(function: ir.Function) -> Iterator[tuple[ir.Par, Nest | NoPlan]]:
 
 
 def nest_of(par: ir.Par, instances: Sequence[Instance], *, meeting: bool = False) -> Nest:
-    """The nest of `par` as far as it is around `instances`. `meeting`: iterations may meet. Raises NoPlan."""
+    """The nest of `par` as far as it encloses all `instances`. `meeting`: reductions across iterations are allowed. Raises
+    NoPlan."""
     if not instances:
         raise NoPlan("nothing is computed in it")
     ways = {i: i.loops[i.loops.index(par) :] for i in instances}
@@ -156,7 +157,7 @@ def nest_of(par: ir.Par, instances: Sequence[Instance], *, meeting: bool = False
 
 
 def _whole(loops: tuple[ir.Loop, ...]) -> dict[Sym, Expr]:
-    """For each of nested loops an extent without any of their indices that is never less than its own."""
+    """For each of nested loops an upper bound of its extent without loop indices."""
     found: dict[Sym, Expr] = {}
     for loop in loops:
         extent = ZERO
@@ -175,7 +176,7 @@ def _whole(loops: tuple[ir.Loop, ...]) -> dict[Sym, Expr]:
 def _require_one_way(
     loops: tuple[ir.Loop, ...], ways: Mapping[Instance, tuple[ir.Loop, ...]], instances: Sequence[Instance], meeting: bool
 ) -> None:
-    """Raises NoPlan unless all statements lie on one way of plain loops."""
+    """Raises NoPlan unless all statements lie on one path of plain loops."""
     for loop in loops:
         if isinstance(loop, ir.Par) and ((loop.reduce and not meeting) or loop.fully):
             raise NoPlan(f"the iterations of `{loop.sym.base}` meet, or are lanes already")
@@ -207,7 +208,7 @@ def _touch(access: Access, around: frozenset[Sym], trips: Mapping[Sym, int]) -> 
 
 
 def _subscript(index: Expr, around: frozenset[Sym]) -> Subscript:
-    """`index` by the loops `around` of which it is an affine form, and of those of which it is none."""
+    """`index` as an affine form over the loops `around`, and the loops on which it depends otherwise."""
     bent: set[Sym] = set()
     for monomial, coefficient in index.terms:
         if not (len(monomial) == 1 and isinstance(monomial[0], Sym)):

@@ -1,4 +1,4 @@
-"""How many elements a row of a staged box is made longer, so that lanes of a warp meet in no bank of shared memory."""
+"""Padding of the rows of a staged box against bank conflicts in shared memory."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from texpr.planner.nest import Nest
 from texpr.planner.search import Candidate, Staging
 
 MOST = 16
-"""Elements that a row may grow by."""
+"""The most elements of padding."""
 
 
 def padding(nest: Nest, candidate: Candidate, staging: Staging, machine: Coalescing) -> int:
-    """The least growth of rows with the fewest conflicts of the banks, of reads and of the copy into the box."""
+    """The least padding with the fewest bank conflicts, of reads and of the copy into the box."""
     if len(staging.box) < 2:
         return 0
     size, width = staging.form.buffer.dtype.bytes, staging.box[-1]
@@ -34,7 +34,7 @@ def padding(nest: Nest, candidate: Candidate, staging: Staging, machine: Coalesc
 
 
 def _requests(nest: Nest, candidate: Candidate, staging: Staging, warp: int) -> Iterator[list[tuple[int, int]]]:
-    """What lanes of a warp access at once: for each its row of the box, and where in the row."""
+    """The simultaneous accesses of a warp: for each lane its row of the box, and its place in the row."""
     *outer, _ = _strides((*staging.box[:-1], 1))
     warps = list(_warps(nest, candidate, warp))
     for touch in nest.of(staging.form.buffer):

@@ -1,7 +1,7 @@
-"""The schedule of a function that has none: nest by nest, the cheapest candidate that every directive of is proved.
+"""Automatic scheduling of a function: nest by nest, the cheapest candidate with all directives proved.
 
-Strategies (`table`) propose candidates; here they are followed, by rank and then by cost. One that is refused gives way to the
-next; a nest without any stays as it is, and the reason is kept. Nothing is known here of any strategy.
+Strategies (`table`) propose candidates, which are applied here by rank and then by cost. If one is refused, the next is
+tried; a nest without a candidate stays unchanged, and the reason is kept. The driver knows no strategy by name.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from texpr.support.record import Mutable, Record, field, replace
 from texpr.support.span import Span
 
 ATTEMPTS = 4
-"""Candidates of a strategy that are tried for a nest, at most."""
+"""The most candidates of a strategy that are tried for a nest."""
 
 ALL_REFUSED = "every candidate was refused"
 
@@ -33,7 +33,8 @@ NOTHING: Mapping[Sym, str] = MappingProxyType({})
 
 
 class Chosen(Record):
-    """What became of the nest at `line`: `candidate` by model, or `reason` why it has none. `refused`: what was tried first."""
+    """The result for the nest at `line`: `candidate` by the model, or `reason` why it has none. `refused`: what was tried
+    first."""
 
     line: int
     candidate: Tile | None
@@ -41,7 +42,7 @@ class Chosen(Record):
     refused: tuple[str, ...] = ()
 
     def but(self, refused: Iterable[str], reason: str = "") -> Chosen:
-        """The same after more was refused; the first reason stands."""
+        """The same with `refused` added; the first reason is kept."""
         return replace(self, refused=(*self.refused, *refused), reason=self.reason or reason)
 
 
@@ -54,22 +55,22 @@ class Planned(Record):
     failed: str = ""
 
     def without(self, reason: TexprError) -> Planned:
-        """The same for a function whose schedule could be followed, but not lowered."""
+        """The same for a function whose schedule could be applied, but not lowered."""
         return replace(self, schedule=None, failed=given_up(reason))
 
 
 Found = tuple[tuple[Chosen, ...], Script | None]
-"""What became of a nest, which a strategy may have cut into several, and the directives for it."""
+"""The results for a nest, which a strategy may have split into several, and its directives."""
 
 
 def given_up(reason: TexprError) -> str:
-    """Why something was, in one line."""
+    """The reason of a failure in one line."""
     first = reason.diagnostics[0]
     return f"{first.code}: {first.message}"
 
 
 def blamed(function: ir.Function, schedule: ir.Schedule, reason: TexprError) -> Sym | None:
-    """The outermost loop of a nest that `schedule` says something of, and that could not be lowered by `reason`."""
+    """The outermost loop of the scheduled nest that could not be lowered, by the place of `reason`."""
     said, at = {_place(each.span) for each in schedule.directives}, reason.diagnostics[0].span
     for par in outermost(function.body):
         if at is not None and _place(par.span) in said and _place(at) in {_place(s.span) for s in ir.walk((par,))}:
@@ -82,9 +83,9 @@ def _place(span: Span) -> tuple[int, int]:
 
 
 def plan(function: ir.Function, target: Target, without: Mapping[Sym, str] = NOTHING) -> Planned:
-    """The automatic schedule of `function`, a checked one with its sizes as far fixed as they are, for `target`.
+    """The automatic schedule of `function`, which is checked, for `target`; its sizes may be fixed or not.
 
-    `without`: outermost loops of nests that shall have none, and why.
+    `without`: outermost loops of nests that get no schedule, and why.
     """
     if any(s.directives for s in ir.walk(function.body) if isinstance(s, ir.Par | ir.Seq)):
         return Planned(None, (), start(function, target))
@@ -103,7 +104,7 @@ def plan(function: ir.Function, target: Target, without: Mapping[Sym, str] = NOT
 
 
 def _laid_out(subject: Subject) -> Found:
-    """One nest, by the strategies that are for it, rank by rank."""
+    """One nest, by its applicable strategies, rank by rank."""
     told = Chosen(subject.line, None, str(subject.nest) if isinstance(subject.nest, NoPlan) else "")
     suitable = (each for each in STRATEGIES if each.applies(subject))
     for _, strategies in groupby(suitable, key=lambda each: each.rank):
@@ -116,7 +117,7 @@ def _laid_out(subject: Subject) -> Found:
 
 
 class _Asked(Mutable, eq=False):
-    """A strategy, and the candidate that it has left. `reason`: why it has none."""
+    """A strategy and its current candidate. `reason`: why it has none."""
 
     strategy: Strategy
     subject: Subject
@@ -129,7 +130,7 @@ class _Asked(Mutable, eq=False):
 
     @property
     def cost(self) -> float:
-        """Of the candidate."""
+        """The cost of the candidate."""
         return inf if self.proposal is None else self.proposal.cost
 
     def ask(self) -> None:
@@ -145,7 +146,7 @@ class _Asked(Mutable, eq=False):
 
 
 class _Turn(Mutable, eq=False):
-    """Strategies of one rank for `subject`. `before`: what became of it until now; `refused`: what failed in this turn."""
+    """The strategies of one rank for `subject`. `before`: the results so far; `refused`: the failures in this rank."""
 
     subject: Subject
     before: Chosen
@@ -154,11 +155,11 @@ class _Turn(Mutable, eq=False):
 
     @property
     def told(self) -> Chosen:
-        """What became of it if nothing else can be followed."""
+        """The result if nothing else can be applied."""
         return self.before.but(self.refused, next((each.reason for each in self.asked if each.reason), ""))
 
     def followed(self) -> Found | None:
-        """The cheapest candidate that can be followed, if one can."""
+        """The result of the cheapest candidate that can be applied, if there is one."""
         while (best := min(self.asked, key=lambda each: each.cost)).proposal is not None:
             try:
                 found = self._follow(best.proposal)
@@ -175,7 +176,7 @@ class _Turn(Mutable, eq=False):
         return None
 
     def _follow(self, proposal: Proposal) -> Found | None:
-        """What becomes of the nest by one candidate; None where that is nothing. Raises Refused, or NoPlan."""
+        """The result of one candidate; None if it changes nothing. Raises Refused, or NoPlan."""
         script = proposal.script
         left = script.run()
         if left:
@@ -188,7 +189,7 @@ class _Turn(Mutable, eq=False):
         return (replace(told, candidate=proposal.tile, reason=reason),), script
 
     def _parts(self, script: Script, left: Iterable[Subject]) -> Found | None:
-        """The nests that a script leaves, laid out one after the other, if one of them gets a tile."""
+        """The nests that a script leaves, scheduled one after the other, if one of them gets a tile."""
         every = list[Chosen]()
         for part in left:
             found, more = _laid_out(replace(part, state=script.state))
@@ -198,7 +199,7 @@ class _Turn(Mutable, eq=False):
                 script.directives += more.directives
         if any(each.candidate is not None for each in every):
             return tuple(every), script
-        if len(every) == 1:  # it stands for the nest itself
+        if len(every) == 1:  # it replaces the nest itself
             self.refused += every[0].refused
             raise NoPlan(every[0].reason)
         return None

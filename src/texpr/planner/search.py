@@ -1,9 +1,9 @@
-"""Tile sizes chosen: the least modelled cost that the budgets of a target allow, found by bounded descent.
+"""Choice of tile sizes: the least modelled cost within the budgets of a target, by bounded descent.
 
-What a tile costs for each iteration of the nest is counted, in bytes of the second-level cache: boxes brought from global
-memory, accesses that go there directly, what threads read of shared memory for their own part of the tile, and the barriers
-around it; times the iterations that do not exist at the rim of sizes that are known, and times idle multiprocessors. The same
-program gives the same answer everywhere: there is no clock and no chance in it.
+The cost of a tile for each iteration of the nest is measured in bytes of the L2 cache: boxes copied from global memory,
+direct accesses, the threads' reads of shared memory for their own part of the tile, and the barriers around it; multiplied
+for the surplus iterations of partial tiles, where sizes are known, and for idle multiprocessors. The result is deterministic:
+no clock, no randomness.
 """
 
 from __future__ import annotations
@@ -22,34 +22,36 @@ from texpr.planner.nest import Nest, NoPlan
 from texpr.support.record import Mutable, Record, field
 
 WIDEST = 128
-"""Iterations of one loop in a tile, at most."""
+"""The most iterations of one loop in a tile."""
 
 OWN = (1, 2, 4, 8)
 MOST_OWN = 64
-"""Iterations of a loop that a thread keeps for itself, and how many of all loops together: each is a register or more."""
+"""The most iterations of a loop, and of all loops together, that one thread runs (coarsening): each takes a register or more.
+"""
 
 MOST_TILED, MOST_SPLIT = 4, 3
-"""Loops of each kind that are cut, at most: the search stays small however deep a nest is."""
+"""The most loops of each kind that are split: the search stays small for deep nests."""
 
 WHOLE = 8
-"""A `seq` of so few iterations lies whole in a tile."""
+"""A `seq` with at most this trip count is not split."""
 
 SYNC = 2048
-"""What two barriers cost a block, in bytes: about forty clocks of 128 bytes, in which other blocks do half the work."""
+"""The cost of two barriers for a block, in bytes: about forty clocks of 128 bytes, half of which other blocks use."""
 
 LEAST_REUSE = 1.5
-"""Accesses for each element brought, and bytes without the tile for each with it, from which on a nest is worth a tile."""
+"""The least reuse, and the least ratio of the traffic without the tile to that with it, for which a nest is tiled."""
 
 LEAST_THREADS, LANES = 64, 16
 
 MOST_STEPS = 64
 
 GAIN = 0.98
-"""A step of the descent is taken where it leaves this much of the cost, or less: small gains do not pay for larger tiles."""
+"""A step of the descent is taken if it reduces the cost at least by this factor: small gains do not justify larger tiles."""
 
 
 class Staging(Record):
-    """`form`'s box is brought to shared memory in each iteration of the outer loop `at`; None: of the innermost grid loop."""
+    """The box of `form` is copied to shared memory in each iteration of the outer loop `at`; None: of the innermost grid
+    loop."""
 
     form: Form
     at: Sym | None
@@ -58,14 +60,14 @@ class Staging(Record):
 
     @property
     def bytes(self) -> int:
-        """Shared memory that the box takes, before rows are made longer."""
+        """The shared memory of the box, without padding."""
         return -(-prod(self.box) * self.form.buffer.dtype.bytes // 16) * 16
 
 
 class Candidate(Record):
-    """`tile`: iterations of each loop in a block's tile. `own`: of these, those of one thread. `lane`: the loop along which
+    """`tile`: iterations of each loop in a block's tile. `own`: those of one thread. `lane`: the loop along which
     neighbouring threads lie. `moved`, `direct`: bytes of global memory, by boxes and otherwise; `untiled`: without boxes.
-    `reuse`: accesses of what is staged for each element brought. `cost`: as above, for one iteration."""
+    `reuse`: accesses per staged element. `cost`: as above, for one iteration."""
 
     tile: Mapping[Sym, int]
     own: Mapping[Sym, int]
@@ -100,8 +102,8 @@ def named(sizes: Mapping[Sym, int]) -> dict[str, int]:
 
 
 class Search(Mutable, eq=False, dict=True):
-    """`nest` under `budget`; buffers in `banned` are not staged. `in_order`: iterations of loops in order may not change
-    places, so of those the innermost alone is cut, and what is around it stays outside of the tile."""
+    """`nest` under `budget`; buffers in `banned` are not staged. `in_order`: sequential loops may not be interchanged, so
+    only the innermost of them is split, and those around it stay outside of the tile."""
 
     nest: Nest
     budget: Budget
@@ -124,7 +126,7 @@ class Search(Mutable, eq=False, dict=True):
         self.own = tuple(sorted(self._owns(), key=lambda each: (each[0], each[2][self.lane])))
 
     def _most_reused(self) -> tuple[Sym, ...]:
-        """The lane, and of the loops with reuse those along which most buffers have it, inner ones first."""
+        """The lane, and the loops with reuse in the most buffers, inner ones first."""
         reused = [p.sym for p in reversed(self.nest.pars) if p.sym != self.lane and self._has_reuse(p.sym)]
         reused.sort(key=lambda sym: -sum(sym not in f.along for f in self.forms.values()))
         kept = {self.lane, *reused[: MOST_TILED - 1]}
@@ -152,7 +154,8 @@ class Search(Mutable, eq=False, dict=True):
         return max(reversed(votes), key=lambda sym: votes[sym])
 
     def _owns(self) -> Iterator[tuple[float, int, Mapping[Sym, int]]]:
-        """Parts of a tile for one thread, with the words that each of its iterations reads of shared memory, and registers."""
+        """The candidates for a thread's part of a tile, with the words of shared memory read for each of its iterations, and
+        registers."""
         for values in product(OWN, repeat=len(self.tiled)):
             if prod(values) <= MOST_OWN and sum(v > 1 for v in values) <= 3:
                 own: Mapping[Sym, int] = dict(zip(self.tiled, values, strict=True))
@@ -162,13 +165,13 @@ class Search(Mutable, eq=False, dict=True):
                     yield read / prod(values), registers, own
 
     def _accumulators(self) -> int:
-        """Words that each iteration of a thread keeps over the loops in order."""
+        """The words that each iteration of a thread keeps over the sequential loops."""
         seqs = {loop.sym for loop in self.nest.seqs}
         every = {t.buffer for t in self.nest.touches if t.writes and t.around & seqs}
         return sum(max(1, b.dtype.bytes // 4) for b in every) or 1
 
     def _fragments(self, own: Mapping[Sym, int]) -> tuple[int, int]:
-        """Registers for what a thread reads at a time, and how many reads that is."""
+        """The registers for the operands of a thread, and the number of reads for them."""
         kept, read = 0, 0
         for buffer in self.forms:
             for touch in self.nest.of(buffer):
@@ -194,7 +197,7 @@ class Search(Mutable, eq=False, dict=True):
         return found
 
     def _descend(self) -> Candidate | None:
-        """From the first start that is possible, the steps that lower the cost most, until there is none."""
+        """Steepest descent from the first feasible start to a local minimum."""
         start = next((place for place in self._starts() if self.at(place) is not None), None)
         if start is None:
             return None
@@ -211,12 +214,12 @@ class Search(Mutable, eq=False, dict=True):
 
     @property
     def moving(self) -> tuple[Sym, ...]:
-        """Loops whose tile is chosen."""
+        """The loops whose tile size is chosen."""
         return (*self.tiled, *self._cut)
 
     @property
     def _cut(self) -> list[Sym]:
-        """Of the loops in order, those whose tile is chosen."""
+        """The sequential loops whose tile size is chosen."""
         found = [s.sym for s in self.nest.seqs if self._is_split(s)]
         return found[-1:] if self.in_order else found[-MOST_SPLIT:]
 
@@ -224,14 +227,14 @@ class Search(Mutable, eq=False, dict=True):
         return not loop.extent.is_constant or loop.extent.constant > WHOLE
 
     def _is_outside(self, loop: ir.Loop) -> bool:
-        """Whether an iteration of `loop`, which is not cut, is around the tile."""
+        """Whether `loop` is outside of the tile, if it is not split."""
         if isinstance(loop, ir.Par) or self._is_split(loop):
             return True
         names = [s.sym for s in self.nest.seqs]
         return self.in_order and any(names.index(loop.sym) < names.index(cut) for cut in self._cut)
 
     def _starts(self) -> Iterator[tuple[int, ...]]:
-        """Tiles to begin with: threads enough, first with many iterations of loops in order, then with few, then with more
+        """Feasible starts: enough threads, first with many iterations of the sequential loops, then with few, then with more
         threads along the lane."""
         even = 1 << -(-8 // len(self.tiled))
         for pars in (
@@ -247,7 +250,7 @@ class Search(Mutable, eq=False, dict=True):
         return min(WIDEST, 1 << (self.nest.trips[sym] - 1).bit_length())
 
     def near(self, at: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-        """`at`, and what is one or two steps of a factor of two away."""
+        """`at` and its neighbours, one or two steps of a factor of two away."""
         steps = [()] + [((n, f),) for n in range(len(at)) for f in (0.5, 2.0)]
         steps += [((n, 2.0), (m, f)) for n in range(len(at)) for m in range(len(at)) if n != m for f in (0.5, 2.0)]
         for changes in steps:
@@ -259,7 +262,7 @@ class Search(Mutable, eq=False, dict=True):
 
     @property
     def looked_at(self) -> int:
-        """Tiles whose cost was computed."""
+        """The number of tiles whose cost was computed."""
         return len(self._found)
 
     def at(self, place: tuple[int, ...]) -> Candidate | None:
@@ -303,7 +306,7 @@ class Search(Mutable, eq=False, dict=True):
         return Candidate(tile, own, self.lane, tuple(staged), moved, direct, untiled, used / brought, shared, registers, cost)
 
     def _thread(self, tile: Mapping[Sym, int]) -> tuple[float, int, Mapping[Sym, int]] | None:
-        """The cheapest part of the tile for a thread, such that there are threads enough and not too many."""
+        """The cheapest part of the tile for a thread for which the number of threads is within limits."""
         best, least = None, inf
         sizes, lane = [tile[s] for s in self.tiled], self.tiled.index(self.lane)
         fewest, most = min(LANES, self._widest(self.lane)), self.budget.threads
@@ -321,7 +324,7 @@ class Search(Mutable, eq=False, dict=True):
         return best
 
     def _written(self, width: int) -> float:
-        """Bytes that go to global memory without a tile, where `width` threads lie along the lane."""
+        """The bytes written to global memory without a tile, where `width` threads lie along the lane."""
         if width not in self._kept:
             self._kept[width] = sum(self._straight(buffer, width) for buffer in self.written)
         return self._kept[width]
@@ -336,7 +339,7 @@ class Search(Mutable, eq=False, dict=True):
         return Staging(found, outer[last] if last >= 0 else None, found.box(tile), times)
 
     def _straight(self, buffer: Buffer, width: int) -> float:
-        """Bytes of global memory where `buffer` is accessed there. What is written is kept in a thread over loops in order."""
+        """The bytes of direct accesses to `buffer`. What is written is kept by a thread over sequential loops."""
         if buffer in self.nest.local:
             return 0.0
         known = self._direct.get((buffer, width))

@@ -1,11 +1,11 @@
-"""A strategy: one way to lay out one kind of nest, as a record. Each lives in a file of `texpr.planner.strategies`.
+"""A strategy: one kind of schedule for one kind of nest, as a record. Each lives in a file of `texpr.planner.strategies`.
 
     applies(subject)            whether the nest is of its kind, and the target one that it is for
     propose(subject, refused)   the cheapest candidate that it has left, when `refused` says why those before it failed
 
-The driver (`plan`) asks strategies of lower rank first, and among those of one rank follows the candidate that costs least.
-The first one of which every directive is proved is taken. So a strategy with a cost model competes at its rank, and one that
-is only for nests that others have left alone has a greater rank.
+The driver (`plan`) asks strategies of lower rank first, and among those of one rank applies the cheapest candidate. The first
+one with all directives proved is taken. So a strategy with a cost model competes at its rank, and one that is only for nests
+left by others has a greater rank.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from texpr.support.span import Span
 
 
 class Rank(IntEnum):
-    """When a strategy has its turn: what saves most bytes comes first."""
+    """The order of strategies: those that save the most bytes come first."""
 
     TILE = 0
-    """Elements that are read over and over are kept close by."""
+    """Reused elements are kept in fast memory."""
     CLUSTER = 1
-    """Blocks together keep what none has room for."""
+    """A cluster of blocks keeps what does not fit one block."""
     TURN = 2
-    """Nothing is read twice, but whole lines of memory are used."""
+    """No reuse, but whole lines of memory are used."""
     VECTOR = 3
-    """Only the number of accesses is less."""
+    """Only the number of accesses is reduced."""
     PARTS = 4
-    """The nest is cut into several, for each of which there is a strategy."""
+    """The nest is split into several, for each of which there is a strategy."""
 
 
 class Subject(Record, eq=False):
-    """A nest to be laid out. `nest`: its loops and accesses, or why it is none that has a single way of loops.
+    """A nest to be scheduled. `nest`: its loops and accesses, or why it is not a single path of loops.
 
-    `tiles_only`: another strategy rewrote the nest for the sake of a tile, and that is in vain without one. `is_part`: another
-    one cut the nest of which this is a part. `named`: the line by which a user knows it, 0 for that of `par`.
+    `tiles_only`: another strategy rewrote the nest for a tile, without which the rewrite is useless. `is_part`: it is a part
+    of a nest that another strategy split. `named`: its line for the user, 0 for that of `par`.
     """
 
     par: ir.Par
@@ -54,17 +54,17 @@ class Subject(Record, eq=False):
 
     @property
     def span(self) -> Span:
-        """Where directives are told to stand."""
+        """The span of directives."""
         return self.par.span
 
     @property
     def line(self) -> int:
-        """The line that `explain` tells."""
+        """The line shown by `explain`."""
         return self.named or self.par.span.line
 
 
 class Tile(Protocol):
-    """What the model of a strategy says of a tile."""
+    """The tile that a strategy's model chose."""
 
     def data(self) -> dict[str, Any]:
         """For `explain`: at least `tile`, iterations of each loop by its name."""
@@ -75,13 +75,13 @@ class Script(Follower):
     """The directives of one candidate."""
 
     def run(self) -> Sequence[Subject]:
-        """Follows every directive, and says which nests are left to other strategies. Raises Refused, or NoPlan."""
+        """Applies every directive, and gives the nests that are left to other strategies. Raises Refused, or NoPlan."""
         raise NotImplementedError
 
 
 class Proposal(Record, eq=False):
-    """A candidate. `cost`: what it moves for each iteration, in a measure that the strategies share that are for such a nest at
-    this rank; 0 where there is one such strategy, and one candidate. `tile`: what is told of it; `said`: where it is no tile.
+    """A candidate. `cost`: its traffic for each iteration, in a unit common to the strategies that compete at this rank; 0
+    where there is one strategy with one candidate. `tile`: its description; `said`: the same where it is no tile.
     """
 
     script: Script
@@ -91,7 +91,7 @@ class Proposal(Record, eq=False):
 
 
 class Strategy(Record):
-    """`propose` gives None where there is no candidate, or none is left, and raises NoPlan to say why."""
+    """`propose` gives None where there is no candidate, or none is left, and raises NoPlan with the reason."""
 
     rank: Rank
     applies: Callable[[Subject], bool]
@@ -99,14 +99,14 @@ class Strategy(Record):
 
 
 class Without(Mutable):
-    """What the next tile does without: `banned` buffers are not staged; `in_order`: loops in order keep their places."""
+    """Restrictions for the next tile: `banned` buffers are not staged; `in_order`: sequential loops are not interchanged."""
 
     banned: frozenset[Buffer] = frozenset()
     in_order: bool = False
 
 
 def without(refused: Sequence[Refused]) -> Without | None:
-    """What tiles that were refused show that the next one has to do without; None where nothing of that helps."""
+    """The restrictions that follow from the refused tiles; None where no restriction helps."""
     found = Without()
     for reason in refused:
         if reason.buffer is not None:

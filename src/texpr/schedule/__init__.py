@@ -1,1 +1,1 @@
-"""The schedule language: directives that lay a program out on a machine, each a rewrite that is proved or refused."""
+"""The schedule language: directives that map a program to a machine, each a rewrite that is proved or refused."""

@@ -1,4 +1,4 @@
-"""A schedule followed, directive by directive; each is proved or refused, and the result is a plain function again."""
+"""Application of a schedule, directive by directive; each is proved or refused, and the result is a plain function again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from texpr.support.span import Span
 
 
 def start(function: ir.Function, target: Target) -> State:
-    """A checked function before any directive."""
+    """The state of a checked function before any directive."""
     return State(numbered(function), target)
 
 
@@ -41,7 +41,7 @@ def follow(state: State, directive: ir.Directive) -> State:
 
 
 def followed(function: ir.Function, schedule: ir.Schedule | None, target: Target) -> State:
-    """`function` after every directive of `schedule`, in order, and then those that its loops carry as pragmas."""
+    """`function` after every directive of `schedule`, in order, and then those that its loops have as pragmas."""
     bare, own = in_place(function, target)
     state = start(bare, target)
     for directive in schedule.directives if schedule is not None else ():
@@ -53,7 +53,7 @@ def followed(function: ir.Function, schedule: ir.Schedule | None, target: Target
 
 
 def _require_loop(state: State, pragma: ir.Directive) -> None:
-    """The loop that carries the pragma is there still, after the schedule."""
+    """The loop with the pragma still exists after the schedule."""
     name = str(pragma.args[0].value).removesuffix("'0")
     if all(loop.sym.name != name for loop in loops(state.function.body)):
         reason = f"the schedule has made other loops of `{name}`, so this pragma has none"
@@ -61,7 +61,7 @@ def _require_loop(state: State, pragma: ir.Directive) -> None:
 
 
 def apply_schedule(function: ir.Function, schedule: ir.Schedule | None, target: Target) -> Materialised | None:
-    """`function` as `schedule` and its pragmas lay it out on `target`; None where there is neither.
+    """`function` with `schedule` and its pragmas applied for `target`; None where there is neither.
 
     Raises TexprError or Limitation at the directive that is refused.
     """
@@ -71,7 +71,7 @@ def apply_schedule(function: ir.Function, schedule: ir.Schedule | None, target: 
 
 
 def laid_out(state: State) -> Materialised:
-    """The plain program that `state` stands for, with the marks that mapping and lowering follow."""
+    """The plain program of `state`, with the marks for mapping and lowering."""
     made = materialise(state)
     function = partitioned(pipelined(made.function))
     if state.min_blocks:

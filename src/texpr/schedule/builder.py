@@ -3,8 +3,8 @@
     s = Schedule(module["matmul"], target="sm_90a").split("i", 128, names=("bi", "ti")).bind("bi", "grid.y")
     kernel = texpr.compile(module["matmul"], target="sm_90a", schedule=s)
 
-A schedule is a value: each method gives a new one. With a target each directive is proved, or refused, in the line that names
-it; without one, when the function is compiled.
+A schedule is an immutable value: each method gives a new one. With a target each directive is proved, or refused, in the line
+that names it; without one, when the function is compiled.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Size = SupportsIndex | str
 
 
 class Schedule:
-    """How `function` is laid out. `target`: the name of one; None for any. `name`: what `--schedule` would call it."""
+    """A schedule of `function`. `target`: the name of one; None for any. `name`: what `--schedule` selects."""
 
     def __init__(self, function: ir.Function, target: str | None = None, name: str | None = None):
         if not isinstance(function, ir.Function):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -43,7 +43,7 @@ class Schedule:
 
     @property
     def record(self) -> ir.Schedule:
-        """The schedule as the program form has it."""
+        """The schedule in program form."""
         return self._record
 
     def __str__(self) -> str:
@@ -51,7 +51,7 @@ class Schedule:
         return print_schedule(self._record, self._function)
 
     def laid_out(self, target: str | None = None) -> ir.Function:
-        """The function as this schedule lays it out. Raises TexprError or Limitation where a directive is refused."""
+        """The function after this schedule. Raises TexprError or Limitation where a directive is refused."""
         chosen = target or self._record.target
         if chosen is None:
             raise ValueError("name a target: this schedule is for any")
@@ -69,17 +69,17 @@ class Schedule:
     def split(
         self, loop: str, factor: Size | None = None, *, parts: Size | None = None, names: tuple[str, ...] = ()
     ) -> Schedule:
-        """A loop (or a dimension of a local's memory) cut by `factor`, or into `parts`: outer and inner."""
+        """A loop (or a dimension of a local's memory) split by `factor`, or into `parts`: outer and inner."""
         return self._and("split", (loop, factor), {"parts": parts}, names)
 
     def merge(self, outer: str, inner: str, *, name: str | None = None) -> Schedule:
-        """Two directly nested loops as one."""
+        """Two perfectly nested loops as one."""
         return self._and("merge", (outer, inner), {}, _one(name))
 
     def resize(
         self, loop: str, left: Size | None = None, right: Size | None = None, *, to: Size | None = None, name: str | None = None
     ) -> Schedule:
-        """A loop (or dimension) with more iterations before and after, or as many in all as `to` says; those are holes."""
+        """A loop (or dimension) with more iterations before and after, or `to` as its extent; the added ones are holes."""
         return self._and("resize", (loop, left, right), {"to": to}, _one(name))
 
     def swizzle(
@@ -89,29 +89,29 @@ class Schedule:
         return self._and("swizzle", (outer, inner, "shift" if shift else None), {"xor": xor}, names)
 
     def reorder(self, *loops: str) -> Schedule:
-        """The loops, which lie on one path, in this order from outside in (or the dimensions of a local's memory)."""
+        """The loops, which are nested, in this order from outside in (or the dimensions of a local's memory)."""
         return self._and("reorder", loops, {}, ())
 
     def distribute(self, loop: str, *statements: int, names: tuple[str, ...] = ()) -> Schedule:
-        """A loop around each statement of its body alone, or around as many as each number says."""
+        """Loop fission: a loop for each statement of its body, or for each of so many statements."""
         return self._and("distribute", (loop, *statements), {}, names)
 
     def serial(self, loop: str) -> Schedule:
-        """The iterations of a `par` in order, as those of a `seq`."""
+        """A `par` made a `seq`."""
         return self._and("serial", (loop,), {}, ())
 
     # Machine.
 
     def bind(self, loop: str, level: str) -> Schedule:
-        """A `par` shared out over `grid.x`, `block.y`, `warp`, `lane`, `core`, …"""
+        """A `par` distributed over `grid.x`, `block.y`, `warp`, `lane`, `core`, …"""
         return self._and("bind", (loop, level), {}, ())
 
     def cluster(self, loop: str, blocks: int) -> Schedule:
-        """Every `blocks` blocks along a loop of the grid, which run together."""
+        """Clusters of `blocks` blocks along a loop of the grid."""
         return self._and("cluster", (loop, blocks), {}, ())
 
     def place(self, buffer: str, space: str) -> Schedule:
-        """Where a local lives: shared, registers or workspace."""
+        """The placement of a local: shared, registers or workspace."""
         return self._and("place", (buffer, space), {}, ())
 
     def stage(
@@ -128,10 +128,10 @@ class Schedule:
         multicast: str | tuple[str, ...] | None = None,
         name: str | None = None,
     ) -> Schedule:
-        """What one iteration of `at` touches of a buffer, kept in shared memory or registers meanwhile.
+        """The part of a buffer that one iteration of `at` accesses, kept in shared memory or registers meanwhile.
 
-        `in_` is `in=` of the language, a word that Python keeps for itself. `box`, `swizzle` ("32B", "64B", "128B"): of copies
-        with `via="tma"`; `save_traffic`: no box of holes alone is loaded; `multicast`: the loop, or loops, along which blocks
+        `in_` is `in=` of the language, a reserved word in Python. `box`, `swizzle` ("32B", "64B", "128B"): of copies with
+        `via="tma"`; `save_traffic`: boxes of holes only are not loaded; `multicast`: the loop, or loops, along which blocks
         of a cluster share the copy.
         """
         boxes = None if box is None else ir.Group(tuple(ir.Argument(_value("stage", extent)) for extent in box))
@@ -141,13 +141,13 @@ class Schedule:
         return self._and("stage", (buffer,), keys, _one(name))
 
     def inline(self, buffer: str) -> Schedule:
-        """What a local holds, computed again wherever it is read."""
+        """The value of a local, recomputed at each read."""
         return self._and("inline", (buffer,), {}, ())
 
     # Time.
 
     def unroll(self, loop: str, factor: int | None = None) -> Schedule:
-        """A loop unrolled wholly, or `factor` iterations at a time."""
+        """A loop unrolled completely, or by `factor`."""
         return self._and("unroll", (loop, factor), {}, ())
 
     def vectorize(self, loop: str, width: int | None = None, *, names: tuple[str, ...] = ()) -> Schedule:
@@ -155,23 +155,24 @@ class Schedule:
         return self._and("vectorize", (loop, width), {}, names)
 
     def pipeline(self, loop: str, *buffers: str, stages: int) -> Schedule:
-        """What is staged at `loop` (or `buffers`), copied `stages` − 1 iterations ahead, into a ring of that many slots."""
+        """What is staged at `loop` (or `buffers`), prefetched `stages` − 1 iterations ahead, into a ring of `stages` slots."""
         return self._and("pipeline", (loop, *buffers), {"stages": stages}, ())
 
     def partition(self, loop: str, on: bool = True) -> Schedule:
-        """Iterations whose predicates all hold, parted from the rest; or a loop kept whole that would be parted unasked."""
+        """Index-set splitting: iterations whose predicates all hold, separated from the rest; or no splitting of a loop
+        (`off`)."""
         return self._and("partition", (loop, None if on else "off"), {}, ())
 
     def unguard(self, loop: str) -> Schedule:
-        """A loop whose holes compute as well, on the fills of staged buffers."""
+        """A loop without the guard of its holes, which compute on the fills of staged buffers."""
         return self._and("unguard", (loop,), {}, ())
 
     def together(self, loop: str, on: bool = True) -> Schedule:
-        """All steps of a loop of the host in one launch, where the device holds its blocks at once; or never."""
+        """All steps of a loop of the host in one launch, where all blocks are resident at once; or never."""
         return self._and("together", (loop, None if on else "off"), {}, ())
 
     def launch_bounds(self, blocks: int) -> Schedule:
-        """How many blocks a multiprocessor should hold."""
+        """The blocks that should be resident on a multiprocessor."""
         return self._and("launch_bounds", (blocks,), {}, ())
 
     def _and(
@@ -195,7 +196,7 @@ class Schedule:
 
 
 def _value(directive: str, value: object) -> ir.ArgumentValue:
-    """An argument as the program form has it; an integer of NumPy is one. Raises TypeError for what is no name or number."""
+    """An argument in program form; integers of NumPy are accepted. Raises TypeError for anything but a name or a number."""
     if isinstance(value, ir.Group):
         return value
     expect(value, (str, float, SupportsIndex), f"`{directive}` takes names and numbers")
@@ -209,7 +210,7 @@ def _one(name: str | None) -> tuple[str, ...]:
 
 
 def _followed(state: State, directive: ir.Directive) -> State:
-    """One directive; what refuses it says which one it was, as there is no place in a text to show."""
+    """One directive; a refusal names it, as there is no source text to show."""
     try:
         return follow(state, directive)
     except CompilerBug:

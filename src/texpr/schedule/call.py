@@ -1,4 +1,5 @@
-"""One directive of a schedule with its arguments read: loops and buffers by name, sizes, words, and what it may not say."""
+"""One directive of a schedule with its arguments parsed: loops and buffers by name, sizes, words; with the errors for invalid
+ones."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from texpr.support.span import NOWHERE, Span
 
 
 class Rule(Record):
-    """A directive: how it is written, and the rewrite that it is. Each lives in a file of `texpr.schedule.directives`."""
+    """A directive: its syntax, and the rewrite that it performs. Each lives in a file of `texpr.schedule.directives`."""
 
     name: str
     form: str
@@ -29,7 +30,7 @@ class Rule(Record):
 
 
 class Call(Record):
-    """A use of a rule at a state of the program. Every reader raises TexprError at the directive or at the argument."""
+    """A use of a rule at a state of the program. Every accessor raises TexprError at the directive or at the argument."""
 
     rule: Rule
     directive: ir.Directive
@@ -38,33 +39,33 @@ class Call(Record):
     def refuse(
         self, code: str, message: str, *notes: Note, at: ir.Argument | None = None, help: str | None = None, offers: Offers = ()
     ) -> TexprError:
-        """The error that says why this directive cannot be followed; `offers`: changes of the text to try, best first."""
+        """The error by which this directive is refused; `offers`: changes of the text to try, best first."""
         span = self.directive.span if at is None else at.span
         if code == "E0916" and help is None:
             offers = (*offers, *self.by("ld"), *left_out(self.directive.span))
         return error(code, span, message, *notes, help=help, offers=offers)
 
     def instead(self, help: str, change: Callable[[Said], object]) -> Offers:
-        """The offer to write what `change` makes of this directive; `%` in `help` is that."""
+        """The offer to replace this directive by the result of `change`; `%` in `help` is that."""
         return instead(self.directive.span, help, change)
 
     def before(self, help: str, new: str) -> Offers:
-        """The offer to write another directive ahead of this one; `%` in `help` is that."""
+        """The offer to insert another directive before this one; `%` in `help` is that."""
         return self.instead(help.replace("%", f"`{new}`"), lambda said: f"{new}  {said}")
 
     def by(self, *vias: str) -> Offers:
-        """The offers to stage in another way."""
+        """The offers of other ways to stage."""
         return staged_by(self.directive.span, *vias)
 
     def split(self, loop: ir.Loop, factor: int, change: Callable[[Said, str, str], object], help: str) -> Offers:
-        """The offer to split a loop first: `change` makes the directive, given it and the names of the new loops."""
+        """The offer to split a loop first: `change` gives the directive for the names of the new loops."""
         outer, inner = (self.state.fresh(f"{loop.sym.base}_{which}") for which in "oi")
         name = exactly(loop.sym.name, self.state.function.body)
         new = f"split({name}, {factor}) -> ({outer}, {inner})"
         return self.instead(f"{help}: `{new}`", lambda said: f"{new}  {change(said, outer, inner)}")
 
     def wrong(self, reason: str, at: ir.Argument | None = None, offers: Offers = ()) -> TexprError:
-        """The error for arguments that the rule does not take."""
+        """The error for invalid arguments."""
         form = f"it is written `{self.rule.form}`"
         return self.refuse("E0902", f"`{self.rule.name}` {reason}", at=at, help=form, offers=offers)
 
@@ -74,7 +75,7 @@ class Call(Record):
         return tuple(a for a in self.directive.args if a.key is None)
 
     def expect(self, least: int, most: int | None = None, keys: Sequence[str] = ()) -> None:
-        """Raises where there are fewer or more plain arguments, or a key that the rule does not know, or one twice."""
+        """Raises for too few or too many positional arguments, and for unknown or repeated keys."""
         most = least if most is None else most
         seen: set[str] = set()
         for argument in self.directive.args:
@@ -96,7 +97,7 @@ class Call(Record):
         return next((a for a in self.directive.args if a.key == key), None)
 
     def word(self, argument: ir.Argument, choices: Sequence[str] = (), what: str = "a word") -> str:
-        """A name or word, one of `choices` where there are any; `what`: what it stands for."""
+        """A name or word, one of `choices` where there are any; `what`: what it denotes."""
         if not isinstance(argument.value, str):
             raise self.wrong(f"takes {what} here", argument)
         if choices and argument.value not in choices:
@@ -127,14 +128,14 @@ class Call(Record):
         return value
 
     def loop(self, argument: ir.Argument) -> ir.Loop:
-        """The loop of that index or label. E0903 where there is none, E0904 where there are several."""
+        """The loop with that index or label. E0903 where there is none, E0904 where there are several."""
         name = self.word(argument, what="the name of a loop")
         every = loops(self.state.function.body)
         very = name.removesuffix("'0")
         made = next((t.outputs for t in self.state.transforms if any(d.sym.name == very for d in t.inputs)), ())
         found = called(name, self.state.function.body)
         if made and all(loop.sym.name != very for loop in found):
-            found = ()  # where the loop of that very name is gone, another one of that base is not meant
+            found = ()  # if the loop of exactly that name is gone, another one of that base is not meant
         found = found or tuple(loop for loop in every if loop.label == name)
         if len(found) == 1:
             self._require_not_copied(found[0], argument)
@@ -151,7 +152,7 @@ class Call(Record):
         raise self.refuse("E0903", became if made else f"there is no loop `{name}`", at=argument, help=hint, offers=near)
 
     def _require_not_copied(self, loop: ir.Loop, argument: ir.Argument) -> None:
-        """The loops of a copy that the engine makes are not run by threads."""
+        """Refuses the loops of a copy by the engine, which no thread runs."""
         path = path_to(self.state.function.body, loop) or ()
         if any(isinstance(step, ir.Par) and mark(step, Tensor) for step in path):
             reason = f"the tensor memory accelerator runs the loop over `{loop.sym.base}`, which must stay as `stage` made it"
@@ -169,7 +170,7 @@ class Call(Record):
         raise self.refuse("E0903", f"there is no buffer `{name}`", at=argument, help=hint, offers=near)
 
     def results(self, *bases: str) -> tuple[Sym, ...]:
-        """The names after `->`, as many as `bases`, or fresh ones made of `bases` where none are given."""
+        """The names after `->`, as many as `bases`, or fresh ones based on `bases` where none are given."""
         given = self.directive.results
         if not given:
             return tuple(Sym(self.state.fresh(base)) for base in bases)
@@ -196,7 +197,7 @@ class Call(Record):
         return self.instead(f"call it `{free}`", change)
 
     def require_memory(self, space: str, argument: ir.Argument | None) -> None:
-        """Raises E0908 for shared memory, that of a cluster, or lanes of warps, on a target that has none."""
+        """Raises E0908 for memory that the target lacks: shared memory, that of a cluster, or lanes of warps."""
         target = self.state.target
         there = {"shared": target.has_blocks, "lanes": target.has_warps, "cluster": target.has_clusters}
         if space in ("shared", "lanes") and not there[space]:
@@ -209,13 +210,13 @@ class Call(Record):
             raise self.refuse("E0908", f"{target.name} has no clusters of blocks", at=argument, help=other)
 
     def no_results(self) -> None:
-        """Raises where names are given though the rule makes nothing."""
+        """Raises where names are given though the rule has no results."""
         if self.directive.results:
             raise self.wrong("makes nothing that could be named")
 
 
 def _near(name: str, known: Sequence[str], argument: ir.Argument) -> Offers:
-    """The offers to write a name that is near, at the end of an argument."""
+    """The offers of similar names, at the end of an argument."""
     span = argument.span
     place = Span(span.source, max(0, span.end - len(name)), span.end) if span.text.endswith(name) else NOWHERE
     near = get_close_matches(name, known, n=3)

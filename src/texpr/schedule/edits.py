@@ -1,6 +1,7 @@
-"""Changes of a text that helps for a schedule propose: of one directive, of the head of a loop, of the head of a function.
+"""Changes of the source text that helps for a schedule propose: of a directive, of the head of a loop, of the head of a
+function.
 
-Each is offered only where what it changes was written down: what Python built, or a pragma says, has no such text.
+Each is offered only where the changed construct has source text: those built in Python, or by a pragma, have none.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Offers = tuple[Proposal, ...]
 
 
 class Said(Record):
-    """A directive as it is written: its name, the text of each argument, the names behind `->`."""
+    """A directive as written: its name, the text of each argument, the names after `->`."""
 
     name: str
     args: tuple[str, ...]
@@ -29,18 +30,18 @@ class Said(Record):
         return f"{self.name}({', '.join(self.args)}){made}"
 
     def without(self, *keys: str) -> Said:
-        """The same without the arguments of these keys."""
+        """The same without the arguments with these keys."""
         return replace(self, args=tuple(a for a in self.args if key_of(a) not in keys))
 
     def having(self, key: str, value: object) -> Said:
-        """The same with `key=value`, in place of another value of that key."""
+        """The same with `key=value`, replacing another value of that key."""
         new = f"{key}={value}"
         if any(key_of(a) == key for a in self.args):
             return replace(self, args=tuple(new if key_of(a) == key else a for a in self.args))
         return replace(self, args=(*self.args, new))
 
     def plain(self, number: int, value: object) -> Said:
-        """The same with another argument without a key; behind the last one it is a new one."""
+        """The same with positional argument `number` replaced; past the last one it is appended."""
         at = [n for n, a in enumerate(self.args) if key_of(a) is None]
         place = at[number] if number < len(at) else at[-1] + 1
         return replace(self, args=(*self.args[:place], str(value), *self.args[place + (number < len(at)) :]))
@@ -53,7 +54,7 @@ def key_of(argument: str) -> str | None:
 
 
 def said(span: Span) -> Said | None:
-    """The directive that is written at a place of a schedule."""
+    """The directive at a span of a schedule."""
     text = "" if span is NOWHERE else span.text
     name, bracket, rest = text.partition("(")
     if not bracket or not name.strip().isidentifier():
@@ -65,7 +66,7 @@ def said(span: Span) -> Said | None:
 
 
 def closing(text: str) -> int:
-    """Where the bracket closes that is open at the start of `text`; its end where none does."""
+    """The position of the bracket that closes the one at the start of `text`; its end where there is none."""
     depth = 0
     for at, char in enumerate(text):
         depth += (char in "([{") - (char in ")]}")
@@ -75,7 +76,7 @@ def closing(text: str) -> int:
 
 
 def parts(text: str) -> Iterable[str]:
-    """What commas separate in `text`, outside of brackets."""
+    """`text` split at commas outside of brackets."""
     start = depth = 0
     for at, char in enumerate(text):
         depth += (char in "([{") - (char in ")]}")
@@ -87,7 +88,7 @@ def parts(text: str) -> Iterable[str]:
 
 
 def instead(span: Span, help: str, change: Callable[[Said], object]) -> Offers:
-    """The offer to write what `change` makes of a directive; `%` in `help` is that, where it says so."""
+    """The offer to replace a directive by the result of `change`; `%` in `help` is that."""
     old = said(span)
     if old is None:
         return ()
@@ -96,23 +97,23 @@ def instead(span: Span, help: str, change: Callable[[Said], object]) -> Offers:
 
 
 def left_out(span: Span, help: str = "leave it out") -> Offers:
-    """The offer to leave a directive out."""
+    """The offer to remove a directive."""
     return () if said(span) is None else (Proposal(help, Edit("", span)),)
 
 
 def words(span: Span, help: str, text: str) -> Offers:
-    """The offer to write `text` at a place; `…` in it is what stands there."""
+    """The offer to write `text` at a span; `…` in it is the old text."""
     return () if span is NOWHERE or not span.text else (Proposal(help, Edit(text, span)),)
 
 
 def promise(function: ir.Function, clause: str, help: str = "add") -> Offers:
-    """The offer to promise something in the head of the function."""
+    """The offer to add a promise to the head of the function."""
     place = _brace(function.span)
     return () if place is None else (Proposal(f'{help} "{clause}"', Edit(f"\n    {clause}\n…", place)),)
 
 
 def aligned(buffer: Buffer, bytes: int, help: str) -> Offers:
-    """The offer to promise where a parameter begins."""
+    """The offer to promise the alignment of a parameter."""
     span = buffer.span
     if span is NOWHERE or span.text != buffer.name or buffer.role not in ("input", "inout"):
         return ()
@@ -132,7 +133,7 @@ def head(loop: ir.Loop) -> Span | None:
 
 
 def freed(loop: ir.Loop, help: str, buffers: Iterable[Buffer] = ()) -> Offers:
-    """The offer to make a loop in order a `par`, which reduces into some buffers."""
+    """The offer to make a sequential loop a `par`, which reduces into `buffers`."""
     place = head(loop)
     if place is None or not place.text.startswith("seq"):
         return ()
@@ -156,7 +157,7 @@ def any_order(loops: Iterable[ir.Loop], buffer: Buffer, help: str) -> Offers:
 
 
 def _brace(span: Span) -> Span | None:
-    """Where the body of what begins at `span` begins."""
+    """The position of the brace that opens the body of what begins at `span`."""
     if span is NOWHERE:
         return None
     at = span.source.text.find("{", span.start, span.end)
@@ -164,11 +165,11 @@ def _brace(span: Span) -> Span | None:
 
 
 OF_THE_ENGINE = ("box", "stride", "swizzle", "save_traffic", "multicast")
-"""The words of `stage` that a copy by threads does not have."""
+"""The arguments of `stage` that a copy by threads does not have."""
 
 
 def staged_by(span: Span, *vias: str) -> Offers:
-    """The offers to stage in another way: by threads, or by another one of the engine's."""
+    """The offers to stage in another way: by threads, or by another copy of the engine."""
     found: list[Proposal] = []
     for via in vias:
         kept = OF_THE_ENGINE if via in ("ld", "cp_async", "bulk") else ()
@@ -193,24 +194,24 @@ def staged_at(span: Span, loops: Iterable[str]) -> Offers:
 
 
 def without(span: Span, key: str) -> Offers:
-    """The offer to leave a word of a directive out."""
+    """The offer to remove an argument of a directive."""
     return instead(span, f"leave `{key}=` out", lambda said: said.without(key))
 
 
 def begins_at(buffer: Buffer, bytes: int) -> Offers:
-    """The offer to promise that a tensor begins at a multiple of so many bytes."""
+    """The offer to promise that a tensor is aligned to so many bytes."""
     return aligned(buffer, bytes, f"promise where it begins: `{buffer.name}: {buffer.dtype}[…] align({bytes})`")
 
 
 def updated(loop: ir.Loop) -> tuple[Buffer, ...]:
-    """What iterations of a loop update that they do not make themselves."""
+    """What iterations of a loop update, their own locals aside."""
     own = {stmt.buffer for stmt in ir.walk(loop.body) if isinstance(stmt, ir.New)}
     binds = (stmt for stmt in ir.walk(loop.body) if isinstance(stmt, ir.Bind) and stmt.update is not None)
     return tuple(dict.fromkeys(t.buffer for stmt in binds for t in stmt.targets if t.buffer not in own))
 
 
 def touching(body: Iterable[ir.Stmt], name: str) -> tuple[ir.Loop, ...]:
-    """The loops in which a buffer is read or written, inner ones first."""
+    """The loops that access a buffer, inner ones first."""
 
     def touches(loop: ir.Loop) -> bool:
         inside = list(ir.walk(loop.body))

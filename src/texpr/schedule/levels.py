@@ -7,15 +7,15 @@ from texpr.isa.target import Target
 
 GRID, BLOCK, WARPS = ("grid.x", "grid.y", "grid.z"), ("block.x", "block.y", "block.z"), ("warp", "lane")
 CLUSTERS = ("cluster.x", "cluster.y", "cluster.z")
-"""Blocks of a cluster that share an iteration of the grid, numbered x first."""
+"""Blocks of a cluster that share an iteration of the grid, x fastest."""
 
 NAMES = {Level.GRID: GRID, Level.CLUSTER: CLUSTERS, Level.BLOCK: BLOCK, Level.WARP: WARPS, Level.CORE: ("core",)}
-"""What a level of a machine is called where loops are bound to it; loops are bound to no other."""
+"""The names in schedules of the levels that loops can be bound to."""
 
 AUTO = "auto"
 """The level that the compiler chooses."""
 
 
 def levels(target: Target) -> tuple[str, ...]:
-    """What a loop can be bound to on `target`."""
+    """The levels that a loop can be bound to on `target`."""
     return tuple(name for level in target.levels for name in NAMES.get(level, ()))

@@ -3,8 +3,8 @@
     par M |i| #grid { par 128 |j| #block { … } }    is    bind(i, grid.x)  bind(j, block.x)
     seq 4 |k| #unroll { … }                         is    unroll(k)
 
-`#grid`, `#cluster` and `#block` give the innermost such loop the dimension x, the next y, then z. What a schedule says comes
-first.
+`#grid`, `#cluster` and `#block` give the innermost such loop the dimension x, the next y, then z. The directives of a
+schedule are applied first.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from texpr.support.diagnostic import error
 from texpr.support.record import replace
 
 IN_PLACE = ("bind", "unroll", "vectorize", "partition", "together")
-"""Directives on one loop that a pragma of that name is."""
+"""The directives on one loop that may be written as a pragma."""
 
 LEVELS = ("grid", "cluster", "block")
 
 ALIGN = "align"
-"""What a `fully par` says of the lane that its first iteration runs on."""
+"""The lane of the first iteration of a `fully par`."""
 
 
 def in_place(function: ir.Function, target: Target) -> tuple[ir.Function, tuple[ir.Directive, ...]]:
     """`function` without the pragmas that are directives, and those directives, outer loops first.
 
-    A level that `target` does not have is left out, and where it launches nothing, what is said of launches: one text serves
+    A level that `target` does not have is dropped, and so are launch parameters where it launches nothing: one text serves
     every machine.
     """
     known = levels(target)
@@ -87,7 +87,7 @@ def _level(bind: ir.Directive) -> bool:
 
 
 def _depth(body: Body, name: str) -> int:
-    """How many loops with that pragma are nested in `body`."""
+    """The number of nested loops with that pragma in `body`."""
     deepest = 0
     for stmt in body:
         own = isinstance(stmt, ir.Par | ir.Seq) and any(d.name == name for d in stmt.directives)

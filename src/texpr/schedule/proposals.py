@@ -1,7 +1,8 @@
 """Helps for a schedule that propose a change of the text: tried before they are given.
 
-A refusal offers changes, best first (`Diagnostic.proposals`). Each is made in the text, which is read, checked and laid out
-again; the first is given with which what was refused is followed. Where none is, the help stays advice, or nothing.
+A refusal offers changes, best first (`Diagnostic.proposals`). Each is made in the text, which is parsed, checked and
+scheduled again; the first by which the refused directive succeeds is given. Where none does, the help stays advice, or is
+dropped.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from texpr.support.record import replace
 from texpr.support.span import NOWHERE
 
 Follow = Callable[[Function, Schedule | None], object]
-"""Lays a function out by a schedule, as far as it was when something was refused. Raises TexprError."""
+"""Schedules a function up to the stage at which something was refused. Raises TexprError."""
 
 MOST_TRIED = 8
-"""Changes that are tried for one refusal; further ones are left out."""
+"""The most changes tried for one refusal; further ones are dropped."""
 
 
 def tried(raised: TexprError, function: Function, schedule: Schedule | None, follow: Follow) -> TexprError:
-    """The same error, of each finding the first of its proposals that works as its help."""
+    """The same error, with the first working proposal of each finding as its help."""
     every = [_placed_otherwise(found, schedule) for found in raised.diagnostics]
     if not any(found.proposals for found in every):
         return raised
@@ -33,7 +34,7 @@ def tried(raised: TexprError, function: Function, schedule: Schedule | None, fol
 
 
 def _placed_otherwise(found: Diagnostic, schedule: Schedule | None) -> Diagnostic:
-    """A refusal to place memory, with the offers of other places, and of none."""
+    """A refusal of a placement, with the offers of other placements, and of none."""
     if schedule is None or found.code != "E0913" or found.span is None or found.proposals:
         return found
     for each in schedule.directives:
@@ -66,7 +67,7 @@ def _text(found: Diagnostic, proposal: Proposal) -> str:
 def _left(
     found: Diagnostic, text: str, function: Function, schedule: Schedule | None, follow: Follow
 ) -> tuple[tuple[str, str], int] | None:
-    """What is refused first of a text, and where; None where nothing is. What is no legal program is refused at its start."""
+    """The first refusal of a text, and its place; None where there is none. An illegal program is refused at its start."""
     assert found.span is not None
     try:
         again = {each.name: each for each in parse(text, found.span.source.name).functions}[function.name]
@@ -77,13 +78,13 @@ def _left(
         first = problem.diagnostics[0]
         is_known = first.code.startswith("E09") and first.span is not None and first.span is not NOWHERE
         return (first.code, first.message), first.span.start if is_known and first.span else -1
-    except (KeyError, IndexError):  # functions or schedules that are made otherwise than from this text
+    except (KeyError, IndexError):  # functions or schedules that were not made from this text
         return ("", ""), -1
     return None
 
 
 def _counterpart(function: Function, schedule: Schedule | None, again: Function) -> Schedule | None:
-    """The schedule of the function as it is now that is, by its number, the one that was followed."""
+    """The schedule of the new function with the number of the one that was applied."""
     if schedule is None:
         return None
     numbers = [n for n, each in enumerate(function.schedules) if each is schedule]
@@ -91,9 +92,9 @@ def _counterpart(function: Function, schedule: Schedule | None, again: Function)
 
 
 def _helps(found: Diagnostic, text: str, function: Function, schedule: Schedule | None, follow: Follow) -> bool:
-    """Whether all of a changed text can be followed, or what cannot stands behind what was refused.
+    """Whether the changed text is accepted, or refused only after what was refused before.
 
-    What is promised ahead of it answers one question; another one may be asked at the same place then.
+    A promise added before it settles one condition; another one may then fail at the same place.
     """
     left = _left(found, text, function, schedule, follow) if text else (("", ""), -1)
     if left is None:

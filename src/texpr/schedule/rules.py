@@ -7,4 +7,4 @@ from texpr.schedule import directives
 from texpr.schedule.call import Rule
 
 RULES: dict[str, Rule] = {rule.name: rule for rule in gather(directives.__name__, directives.__path__, "RULE", Rule)}
-"""The directives that a schedule may use."""
+"""Every directive of a schedule."""

@@ -1,8 +1,8 @@
 """A program while it is scheduled: its loops are those of the loop domain, its indices still those of the logical one.
 
-`split(i, 128) -> (bi, ti)` makes two loops of the loop over `i` and leaves every statement as it was, naming `i`: the graph
-knows that i = bi · 128 + ti. So the order and the shape of loops may change freely, nothing is written twice, and the
-predicates are found once, at the end (`texpr.schedule.rewrite.materialise`).
+`split(i, 128) -> (bi, ti)` makes two loops of the loop over `i` and leaves every statement, which mentions `i`, unchanged:
+the graph records i = bi · 128 + ti. So the order and the shape of loops may change freely, no statement is rewritten, and the
+predicates are computed once, at the end (`texpr.schedule.rewrite.materialise`).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from texpr.support.record import Record, field, replace
 
 
 class Staged(Record):
-    """What a `stage` directive did, for `explain`: `name` holds part of `of` during an iteration of `at`.
+    """The effect of a `stage` directive, for `explain`: `name` holds part of `of` during an iteration of `at`.
 
-    `base`: where the part starts in `of`, along each dimension, where it is a box. `fill`: what holes hold, None for anything.
-    `stages`: slots of the ring that it was made, 1 for none. `copied_out`: it is stored at the end of the iteration.
-    `is_open`: nothing was said of what holes hold.
+    `base`: the start of the part in `of`, along each dimension, where it is a box. `fill`: the value of holes, None for
+    undefined. `stages`: the slots of its ring, 1 for none. `copied_out`: it is stored at the end of the iteration. `is_open`:
+    no fill was given.
     """
 
     name: str
@@ -44,9 +44,9 @@ class Staged(Record):
 
 
 class State(Record):
-    """`function`'s loops run over leaves. `domain_of`: the IterDomain that a loop runs over where it is not its own symbol's,
-    for two loops may run over one IterDomain after they were distributed. `allocations`: the graphs of buffers whose memory
-    has another shape than their indices. `staged`: what was staged, in order."""
+    """`function` has loops over leaves. `domain_of`: the IterDomain of a loop where it does not have the loop's own symbol,
+    as two loops may run over one IterDomain after distribution. `allocations`: the graphs of buffers whose memory has
+    another shape than their indices. `staged`: the stage directives, in order."""
 
     function: ir.Function
     target: Target
@@ -69,13 +69,13 @@ class State(Record):
         return frozenset(found)
 
     def with_body(self, body: Body) -> State:
-        """The same with other statements."""
+        """The same with another body."""
         return replace(self, function=replace(self.function, body=body))
 
     def alone(self, stmt: ir.Stmt) -> State:
-        """The same with what lies beside the outermost statement that holds `stmt` left out, but for what it names.
+        """The same without the siblings of the outermost statement that contains `stmt`, except what it uses.
 
-        That is what a question about dependences within `stmt` depends on.
+        It is all that dependences within `stmt` depend on.
         """
         body = self.function.body
         whole = next(each for each in body if stmt is each or stmt in below(each))
@@ -84,20 +84,20 @@ class State(Record):
         return self.with_body(tuple(kept))
 
     def with_ring(self, names: Collection[str], stages: int) -> State:
-        """The same, where what was staged as one of `names` is a ring of so many slots."""
+        """The same with a ring of so many slots for the staged buffers `names`."""
         made = (replace(each, stages=stages) if each.name in names else each for each in self.staged)
         return replace(self, staged=tuple(made))
 
     def with_transform(self, transform: Transform) -> State:
-        """The same with one more transform."""
+        """The same with a further transform."""
         return replace(self, transforms=(*self.transforms, transform))
 
     def graph(self, around: Iterable[ir.Loop]) -> DomainGraph:
-        """From the logical IterDomains to the loops `around` a statement, which are the leaves."""
+        """From the logical IterDomains to the loops `around` a statement, as leaves."""
         return ending_in(self.transforms, tuple(self.domain(loop) for loop in around))
 
     def taken(self) -> frozenset[str]:
-        """Names that a new loop or buffer may not have."""
+        """Names in use, which a new loop or buffer may not have."""
         function = self.function
         own = frozenset[str]().union(*map(_names, function.body))
         buffers = (b.name for b in (*function.params, *function.results))
@@ -112,7 +112,7 @@ class State(Record):
         return name
 
     def all_fresh(self, bases: Iterable[str]) -> tuple[str, ...]:
-        """For each of `bases`, which differ, a name that is free."""
+        """A free name for each of `bases`, all different."""
         taken = self.taken()
         return tuple(next(name for n in count() if (name := f"{b}_{n}" if n else b) not in taken) for b in bases)
 
@@ -122,7 +122,7 @@ class State(Record):
         return tuple(s for s in loops(self.function.body) if self.domain(s).sym == domain)
 
     def changed(self, loop: ir.Loop, change: Callable[[ir.Loop], ir.Loop]) -> State:
-        """The same with every copy of `loop` changed; `change` keeps bodies and symbols."""
+        """The same with every copy of `loop` changed; `change` must keep bodies and symbols."""
         wanted = {copy.sym for copy in self.copies(loop)}
 
         def visit(body: Body) -> Body:
@@ -135,13 +135,13 @@ class State(Record):
         return self.with_body(visit(self.function.body))
 
     def renamed(self, old: Sym, new: Sym) -> State:
-        """The same with the loop `old` called `new`; it runs over the same IterDomain."""
+        """The same with the loop `old` renamed to `new`; it runs over the same IterDomain."""
         loop = next(s for s in loops(self.function.body) if s.sym == old)
         body = replaced(self.function.body, loop, lambda _: (replace(loop, sym=new),))
         return replace(self.with_body(body), domain_of={**self.domain_of, new: self.domain(loop)})
 
     def copy_of(self, loop: ir.Loop, base: str | None = None) -> tuple[State, ir.Loop]:
-        """A loop of a fresh name, of `base` or its own, over the same IterDomain, without a body."""
+        """A loop with a fresh name, based on `base` or its own, over the same IterDomain, without a body."""
         name = Sym(self.fresh(base or loop.sym.base))
         return replace(self, domain_of={**self.domain_of, name: self.domain(loop)}), replace(loop, sym=name, body=())
 
@@ -153,13 +153,13 @@ def _domain(sym: Sym, extent: Expr) -> IterDomain:
 
 @lru_cache(maxsize=1 << 12)
 def _names(stmt: ir.Stmt) -> frozenset[str]:
-    """Names of loops, values and buffers in `stmt`: most of a program stays as it is from one directive to the next."""
+    """Names of loops, values and buffers in `stmt`; memoised, as most statements survive a directive."""
     own = frozenset(s.sym.name for s in ir.walk((stmt,)) if isinstance(s, ir.Par | ir.Seq | ir.Let))
     return own | {s.buffer.name for s in ir.walk((stmt,)) if isinstance(s, ir.New)}
 
 
 def ending_in(transforms: tuple[Transform, ...], leaves: tuple[IterDomain, ...]) -> DomainGraph:
-    """The graph of those transforms all of whose outputs `leaves` determine."""
+    """The subgraph of the transforms all of whose outputs `leaves` determine."""
     known = {d.sym for d in leaves}
     kept: list[Transform] = []
     for transform in reversed(transforms):

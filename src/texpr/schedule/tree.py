@@ -1,4 +1,4 @@
-"""Finding and replacing statements of a program by identity. What is not on the way to a change stays the same object."""
+"""Search and replacement of statements by identity. Statements off the path to a change stay the same objects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Body = tuple[ir.Stmt, ...]
 
 
 def path_to(body: Body, wanted: ir.Stmt) -> tuple[ir.Stmt, ...] | None:
-    """The statements from the outermost one down to `wanted`, which is the last; None where it is not in `body`."""
+    """The statements from the outermost one down to `wanted`, the last; None where it is not in `body`."""
     for stmt in body:
         if stmt is wanted:
             return (stmt,)
@@ -25,7 +25,7 @@ def path_to(body: Body, wanted: ir.Stmt) -> tuple[ir.Stmt, ...] | None:
 
 @lru_cache(maxsize=1 << 12)
 def below(stmt: ir.Stmt) -> frozenset[ir.Stmt]:
-    """Every statement below `stmt`. Remembered, as most of a program stays the same from one directive to the next."""
+    """Every statement below `stmt`; memoised, as most of a program survives a directive."""
     inner = [each for block in ir.blocks(stmt) for each in block]
     return frozenset(inner).union(*map(below, inner))
 
@@ -50,7 +50,7 @@ def loops(body: Body) -> tuple[ir.Loop, ...]:
 
 
 def called(name: str, body: Body) -> tuple[ir.Loop, ...]:
-    """The loops that `name` stands for: `i'1` the one of that very name, `i'0` the first that is called `i`, `i` all."""
+    """The loops that `name` may refer to: `i'1` exactly that one, `i'0` the first named `i`, `i` all."""
     every = loops(body)
     if "'" in name:
         very = name.removesuffix("'0")
@@ -59,7 +59,7 @@ def called(name: str, body: Body) -> tuple[ir.Loop, ...]:
 
 
 def exactly(name: str, body: Body) -> str:
-    """What names the loop `name` alone, where others may be called so, too."""
+    """The name that refers to the loop `name` only, where others have the same base name."""
     alone = "'" in name or len(called(name, body)) < 2 or all(loop.sym.name != name for loop in loops(body))
     return name if alone else f"{name}'0"
 

@@ -1,1 +1,1 @@
-"""The strategies, one file each: `STRATEGY` says what kind of nest it is for, and what it proposes at what cost."""
+"""The strategies, one file each: `STRATEGY` says which nests it applies to, and what it proposes at what cost."""

@@ -1,10 +1,10 @@
-"""Rows that are too long for the shared memory of a block, and read more than once: blocks of a cluster keep them together.
+"""Rows that are too long for the shared memory of a block, and read more than once: a cluster of blocks keeps them.
 
     par M |i| { par N |j| reduce(m) { m max= X[i, j] }  …  par N |l| { Y[i, l] = X[i, l] - m } }
 
-Whatever a block does, such a row comes from global memory each time that it is read. Blocks of a cluster have a part of it
-each, read once, and share out every loop over it alike; sums go from block to block. So it is taken where all parts fit, with
-as few blocks as that needs: nothing else reads as little.
+A single block has to read such a row from global memory each time. Instead each block of a cluster keeps a part of it, read
+once, and every loop over the row is distributed over the blocks in the same way; sums are combined across blocks. It is
+applied where all parts fit, with the fewest blocks that suffice: no other schedule reads less.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from texpr.planner.strategy import Proposal, Rank, Script, Strategy, Subject
 from texpr.support.record import Record
 
 SCRATCH = 4096
-"""Bytes of a block's shared memory that are left to what its warps sum up."""
+"""The bytes of a block's shared memory that are reserved for the partial sums of warps."""
 
 
 class Rows(Record):
-    """`outer`: the loops of the grid; `inner`: bands over elements of rows. `kept`: inputs of which rows are kept, and how
-    often each is read. `blocks` of a cluster keep them."""
+    """`outer`: the loops of the grid; `inner`: bands over elements of rows. `kept`: inputs whose rows are kept, with the
+    number of their reads. `blocks`: the size of the cluster."""
 
     outer: tuple[ir.Par, ...]
     inner: tuple[ir.Par, ...]
@@ -36,13 +36,13 @@ class Rows(Record):
     blocks: int
 
     def __str__(self) -> str:
-        """What becomes of them, for `explain`."""
+        """The summary for `explain`."""
         told = ", ".join(f"`{buffer.name}` (read once, not {times} times)" for buffer, times in self.kept)
         return f"{self.blocks} blocks of a cluster keep rows of {told or 'what it makes'}"
 
 
 def rows(par: ir.Par, target: Target) -> Rows | None:
-    """The rows of a nest that no block of `target` has room for, if blocks of a cluster have."""
+    """The rows of a nest that do not fit a block of `target`, but a cluster of blocks."""
     outer, body = _grid(par)
     if target.max_cluster < 2 or any(p.reduce or p.fully for p in outer):
         return None
@@ -61,7 +61,7 @@ def rows(par: ir.Par, target: Target) -> Rows | None:
 
 
 def _grid(par: ir.Par) -> tuple[tuple[ir.Par, ...], tuple[ir.Stmt, ...]]:
-    """`par` and the loops directly inside of each other in it, and what is inside of them all."""
+    """`par` and the loops perfectly nested in it, and the body of the innermost."""
     found = [par]
     while len(found[-1].body) == 1 and isinstance(inner := found[-1].body[0], ir.Par):
         found.append(inner)
@@ -69,7 +69,7 @@ def _grid(par: ir.Par) -> tuple[tuple[ir.Par, ...], tuple[ir.Stmt, ...]]:
 
 
 def _bands(body: tuple[ir.Stmt, ...]) -> Iterator[ir.Par]:
-    """The outermost loops that threads share."""
+    """The outermost loops that are distributed over threads."""
     for stmt in body:
         if isinstance(stmt, ir.Par):
             yield stmt
@@ -79,7 +79,7 @@ def _bands(body: tuple[ir.Stmt, ...]) -> Iterator[ir.Par]:
 
 
 def _read(body: tuple[ir.Stmt, ...], inner: tuple[ir.Par, ...]) -> dict[Buffer, int]:
-    """In how many bands each buffer that is only read has a row read, element by element."""
+    """For each buffer that is only read, the number of bands that read a row of it, element by element."""
     written = {t.buffer for s in ir.walk(body) if isinstance(s, ir.Bind) for t in s.targets}
     found: dict[Buffer, int] = {}
     for par in inner:
@@ -101,12 +101,12 @@ def _bytes(shape: tuple[Expr, ...], buffer: Buffer) -> int | None:
 
 
 class Long(Script, kw_only=True):
-    """Gives the rows to the blocks of a cluster."""
+    """Distributes the rows over the blocks of a cluster."""
 
     rows: Rows
 
     def run(self) -> Sequence[Subject]:
-        """Follows every directive. Raises Refused."""
+        """Applies every directive. Raises Refused."""
         at = self.rows.outer[-1].sym.name
         for buffer, _ in self.rows.kept:
             (name,) = self.fresh(buffer.name, "row")
@@ -117,7 +117,7 @@ class Long(Script, kw_only=True):
         return ()
 
     def shared_out(self, loop: str, buffer: Buffer | None) -> None:
-        """Each block takes a part of a loop, by vectors where the text lets that be proved."""
+        """Distributes a loop over the blocks, by vectors where that can be proved."""
         block, part = self.fresh(loop, "c", "p")
         self.must("split", loop, results=(block, part), of=buffer, parts=self.rows.blocks)
         self.must("bind", block, "cluster.x")

@@ -1,10 +1,10 @@
-"""Sums that one thread makes in order, so that tiles of them stay in registers: a matrix product whose `par` reduces.
+"""Sums computed sequentially by one thread, so that tiles of them stay in registers: a matrix product whose `par` reduces.
 
     par M |i| { par N |j| { C[i, j] = 0; par K |k| reduce(C) { C[i, j] += A[i, k] * B[k, j] } } }
 
-Threads that share a sum read it together, which is best where each element is read once, as in the product of a matrix and a
-vector. Where iterations of the `par`s around it read the same, a tile of sums reads less: then k is `serial`, and the nest is
-one like any other. So it is where iterations share what they read, of each array, and there are sums enough for threads.
+A parallel reduction is best where each element is read once, as in the product of a matrix and a vector. Where iterations of
+the `par`s around it read the same elements, a tile of sums reads less: then k is made `serial`, and the nest is tiled like
+any other. It is applied where iterations share elements of each array, and there are enough sums for all threads.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from texpr.schedule.rewrite.materialise import materialise
 from texpr.support.record import replace
 
 SUMS = 4096
-"""Sums that are enough for a thread each: a tile of 64 × 64."""
+"""The number of sums that suffices for a thread each: a tile of 64 × 64."""
 
 
 def shared_sums(par: ir.Par) -> tuple[ir.Par, ...]:
-    """The loops of the nest of `par`, if those that reduce are to come in order; none where threads had better share sums."""
+    """The reducing loops of the nest of `par` that should be sequential; none where a parallel reduction is better."""
     way = _way(par)
     plain = [p for p in way if not p.reduce]
     if not plain or len(plain) == len(way) or any(p.fully or p.directives for p in way):
@@ -34,7 +34,7 @@ def shared_sums(par: ir.Par) -> tuple[ir.Par, ...]:
 
 
 def reads_once(nest: Nest) -> bool:
-    """Whether there is something of which no two iterations of a nest read the same, as far as subscripts tell."""
+    """Whether there is a buffer of which no two iterations of a nest read the same element, by its subscripts."""
 
     def apart(touch: Touch) -> bool:
         return touch.index is None or sum(bool(each.steps or each.bent) for each in touch.index) >= len(nest.loops)
@@ -43,7 +43,7 @@ def reads_once(nest: Nest) -> bool:
 
 
 def _way(par: ir.Par) -> list[ir.Par]:
-    """The `par`s from `par` inward, as long as there is one way."""
+    """The perfectly nested `par`s from `par` inward."""
     found = [par]
     while len(inner := [s for s in found[-1].body if isinstance(s, ir.Par)]) == 1:
         found.append(inner[0])
@@ -51,13 +51,13 @@ def _way(par: ir.Par) -> list[ir.Par]:
 
 
 class Ordered(Script, kw_only=True):
-    """Says that the loops of `way` that reduce come in order, inside of the others."""
+    """Makes the reducing loops of `way` sequential, and innermost."""
 
     subject: Subject
     way: tuple[ir.Par, ...]
 
     def run(self) -> Sequence[Subject]:
-        """Follows every directive, and leaves the nest as it is then to a tile. Raises Refused, or NoPlan."""
+        """Applies every directive, and leaves the new nest to be tiled. Raises Refused, or NoPlan."""
         for loop in self.way:
             if loop.reduce:
                 self.must("serial", loop.sym.name)

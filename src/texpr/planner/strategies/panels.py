@@ -1,4 +1,4 @@
-"""A plan for a CPU: a tile of results in vector registers, over a panel that is kept in a cache.
+"""Cache and register tiling for a CPU: a tile of results in vector registers, over a packed panel in a cache.
 
     par j_b { par i_b { seq k_o {
         panel of B: the rows that k_o reaches, beside one another     -- packed once, used by every tile of the block
@@ -7,9 +7,9 @@
             seq k_i { par 4 |i_v| { par 64 |j_v| { tile[i_v, j_v] += A[i, k] * panel[k_i, j_v] } } }
     } } } }
 
-Which loop is the lane, which the row, and what is worth a panel is read off the accesses, as for a GPU: a panel is of what
-neighbouring lanes read in another place each step and rows do not differ in, so that each element is read again by every row
-of the block.
+The lane loop, the row loop and the buffers to pack are derived from the accesses, as for a GPU: a panel is packed from a
+buffer whose lanes are neighbours, that moves with each step and is invariant in the rows, so that each element is reused by
+every row of the block.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ from texpr.support.record import Record
 
 ROWS = range(1, 17)
 WIDE = (1, 2, 4, 8)
-"""Vectors of a row of a tile."""
+"""The vectors of a row of a tile."""
 
 BLOCK = 256
-"""Rows of a block, or few more, which use one panel: over them is spread what packing costs, a load and a store."""
+"""The rows of a block, approximately, which use one panel: the cost of packing, a load and a store, is amortised over them."""
 
 STEPS = (1024, 512, 256, 128, 64, 32, 16, 8)
-"""Steps of a loop in order that a panel may hold."""
+"""The steps of a sequential loop that a panel may hold."""
 
 FAR = 128
 """The same where each step reads one element of another row: so many lines stay in the nearest caches for the next tile."""
 
 KINDS, NARROW = ("f32", "f64"), ("f16", "bf16")
-"""Types that are computed in vectors as they are, and those that are read as vectors of f32."""
+"""The types that are computed in vectors as they are, and those that are converted to vectors of f32 when read."""
 
 
 class Panel(Record):
-    """`rows` × `lanes` results in registers, `steps` of each split loop in order at a time, over `panels` in the cache.
+    """`rows` × `lanes` results in registers, `steps` of each split sequential loop at a time, over `panels` in the cache.
 
-    `outside`: loops in order that stay around it whole.
-    `reads`: of memory each step, in vectors or single elements, for each vector of products.
+    `outside`: sequential loops that stay outside, unsplit. `reads`: memory reads in each step, in vectors or single elements,
+    for each vector of products.
     """
 
     lane: Sym
@@ -66,12 +66,12 @@ class Panel(Record):
 
     @property
     def tile(self) -> dict[Sym, int]:
-        """Iterations of each loop that is cut, in a block."""
+        """The iterations of each split loop in a block."""
         return {self.row: self.block, self.lane: self.lanes, **self.steps}
 
     @property
     def block(self) -> int:
-        """Rows of a block: a whole number of tiles."""
+        """The rows of a block: a whole number of tiles."""
         return -(-BLOCK // self.rows) * self.rows
 
     def data(self) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class Panel(Record):
 
 
 def panel(nest: Nest, target: Target, banned: frozenset[Buffer], in_order: bool) -> Panel:
-    """The panel and tile for `nest`. `in_order`: the loops in order keep theirs. Raises NoPlan where none is worth it."""
+    """The panel and tile for `nest`. `in_order`: no sequential loops are interchanged. Raises NoPlan where none pays."""
     seqs = {loop.sym for loop in nest.seqs}
     if not any(t.updates and t.around & seqs for t in nest.touches):
         raise NoPlan("nothing is summed up over a loop in order, so no tile of results stays in registers")
@@ -115,14 +115,14 @@ def _is_contiguous(index: tuple[Subscript, ...], sym: Sym) -> bool:
 
 
 def _sized(nest: Nest, target: Target, lane: Sym, row: Sym, shared: dict[Buffer, Form], in_order: bool) -> Panel:
-    """The cheapest tile with `row` for its rows, and the longest panel that the caches hold."""
+    """The cheapest tile with `row` as its row loop, and the longest panel that the caches hold."""
     panels = tuple(f for f in shared.values() if row not in f.along)
     size = max(t.buffer.dtype.bytes for t in nest.touches)
     each = target.vector // size
     inner = [t for t in nest.touches if any(t.along(seq.sym) for seq in nest.seqs)]
     found: list[tuple[float, int, int]] = []
     for rows, wide in product(ROWS, WIDE):
-        fits = rows * wide + wide + 1 <= target.vectors  # the results, a row of what they share, and what is its rows' own
+        fits = rows * wide + wide + 1 <= target.vectors  # the results, a row of shared operands, and one operand of a row
         if fits and (wide - 1) * each < nest.trips[lane] and rows <= nest.trips[row]:
             vectors = sum(wide * (rows if t.along(row) else 1) for t in inner if t.buffer in shared)
             singles = sum(rows if t.along(row) else 1 for t in inner if not t.writes and t.buffer not in shared)
@@ -150,13 +150,13 @@ def _is_far(touch: Touch, step: Sym) -> bool:
 
 
 class PanelScript(Script, kw_only=True):
-    """Lays `nest` out over cores and lanes as `panel` has it."""
+    """Tiles `nest` over cores and lanes by `panel`."""
 
     nest: Nest
     panel: Panel
 
     def run(self) -> Sequence[Subject]:
-        """Follows every directive. Raises Refused."""
+        """Applies every directive. Raises Refused."""
         chosen = self.panel
         j_o, j_v = self._split(chosen.lane, chosen.lanes, "b", "v")
         block, rest = self._split(chosen.row, chosen.block, "b", "e")
@@ -187,7 +187,8 @@ class PanelScript(Script, kw_only=True):
         return outer, inner
 
     def _accumulators(self, at: str) -> None:
-        """What is updated over the loops in order: in registers during a tile, and what is the nest's own in the cache."""
+        """Keeps what is updated over the sequential loops: in registers during a tile, and the nest's own locals in the
+        cache."""
         seqs = {loop.sym for loop in self.nest.seqs}
         kept = (t.buffer for t in self.nest.touches if t.updates and t.around & seqs)
         for buffer in dict.fromkeys(kept):
@@ -197,7 +198,7 @@ class PanelScript(Script, kw_only=True):
                 self.may("place", buffer.name, "registers")
 
     def loops(self) -> tuple[ir.Loop, ...]:
-        """Every loop, as it is now."""
+        """Every current loop."""
         return tuple(s for s in ir.walk(self.state.function.body) if isinstance(s, ir.Par | ir.Seq))
 
 

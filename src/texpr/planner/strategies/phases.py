@@ -1,10 +1,10 @@
-"""Phases of rows that read the same: a loop around each of them, so that tiles of the first and the last one pay.
+"""Loop fission by phases of rows that share operands, so that tiles of the first and the last phase pay.
 
     par L |i| { par S |j| { p[j] = 0  seq D |d| { p[j] += Q[i, d] * K[j, d] } }  …  par D |e| { … p[j] * V[j, e] … } }
 
-A block that makes a row alone reads all of K and V for it. A loop around each phase makes them matrix products, of which a tile
-reads far less; what a row keeps from one phase to the next (p) goes to memory then. So it is taken where phases read more of
-what rows share than of what each has for itself, counted in each phase anew, and where a tile is found.
+A block that computes a row alone reads all of K and V for it. With a loop of its own each phase is a matrix product, of which
+a tile reads far less; the values of a row that are live between phases (p) go to memory. It is applied where the phases read
+more data shared among rows than private to each, counted for each phase, and where a tile is found.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from texpr.support.record import Record
 
 
 class Phases(Record):
-    """`way`: the loops around all of them, from outside in. `sizes`: how many statements each phase has."""
+    """`way`: the loops around all phases, from outside in. `sizes`: the number of statements of each phase."""
 
     way: tuple[ir.Par, ...]
     sizes: tuple[int, ...]
 
     def first(self, par: ir.Par) -> ir.Stmt:
-        """The first statement of the phase that has the loops of `par` around it."""
+        """The first statement of the phase in the loops of `par`."""
         body = par.body
         for _ in self.way[1:]:
             body = next(s.body for s in body if isinstance(s, ir.Par))
@@ -41,7 +41,7 @@ class Phases(Record):
 
 
 def phases(par: ir.Par, function: ir.Function) -> Phases | None:
-    """The phases of the nest of `par`, a loop of `function` outside of all others, where they may be worth a loop each."""
+    """The phases of the nest of `par`, an outermost loop of `function`, if fission pays."""
     way = _way(par)
     statements = [s for s in way[-1].body if not isinstance(s, ir.New)]
     if len(statements) < 2 or any(p.reduce or p.fully or p.directives for p in way):
@@ -64,7 +64,7 @@ def phases(par: ir.Par, function: ir.Function) -> Phases | None:
 
 
 def _way(par: ir.Par) -> list[ir.Par]:
-    """The `par`s from `par` inward that are alone in one another."""
+    """The perfectly nested `par`s from `par` inward."""
     found = [par]
     while len(found[-1].body) == 1 and isinstance(inner := found[-1].body[0], ir.Par):
         found.append(inner)
@@ -72,7 +72,8 @@ def _way(par: ir.Par) -> list[ir.Par]:
 
 
 def _bytes(par: ir.Par, instances: list[Instance], around: set[Sym]) -> tuple[int, int]:
-    """What one iteration of the loops `around` touches in `instances`: what others read too, where a tile may, and the rest."""
+    """The bytes that one iteration of the loops `around` accesses in `instances`: shared with other iterations (and
+    tileable), and private."""
     try:
         nest = nest_of(par, instances, meeting=True)
     except NoPlan:
@@ -93,7 +94,7 @@ def _bytes(par: ir.Par, instances: list[Instance], around: set[Sym]) -> tuple[in
 
 
 def _box(touches: list[Touch], trips: Mapping[Sym, int]) -> int:
-    """Elements that these accesses of one buffer touch, in loops of so many iterations."""
+    """The elements that these accesses of one buffer touch, with the trip counts `trips`."""
     if not touches[0].shape:
         return 1
     found = form(touches)
@@ -101,12 +102,12 @@ def _box(touches: list[Touch], trips: Mapping[Sym, int]) -> int:
 
 
 class Phased(Script, kw_only=True):
-    """Puts loops of its own around each of `phases`."""
+    """Puts loops of their own around each of `phases` (fission)."""
 
     phases: Phases
 
     def run(self) -> Sequence[Subject]:
-        """Follows every directive, and leaves the loops that there are now in place of the one. Raises Refused."""
+        """Applies every directive, and leaves the new loops in place of the nest. Raises Refused."""
         *outer, innermost = self.phases.way
         before = {par.sym for par in outermost(self.state.function.body)} - {self.phases.way[0].sym}
         self.must("distribute", innermost.sym.name, *self.phases.sizes)

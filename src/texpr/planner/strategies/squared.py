@@ -1,8 +1,8 @@
-"""Triangles made squares, so that they are tiled like any other nest: iterations that do not exist are kept out by a test.
+"""Triangular nests made rectangular, so that they are tiled like any other: a guard excludes the added iterations.
 
     par n |i| { par i + 1 |j| { … } }        resize(j, to=n) -> j_r
 
-A tile computes twice as much as a triangle holds, at most for each loop that is one, and moves as much less as others do.
+For each triangular loop a tile computes at most twice as much as needed, and saves as much traffic as any tile.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from texpr.support.record import replace
 
 
 class Squared(Script, kw_only=True):
-    """Gives every loop of `nest` an extent that no loop of the nest is needed for."""
+    """Gives every loop of `nest` an extent that depends on no loop of the nest."""
 
     subject: Subject
     nest: Nest
 
     def run(self) -> Sequence[Subject]:
-        """Follows every directive, and leaves the nest as it is then to a tile. Raises Refused."""
+        """Applies every directive, and leaves the new nest to be tiled. Raises Refused."""
         names: dict[Sym, Sym] = {}
         for sym, extent in self.nest.whole.items():
             (name,) = self.fresh(sym.name, "r")

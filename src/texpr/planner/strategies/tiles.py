@@ -1,4 +1,4 @@
-"""Tiles for a GPU: a block keeps what it reads over and over in shared memory, a thread its own part of the results.
+"""Tiles for a GPU: a block keeps reused operands in shared memory, a thread its own part of the results in registers.
 
 split, split, …        blocks, and in each threads with iterations of their own
 reorder, bind          grid, steps of the loops in order, threads, steps inside of the tile, a thread's own
@@ -23,11 +23,11 @@ from texpr.planner.strategy import Proposal, Rank, Script, Strategy, Subject, wi
 from texpr.support.record import Mutable
 
 UNROLLED = 16
-"""A `seq` inside a tile of so few iterations is written out."""
+"""A `seq` inside a tile with at most this trip count is unrolled."""
 
 
 class Loops(Mutable):
-    """The loops that a tile makes of one: outside of it, over threads, over a thread's own iterations."""
+    """The loops that a loop is split into: outside of the tile, over threads, over a thread's own iterations."""
 
     outer: str | None = None
     thread: str | None = None
@@ -35,13 +35,13 @@ class Loops(Mutable):
 
 
 class TileScript(Script, kw_only=True):
-    """Lays `nest` out over blocks and threads as `candidate` has it."""
+    """Tiles `nest` over blocks and threads by `candidate`."""
 
     nest: Nest
     candidate: Candidate
 
     def run(self) -> Sequence[Subject]:
-        """Follows every directive. Raises Refused."""
+        """Applies every directive. Raises Refused."""
         parts = {loop.sym: self._parts(loop) for loop in self.nest.loops}
         pars = [parts[p.sym] for p in self.nest.pars]
         seqs = [parts[s.sym] for s in self.nest.seqs]
@@ -72,7 +72,7 @@ class TileScript(Script, kw_only=True):
         return ()
 
     def _parts(self, loop: ir.Loop) -> Loops:
-        """`loop` split as the tile asks."""
+        """`loop` split by the tile."""
         name, size = loop.sym.name, self.candidate.tile[loop.sym]
         trips = self.nest.trips[loop.sym]
         if isinstance(loop, ir.Seq):
@@ -97,12 +97,12 @@ class TileScript(Script, kw_only=True):
         return Loops(outer, thread, kept)
 
     def _lanes(self, parts: dict[Sym, Loops]) -> list[str]:
-        """Loops over threads, the one of neighbouring lanes first, then from inside out."""
+        """The loops over threads, that of neighbouring lanes first, then from inside out."""
         order = [self.candidate.lane, *(p.sym for p in reversed(self.nest.pars) if p.sym != self.candidate.lane)]
         return [thread for sym in order if (thread := parts[sym].thread) is not None]
 
     def _accumulators(self, at: str) -> None:
-        """What is updated over loops in order stays in registers meanwhile."""
+        """Keeps what is updated over the sequential loops in registers."""
         seqs = {loop.sym for loop in self.nest.seqs}
         kept = (t.buffer for t in self.nest.touches if t.updates and t.around & seqs and t.buffer not in self.nest.local)
         for buffer in dict.fromkeys(kept):
@@ -126,7 +126,7 @@ class TileScript(Script, kw_only=True):
             self._merged(loops)
 
     def _merged(self, loops: list[str]) -> None:
-        """Rows that do not suit a warp are dealt out element by element."""
+        """Merges the loops of a copy whose rows do not suit a warp: it is distributed element by element."""
         while len(loops) > 1:
             *loops, outer, inner = loops
             (made,) = self.fresh(outer, "m")
@@ -135,7 +135,7 @@ class TileScript(Script, kw_only=True):
             loops.append(made)
 
     def _few(self, loop: ir.Loop) -> bool:
-        """Whether `loop` written out, with the loops inside of it, is not too much code."""
+        """Whether `loop`, unrolled with the loops inside of it, is small enough."""
         inside = [s.extent for s in ir.walk((loop,)) if isinstance(s, ir.Par | ir.Seq)]
         return all(e.is_constant for e in inside) and prod(max(1, e.constant) for e in inside) <= 256
 

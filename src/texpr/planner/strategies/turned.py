@@ -1,10 +1,10 @@
-"""A nest that reads one way and writes another: what is read goes through a tile of shared memory, and is turned round there.
+"""A nest with transposed reads and writes: reads go through a tile of shared memory, where they are transposed.
 
     par N |j| { par M |i| { B[j, i] = A[i, j] } }      neighbours of A lie along j, of B along i
 
-No mapping to lanes serves both: a warp that has 32 neighbours of the one has 32 rows of the other. So a block copies a tile of
-as many rows and columns as a warp has lanes: they go along the rows of what is read, and then, as the block works on it, along
-the rows of what is written. Rows of the tile are longer by a word, so that a column lies in all banks.
+No mapping to lanes coalesces both: 32 neighbours along one loop are in 32 rows along the other. So a block copies a tile of
+as many rows and columns as a warp has lanes: lanes run along the rows of the source, and then along the rows of the result.
+Rows of the tile are padded by a word, so that a column lies in all banks.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from texpr.planner.strategy import Proposal, Rank, Script, Strategy, Subject
 from texpr.support.record import Record
 
 WARPS = 8
-"""Warps of a block, each with every eighth row of a tile."""
+"""The warps of a block, each with every eighth row of a tile."""
 
 SHORT = 16
-"""Loops that are known to be shorter are no rows for a warp."""
+"""Loops known to be shorter are no rows for a warp."""
 
 
 class Crossed(Record):
-    """`across`: the loop along which neighbours of `buffers`, which are read, lie; `along`: of what is written."""
+    """`across`: the loop along which neighbours of `buffers`, which are read, lie; `along`: that of the written elements."""
 
     across: Sym
     along: Sym
@@ -35,13 +35,13 @@ class Crossed(Record):
 
 
 class Turned(Script, kw_only=True):
-    """Takes what `crossed` names through tiles."""
+    """Stages what `crossed` names in transposed tiles."""
 
     nest: Nest
     crossed: Crossed
 
     def run(self) -> Sequence[Subject]:
-        """Follows every directive. Raises Refused."""
+        """Applies every directive. Raises Refused."""
         across, along, machine = self.crossed.across.name, self.crossed.along.name, self.state.target.coalescing
         row_block, row = self.fresh(across, "b", "t")
         self.must("split", across, machine.lanes, results=(row_block, row))
@@ -63,7 +63,7 @@ class Turned(Script, kw_only=True):
 
 
 def crossed(nest: Nest) -> Crossed | None:
-    """What is read along other rows than those that are written, if anything is."""
+    """The transposed reads of a nest, if there are any."""
     if nest.seqs or nest.local or any(t.updates for t in nest.touches):
         return None
     written = {_row(t) for t in nest.touches if t.writes}
@@ -84,7 +84,7 @@ def crossed(nest: Nest) -> Crossed | None:
 
 
 def _row(touch: Touch) -> Sym | None:
-    """The one loop along which neighbouring elements lie, None where there is none or several."""
+    """The loop along which neighbouring elements lie, None where there is none or several."""
     if not touch.index:
         return None
     *outer, last = touch.index

@@ -1,9 +1,9 @@
-"""Vectors for a nest that no tile is worth: several neighbouring elements an access, where the text lets that be proved.
+"""Vectorization of a nest that is not tiled: several neighbouring elements an access, where that can be proved.
 
     par n |i| { z[i] = a * x[i] + y[i] }        vectorize(i, 4) -> (i_part, i_lane)
 
-The innermost `par` moves each access along its last subscript by one element, or not at all. Whether rows begin where a vector
-can, the directive proves or refuses; not so of a local, of which it does not know yet where it will live.
+The innermost `par` moves the last subscript of each access by one element, or leaves it unchanged. The directive checks the
+alignment of rows, except for a local, whose placement is not known yet.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from texpr.planner.strategy import Proposal, Rank, Script, Strategy, Subject
 
 
 class Wide(Script, kw_only=True):
-    """Makes vectors of so many iterations of `inner`."""
+    """Vectorizes `inner` with so many lanes."""
 
     inner: ir.Loop
     lanes: int
 
     def run(self) -> Sequence[Subject]:
-        """Follows the directive, unless it is refused."""
+        """Applies the directive, unless it is refused."""
         name = self.inner.sym.name
         self.may("vectorize", name, self.lanes, results=self.fresh(name, "part", "lane"))
         return ()
 
 
 def _lanes(nest: Nest, width: int) -> int:
-    """How many elements the widest access of `width` bytes has, where all that moves may move so many at once."""
+    """The elements of the widest access of `width` bytes, at most as many as every access allows."""
     if nest.seqs or not nest.pars or any(t.updates for t in nest.touches):
         return 1
     loop = nest.pars[-1]
@@ -45,7 +45,7 @@ def _lanes(nest: Nest, width: int) -> int:
 
 
 def _by_one(touch: Touch, loop: ir.Loop) -> bool:
-    """Whether one iteration of `loop` on is one element on."""
+    """Whether consecutive iterations of `loop` access consecutive elements."""
     if not touch.index:
         return False
     *outer, last = touch.index
@@ -53,7 +53,7 @@ def _by_one(touch: Touch, loop: ir.Loop) -> bool:
 
 
 def _begins_even(touch: Touch, lanes: int, known: Known) -> bool:
-    """Whether every row of a dense buffer, and what `touch` begins with in it, lies at a multiple of `lanes` elements."""
+    """Whether every row of a dense buffer, and the start of `touch` in it, is aligned to `lanes` elements."""
     assert touch.index
     base = touch.index[-1].base
     return known.multiple(base, lanes) and (len(touch.shape) == 1 or known.multiple(touch.shape[-1], lanes))

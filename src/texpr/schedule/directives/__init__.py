@@ -1,1 +1,1 @@
-"""The directives, one file each: `RULE` says how it is written and what rewrite it is."""
+"""The directives, one file each: `RULE` is its syntax and its rewrite."""

@@ -1,10 +1,10 @@
-"""`bind(bi, grid.x)`: the iterations of a `par` shared out over a level of the machine, one each.
+"""`bind(bi, grid.x)`: the iterations of a `par` distributed over a level of the machine, one each.
 
 Levels of a GPU: `grid.x` `grid.y` `grid.z`, `cluster.x` `cluster.y` `cluster.z`, `block.x` `block.y` `block.z`, or `warp` and
-`lane` in place of the block's; of a CPU: `core`. The loops of the grid are outermost and directly nested. Blocks of a cluster
-share an iteration of the grid. Copies of a loop, which distribution made, are bound with it. What is not bound, or bound to
-`auto`, the compiler maps. Iterations that meet in a `reduce` may go to blocks of a cluster; to the grid where their updates may
-come in any order: integers, extrema, and floating-point sums of a loop that is marked `#atomic`.
+`lane` in place of the block's; of a CPU: `core`. The loops of the grid are outermost and perfectly nested. Blocks of a
+cluster share an iteration of the grid. Copies of a loop, made by distribution, are bound with it. Loops that are not bound,
+or bound to `auto`, are mapped by the compiler. The iterations of a `reduce` may go to blocks of a cluster; to the grid where
+the order of their updates is free: integers, extrema, and floating-point sums of a loop that is marked `#atomic`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _apply(call: Call) -> State:
             _require_any_order(call, copy)
         elif not (
             isinstance(copy, ir.Par) and level in CLUSTERS and copy.reduce and not copy.fully
-        ):  # what these sum, they join
+        ):  # their partial results are combined
             _require_par(call, copy)
         _require_free(call, copy, level)
     if level in (*CLUSTERS, *BLOCK, *WARPS):
@@ -57,7 +57,7 @@ def _apply(call: Call) -> State:
 
 
 def _meets(loop: ir.Loop, level: str) -> TypeGuard[ir.Par]:
-    """Whether blocks that share a loop meet in what it reduces into."""
+    """Whether blocks that share a loop reduce into one element."""
     return isinstance(loop, ir.Par) and level in GRID and bool(loop.reduce) and not loop.fully
 
 
@@ -79,7 +79,7 @@ def _require_par(call: Call, loop: ir.Loop) -> None:
 
 
 def _require_any_order(call: Call, loop: ir.Par) -> None:
-    """Iterations that meet may go to blocks where their updates may come in any order."""
+    """Requires that updates from several blocks may be in any order."""
     asked = is_atomic(loop)
     for stmt in ir.walk(loop.body):
         if isinstance(stmt, ir.Bind) and stmt.update is not None and stmt.targets[0].buffer in loop.reduce:
@@ -93,7 +93,7 @@ def _require_any_order(call: Call, loop: ir.Par) -> None:
 
 
 def _require_unbound(call: Call, loop: ir.Loop) -> None:
-    """The loop has no level yet, neither by its own name nor by that of a copy."""
+    """The loop has no level yet, neither itself nor by a copy."""
     if mark(loop, Bind) is None:
         return
     copies = ", ".join(f"`{copy.sym.base}`" for copy in call.state.copies(loop) if copy is not loop)
@@ -105,7 +105,7 @@ def _require_unbound(call: Call, loop: ir.Loop) -> None:
 
 
 def _require_free(call: Call, loop: ir.Loop, level: str) -> None:
-    """No other loop on the path has the level, and threads are named in one way."""
+    """No other loop on the path has the level, and threads are named in one of the two ways."""
     body = call.state.function.body
     around = (path_to(body, loop) or ())[:-1]
     for other in (*(s for s in around if isinstance(s, ir.Par | ir.Seq)), *loops(loop.body)):
@@ -136,7 +136,7 @@ def _require_threads(call: Call, loop: ir.Loop, level: str) -> None:
 
 
 def _require_outermost(call: Call, loop: ir.Loop) -> None:
-    """Loops of the grid have only loops of the grid, or sequential ones of the host, around them."""
+    """Loops of the grid have only loops of the grid, or sequential loops of the host, around them."""
     for step in (path_to(call.state.function.body, loop) or ())[:-1]:
         bound = isinstance(step, ir.Par) and (level_of(step) or "").startswith(("grid", "core"))
         if not (bound or isinstance(step, ir.Seq)) or (bound and len(step.body if isinstance(step, ir.Par) else ()) != 1):
@@ -148,7 +148,7 @@ def _require_outermost(call: Call, loop: ir.Loop) -> None:
 
 
 def _left_open(call: Call) -> Offers:
-    """The offer to leave a loop to the compiler."""
+    """The offer to leave a loop to the mapping."""
     return call.instead("leave it to the compiler: %", lambda said: said.plain(1, AUTO))
 
 
@@ -159,7 +159,7 @@ def _in_parts(call: Call, loop: ir.Loop) -> Offers:
 
 
 def _outer_first(call: Call, outer: ir.Par) -> Offers:
-    """The offers to bind the loop around first, to another dimension of the grid."""
+    """The offers to bind the enclosing loop first, to another dimension of the grid."""
     name = exactly(outer.sym.name, call.state.function.body)
     levels = [level for level in GRID if level != call.plain[1].value] or [str(call.plain[1].value)]
     return tuple(offer for level in levels for offer in call.before("say before: %", f"bind({name}, {level})"))

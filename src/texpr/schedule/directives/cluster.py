@@ -1,8 +1,9 @@
-"""`cluster(bj, 2)`: every two blocks along bj, a loop of the grid, run together and can reach each other's shared memory.
+"""`cluster(bj, 2)`: every two blocks along bj, a loop of the grid, are co-scheduled and can access each other's shared
+memory.
 
-Loops keep their iterations and their order: a cluster is where blocks run, not what they compute. So it is always legal; what
-makes use of it (`stage(…, multicast=bj)`) is proved there. Where the loop's extent is no multiple, the last cluster has blocks
-that compute nothing.
+The iterations and their order are unchanged: a cluster determines where blocks run, not what they compute. So it is always
+legal; what uses it (`stage(…, multicast=bj)`) is proved there. Where the loop's extent is not a multiple, the last cluster
+has blocks that compute nothing.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def _apply(call: Call) -> State:
 
 
 def _require_room(call: Call, loop: ir.Loop, count: int) -> None:
-    """No more blocks than every device of the target takes, with those along other loops of the nest."""
+    """The cluster, with its extents along other loops of the nest, is within the limit of every device of the target."""
     outer = (s for s in (path_to(call.state.function.body, loop) or ())[:-1] if isinstance(s, ir.Par))
     others = [s for s in (*outer, *loops(loop.body)) if blocks(s) > 1]
     whole, target = count * prod(map(blocks, others)), call.state.target
@@ -57,7 +58,7 @@ def _bound(call: Call, name: str) -> Offers:
 
 
 def _smaller(call: Call, most: int) -> Offers:
-    """The offer of so many blocks as there is room for."""
+    """The offer of the largest possible cluster."""
     return call.instead("make it smaller: %", lambda said: said.plain(1, most)) if most > 0 else ()
 
 

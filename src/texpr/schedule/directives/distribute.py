@@ -1,11 +1,11 @@
-"""`distribute(i) -> (a, b)`: the loop over i around each statement of its body alone; `distribute(i, 1, 3) -> (a, b)`: around
-the first one, and around the three after it.
+"""`distribute(i) -> (a, b)`: loop fission, a loop over i for each statement of its body; `distribute(i, 1, 3) -> (a, b)`: for
+the first one, and for the next three.
 
 Before: par N |i| { x[i] = 0; seq K |k| { x[i] += y[i, k] } }
 After:  par N |a| { x[i] = 0 }; par N |b| { seq K |k| { x[i] += y[i, k] } }
 
-Without names, the copy around the deepest statement keeps the loop's own. Locals that several of the loops touch get an element
-for each iteration. Proved as `reorder` is.
+Without names, the copy around the deepest statement keeps the loop's name. Locals that several of the loops access get an
+element for each iteration (expansion). Proved as `reorder` is.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from texpr.schedule.rewrite.shape import free_loop
 from texpr.schedule.state import State
 
 MOST = 64
-"""Loops that one may become at a time."""
+"""The most loops that one may become at a time."""
 
 
 def _apply(call: Call) -> State:
@@ -43,7 +43,7 @@ def _apply(call: Call) -> State:
 
 
 def _sizes(call: Call, loop: ir.Loop, statements: int) -> list[int]:
-    """How many statements each loop is to have around it."""
+    """The number of statements in each loop."""
     sizes = [call.number(each) for each in call.plain[1:]] or [1] * statements
     if len(sizes) < 2 or sum(sizes) != statements:
         reason = f"the loop over `{loop.sym.base}` has {statements} statements, `new`s not counted"

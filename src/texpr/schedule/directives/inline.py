@@ -1,4 +1,4 @@
-"""`inline(v)`: what v holds is computed again wherever it is read, and v is gone.
+"""`inline(v)`: the value of v is recomputed at each read, and v is removed.
 
 Before: par N |i| { v[i] = a * x[i] }; par N |j| { y[j] = v[j] + v[N - 1 - j] }
 After:  par N |j| { y[j] = a * x[j] + a * x[N - 1 - j] }
@@ -55,7 +55,7 @@ def _apply(call: Call) -> State:
 
 
 def _writer(call: Call, buffer: Buffer) -> ir.Bind:
-    """The one bind that writes it."""
+    """The only bind that writes it."""
     binds = [s for s in ir.walk(call.state.function.body) if isinstance(s, ir.Bind)]
     writers = [s for s in binds if any(t.buffer is buffer for t in s.targets)]
     if len(writers) != 1 or writers[0].update is not None or len(writers[0].targets) != 1:
@@ -74,7 +74,7 @@ def _loads(value: Value) -> tuple[Load, ...]:
 
 
 def _indices(call: Call, writer: ir.Bind) -> tuple[Sym, ...]:
-    """The loop indices that its subscripts are, each once."""
+    """The loop indices in its subscripts, each once."""
     found = tuple(e.as_sym for e in writer.targets[0].index)
     syms = tuple(s for s in found if s is not None)
     if len(syms) < len(found) or len(set(syms)) < len(syms):
@@ -84,7 +84,8 @@ def _indices(call: Call, writer: ir.Bind) -> tuple[Sym, ...]:
 
 
 def _require_scope(call: Call, new: ir.New, writer: ir.Bind, index: tuple[Sym, ...]) -> None:
-    """What the value needs is the same where it is read: loops outside of the `new`, buffers that nothing writes in there."""
+    """The operands have the same values where they are recomputed: loops outside of the `new`, buffers not written in its
+    scope."""
     body = call.state.function.body
     path = path_to(body, new) or ()
     outside = {s.sym for s in path if isinstance(s, ir.Par | ir.Seq)}
@@ -106,7 +107,7 @@ def _require_scope(call: Call, new: ir.New, writer: ir.Bind, index: tuple[Sym, .
 
 
 def _without(body: Body, gone: tuple[ir.Stmt, ...]) -> Body:
-    """`body` without some statements, and without loops and branches that are empty then."""
+    """`body` without some statements, and without loops and branches that become empty."""
     found: list[ir.Stmt] = []
     for stmt in body:
         if any(stmt is g for g in gone):

@@ -1,6 +1,7 @@
-"""`launch_bounds(2)`: how many blocks a multiprocessor should hold at a time; the compiler of the kernel limits registers so.
+"""`launch_bounds(2)`: the blocks that should be resident on a multiprocessor; the kernel's compiler limits registers
+accordingly.
 
-The threads of a block are known already, from what is bound; CUDA's `__launch_bounds__(threads, blocks)` gets both.
+The threads of a block are known from the bindings; CUDA's `__launch_bounds__(threads, blocks)` gets both.
 """
 
 from __future__ import annotations

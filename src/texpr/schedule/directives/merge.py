@@ -2,7 +2,7 @@
 
 Before: par M |i| { par N |j| { … i … j … } }       After: par M * N |m| { … m / N … m % N … }
 
-The loops are of one kind, the inner one alone in the outer one and of an extent that does not depend on it. The order stays.
+The loops are of one kind, perfectly nested, and the extent of the inner one does not depend on the outer. The order is kept.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _kind(loop: ir.Loop) -> str:
 
 
 def _require_extents(call: Call, outer: IterDomain, inner: IterDomain) -> None:
-    """Extents below 0 run nothing, but the product of two of them would."""
+    """Requires extents ≥ 0: the product of two negative ones would be positive."""
     known = sizes_known(call)
     if not (known.nonnegative(outer.extent) or known.nonnegative(inner.extent)):
         reason = f"the extents {outer.extent} and {inner.extent} may both be negative, and their product positive"

@@ -1,9 +1,9 @@
-"""`partition(ki)`: iterations of ki whose predicates all hold run without them; the rest runs as before.
+"""`partition(ki)`: index-set splitting: iterations of ki whose predicates all hold run without them; the rest runs as before.
 
 Before: seq 16 |ki| { if 16 * ko + ki < K { … } }       After: seq min(16, K - 16 * ko) |ki| { … }
 
-What the predicates ask of loops outside is asked once, before the loop (`texpr.schedule.rewrite.partition`). Innermost loops of
-a thread are parted unasked where that pays; `partition(ki, off)` keeps one whole. Changes no result.
+The conditions on loops outside are tested once, before the loop (`texpr.schedule.rewrite.partition`). Innermost loops of a
+thread are split by default where that pays; `partition(ki, off)` prevents it. Results are unchanged.
 """
 
 from __future__ import annotations

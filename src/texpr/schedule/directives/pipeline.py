@@ -1,12 +1,12 @@
-"""`pipeline(ko, stages=3)`: what is staged at ko is copied two iterations ahead, into a ring of three slots.
+"""`pipeline(ko, stages=3)`: what is staged at ko is prefetched two iterations ahead, into a ring of three slots.
 
 Before: seq E |ko| { new As; copy As; … As[…] … }
 After:  new As: [3, …]
         seq E + 2 |ko| { if ko < E { copy As[ko % 3] }  if ko >= 2 { … As[(ko - 2) % 3, …] … of iteration ko − 2 } }
 
-The buffers are those that `stage` has put into the iterations and that it only copies in; or those named: any `new` of an
-iteration that statements fill which write nothing else. Proved: what fills a slot reads nothing that one of the iterations
-between writes; or refused (`texpr.schedule.rewrite.ring`). It is made when the schedule ends, so copies may still be
+The buffers are those that `stage` put into the iterations and that are only copied in; or those named: any `new` of an
+iteration whose writers write nothing else. Proved: what fills a slot reads nothing that one of the iterations in between
+writes; or refused (`texpr.schedule.rewrite.ring`). The rewrite is made at the end of the schedule, so copies may still be
 vectorized.
 """
 
@@ -27,7 +27,7 @@ from texpr.support.diagnostic import Edit, Note, Proposal, TexprError
 from texpr.support.record import replace
 
 MOST = 8
-"""Slots of the longest ring."""
+"""The most slots of a ring."""
 
 
 def _apply(call: Call) -> State:
@@ -63,7 +63,7 @@ def _fewer(call: Call, stages: int) -> Offers:
 
 
 def _in_one(call: Call, first: Pipeline | None) -> Offers:
-    """The offer to name what is copied ahead in the first of two directives."""
+    """The offer to name all prefetched buffers in the first of two directives."""
     own, other = said(call.directive.span), None if first is None else said(first.span)
     if first is None or own is None or other is None:
         return ()
@@ -76,14 +76,14 @@ def _in_one(call: Call, first: Pipeline | None) -> Offers:
 
 
 def _others(call: Call, argument: ir.Argument) -> Offers:
-    """The offer to leave one of the buffers out, and the directive, where it is the only one."""
+    """The offer to remove one of the buffers, and the directive, where it is the only one."""
     name = str(argument.value)
     rest = call.instead(f"leave `{name}` out", lambda said: replace(said, args=tuple(a for a in said.args if a != name)))
     return (*(rest if len(call.plain) > 2 else ()), *left_out(call.directive.span))
 
 
 def _stage_first(call: Call, loop: ir.Loop) -> Offers:
-    """The offers to stage what the loop reads."""
+    """The offers to stage the buffers that the loop reads."""
     at, function = exactly(loop.sym.name, call.state.function.body), call.state.function
     read = dict.fromkeys(b.name for stmt in ir.walk(loop.body) for load in loads(stmt) for b in (load.buffer,))
     own = {b.name for b in function.params}
@@ -122,7 +122,7 @@ def _named(call: Call, loop: ir.Loop) -> tuple[str, ...]:
 
 
 def _staged(call: Call, loop: ir.Loop) -> tuple[str, ...]:
-    """What was staged at the loop, but for what its iterations write themselves."""
+    """The buffers staged at the loop that its iterations do not write otherwise."""
     here = tuple(s.name for s in call.state.staged if s.at == loop.sym.base and not s.copied_out)
     found = tuple(new.buffer.name for new in fills_of(loop, here))
     if not found:

@@ -1,8 +1,8 @@
-"""`place(v, shared)`: where a `new` lives: shared, cluster (a part in the shared memory of each block of a cluster),
-registers, lanes (registers that other lanes of a warp read by shuffles) or workspace (global memory that the caller sets
-aside).
+"""`place(v, shared)`: the placement of a `new`: shared, cluster (a part in the shared memory of each block of a cluster),
+registers, lanes (registers that other lanes of a warp read by shuffles) or workspace (global memory that the caller
+provides).
 
-Changes no result. Refused in lowering (E0913) where the threads that touch its elements cannot reach them there.
+Results are unchanged. Refused in lowering (E0913) where threads that access its elements cannot reach them there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""`reorder(bi, bj, ko, ti, tj)`: the named loops, which lie on one path, in this order from outside in.
+"""`reorder(bi, bj, ko, ti, tj)`: loop interchange: the named loops, which lie on one path, in this order from outside in.
 
-Loops that have other statements beside the next one are distributed first, and locals get an element for each iteration
-(`texpr.schedule.rewrite.nesting`); the copies that this makes come in the same order. Proved: every dependence keeps its order
+Loops that are not perfectly nested are distributed first, and locals get an element for each iteration
+(`texpr.schedule.rewrite.nesting`); the copies that this makes get the same order. Proved: every dependence keeps its order
 (`texpr.schedule.rewrite.order`), or refused with two instances.
 """
 

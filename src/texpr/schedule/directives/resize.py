@@ -2,9 +2,9 @@
 
 Before: par N |i| { … i … }       After: par N + l + r |p| { … p - l … }, where that is in 0..N
 
-Negative numbers leave iterations out again: legal where those are holes of an earlier transform, refused with an index else.
-`resize(i, to=n)` gives it as many as hold all its iterations, whatever loops around it say: a triangle becomes a square.
-On the memory of a local, `resize(As.d1, 0, 1)` pads its rows.
+Negative numbers drop iterations: legal where those are holes of an earlier transform, otherwise refused with an index.
+`resize(i, to=n)` makes the extent n, independent of the loops around it: a triangle becomes a square. On the memory of a
+local, `resize(As.d1, 0, 1)` pads its rows.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _apply(call: Call) -> State:
 
 
 def _as_long_as(call: Call, to: ir.Argument) -> State:
-    """The loop with as many iterations as `to` says, which no iteration around it has more than."""
+    """The loop with the extent `to`, which is at least its extent in every iteration around it."""
     call.expect(1, keys=("to",))
     loop, extent = free_loop(call, call.plain[0]), call.size(to)
     path = path_to(call.state.function.body, loop) or ()
@@ -77,7 +77,7 @@ def _resized(call: Call, loop: ir.Loop, before: Expr, after: Expr) -> tuple[Stat
 
 
 def _require_whole(call: Call, state: State, loop: ir.Loop) -> None:
-    """What a negative expand leaves out must be holes: no logical index may be dropped."""
+    """The iterations dropped by a negative expand must be holes: no logical index may be dropped."""
     around = tuple(s for s in path_to(state.function.body, loop) or () if isinstance(s, ir.Par | ir.Seq))
     for inside in dict.fromkeys(_ways(loop.body)):
         graph = state.graph((*around, *inside))
@@ -90,7 +90,7 @@ def _require_whole(call: Call, state: State, loop: ir.Loop) -> None:
 
 
 def _ways(body: Body, way: tuple[ir.Loop, ...] = ()) -> Iterator[tuple[ir.Loop, ...]]:
-    """The loops on the way to each statement of `body` that does something, after those of `way`."""
+    """The loops on the path to each computing statement of `body`, after those of `way`."""
     for stmt in body:
         match stmt:
             case ir.Par() | ir.Seq():

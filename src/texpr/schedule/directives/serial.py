@@ -1,10 +1,10 @@
-"""`serial(k)`: the iterations of a `par` one after the other, as those of a `seq`.
+"""`serial(k)`: a `par` becomes a `seq`.
 
 Before: par N |j| { par K |k| reduce(y) { y[j] += x[j, k] } }
 After:  par N |j| { seq K |k| reduce(y) { y[j] += x[j, k] } }
 
-Any order is right for a `par`, so this one is. A sum whose iterations would share out among threads is one thread's then, and
-the loop may be moved and cut around tiles as others are.
+Any order is right for a `par`, so this is always legal. A parallel reduction becomes one thread's sum, and the loop may be
+reordered and split around tiles as others are.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Before: par N |i| { … i … }       After: par (N + 127) / 128 |o| { par 128 |t| { … o * 128 + t … } }, where that is < N
 
-`split(i, parts=4)` gives the outer extent instead. Always legal: the order of iterations stays; holes are kept out.
+`split(i, parts=4)` gives the outer extent instead. Always legal: the order of iterations is kept; holes are guarded.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _apply(call: Call) -> State:
 
 
 def halves(call: Call, loop: ir.Loop, factor: Expr, parts: bool = False) -> tuple[State, ir.Loop]:
-    """The state after `loop` was split by `factor` (into that many parts), and the inner one of the two loops."""
+    """The state after `loop` was split by `factor` (or into that many parts), and the inner one of the two loops."""
     first, second = call.results(f"{loop.sym.base}_o", f"{loop.sym.base}_i")
     state = call.state
     whole = state.domain(loop)

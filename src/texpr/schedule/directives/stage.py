@@ -1,20 +1,21 @@
-"""`stage(A, at=ko, in=shared, via=ld) -> As`: what one iteration of ko touches of A is kept in a buffer of its own meanwhile.
+"""`stage(A, at=ko, in=shared, via=ld) -> As`: the part of A that one iteration of ko accesses is kept in a buffer of its own
+meanwhile.
 
 Before: seq … |ko| { … A[i, k] … }
 After:  seq … |ko| { new As: T[128, 16]
                      par 128 |As_0| { par 16 |As_1| { As[As_0, As_1] = A[128 * bi + As_0, 16 * ko + As_1] } }
                      … As[ti, ki] … }
 
-What is only read goes to `shared` as a box, or to `registers` by loops like those that read it. What is written too is copied
-out at the end by loops like those that write it, and copied in only where a read comes before the write; so an accumulator
-stays in registers over a whole loop. By tma it is stored from shared memory, a box at a time.
+A read-only buffer goes to `shared` as a box, or to `registers` by loops like those that read it. A written one is copied out
+at the end by loops like those that write it, and copied in only where a read precedes the write; so an accumulator stays in
+registers over a whole loop. By tma it is stored from shared memory, a box at a time.
 
 `in`: shared or registers. `via`: ld (loads and stores), cp_async, or tma: boxes of `box=(128, 16)` elements that the tensor
 memory accelerator copies, with `swizzle=32B|64B|128B`; with `stride=(2, 1)` every other row; with `multicast=bj` once for all
-blocks of a cluster along bj, each of which brings its share. By im2col it copies pixels as a convolution reads them,
-`box=(PIXELS, CHANNELS)` at a time; by gather4 and scatter4, rows that a table names, four at a time; by bulk, rows inside of A,
-without a map. `fill`: what the elements of the region outside of A become: weak (nothing: no read sees them), zero, or a
-number. Proved: no other iteration writes what is copied in, and what is copied out was written; or refused.
+blocks of a cluster along bj, each of which copies its share. By im2col it copies pixels as a convolution reads them,
+`box=(PIXELS, CHANNELS)` at a time; by gather4 and scatter4, rows given by an index table, four at a time; by bulk, rows
+inside of A, without a tensor map. `fill`: the value of elements of the region outside of A: weak (undefined: no read sees
+them), zero, or a number. Proved: no other iteration writes what is copied in, and what is copied out was written; or refused.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ WORDS = {
     "save_traffic": ("tma",),
     "multicast": ("tma", "im2col"),
 }
-"""The words that only copies by some engines have."""
+"""The arguments that apply only to copies by some engines."""
 
 
 def _apply(call: Call) -> State:
@@ -144,7 +145,7 @@ def _staged(call: Call) -> State:
 
 
 def _in_registers(call: Call, staging: Staging) -> State:
-    """What is only read, copied to registers."""
+    """A read-only buffer, copied to registers."""
     _require_plain(call, staging.buffer, staging.via)
     like = alike(call, staging)
     if not depends_on_more(staging, like):
@@ -156,7 +157,7 @@ def _in_registers(call: Call, staging: Staging) -> State:
 
 
 def _by_engine(call: Call, staging: Staging, fill: Literal | None) -> State:
-    """The box copied by the tensor memory accelerator, and its memory as that writes it."""
+    """The box copied by the tensor memory accelerator, and its memory in the engine's layout."""
     staging, region = seen(call, staging)
     region, boxes = boxes_asked(call, staging.seen, region)
     promised = known(inside(staging.state, staging.outer))
@@ -170,7 +171,7 @@ def _by_engine(call: Call, staging: Staging, fill: Literal | None) -> State:
 
 
 def _by_runs(call: Call, staging: Staging, region: Box, names: tuple[Sym, ...]) -> State:
-    """Rows copied by the engine without a map."""
+    """Rows copied by the engine without a tensor map."""
     promised = known(inside(staging.state, staging.outer))
     require_runs(call, staging.buffer, region, promised)
     made = Tensor(0, region.extent, "bulk", span=call.directive.span)
@@ -202,7 +203,7 @@ def _by_columns(call: Call, staging: Staging, fill: Literal | None) -> State:
 
 
 def _by_rows(call: Call, staging: Staging, fill: Literal | None) -> State:
-    """Rows that a table names, copied four at a time by the tensor memory accelerator, or each as a run."""
+    """Rows given by an index table, copied four at a time by the tensor memory accelerator, or each as a run."""
     try:
         found = rows(staging.state, staging.uses, swizzle_asked(call))
     except NoBox as problem:
@@ -228,7 +229,7 @@ def _multicast(call: Call, loop: ir.Par, among: tuple[ir.Loop, ...]) -> ir.Par:
 
 
 def _require_words_of_via(call: Call, buffer: Buffer, via: str) -> None:
-    """Words of copies by the engine, which not every target knows."""
+    """Requires a target with the engine for the arguments of its copies."""
     if via in ("bulk", "tma", "im2col", "gather4", "scatter4"):
         require_engine(call)
         require_fill(call, buffer)
@@ -266,7 +267,7 @@ def _require_plain(call: Call, buffer: Buffer, via: str) -> None:
 
 
 def _require_quiet(call: Call, buffer: Buffer, outer: tuple[ir.Loop, ...]) -> None:
-    """Nothing writes the buffer while the iterations around the copy, those in which it lives, run side by side."""
+    """Nothing writes the buffer while the parallel iterations around the copy, in the scope of the buffer, run."""
     inside = tuple(loop for loop in outer if not any(isinstance(s, ir.New) and s.buffer is buffer for s in ir.walk(loop.body)))
     outermost = next((loop for loop in inside if isinstance(loop, ir.Par)), outer[-1])
     for stmt in ir.walk((outermost,)):
@@ -277,7 +278,7 @@ def _require_quiet(call: Call, buffer: Buffer, outer: tuple[ir.Loop, ...]) -> No
 
 
 def _accumulated(call: Call, staging: Staging) -> State:
-    """Elements kept while they are written, copied in where a read would see nothing otherwise."""
+    """Elements kept while they are written, copied in where a read would be undefined otherwise."""
     like = own(call, staging)
     state = staging.as_used(like, copy_in=False, copy_out=True)
     if not undefined(state, staging.name):
@@ -301,7 +302,7 @@ def _fill(call: Call, buffer: Buffer) -> Literal | None:
 
 
 def _touching(call: Call, buffer: Buffer) -> Offers:
-    """The offers to stage at loops that touch the buffer, the innermost first."""
+    """The offers to stage at loops that access the buffer, the innermost first."""
     body = call.state.function.body
     return staged_at(call.directive.span, [exactly(loop.sym.name, body) for loop in touching(body, buffer.name)])
 

@@ -2,8 +2,8 @@
 
 Before: par M |i| { par 8 |j| { … j … } }       After: par M |a| { par 8 |b| { … b ^ (a % 8) … } }
 
-Both loops are `par`: the order of a `seq` would change. On the memory of a local, `swizzle(As.d0, As.d1, xor=8)` moves elements
-of a row to other banks, differently for each row.
+Both loops are `par`: the order of a `seq` would change. On the memory of a local, `swizzle(As.d0, As.d1, xor=8)` moves the
+elements of a row to other banks, differently for each row.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from texpr.support.record import replace
 
 
 def _permutation(call: Call, kind: ir.Argument | None) -> Permutation:
-    """What `xor=N` or the word `shift` asks for."""
+    """The permutation for `xor=N` or the word `shift`."""
     count = call.key("xor")
     if (count is None) == (kind is None):
         raise call.wrong("needs either `xor=N` or `shift`")
@@ -37,7 +37,7 @@ def _permutation(call: Call, kind: ir.Argument | None) -> Permutation:
 
 
 def _require_multiple(call: Call, how: Permutation, domain: IterDomain) -> None:
-    """An xor permutes whole groups of its size only."""
+    """An xor permutes complete groups of its size only."""
     if not isinstance(how, Xor) or sizes_known(call).multiple(domain.extent, 1 << how.bits):
         return
     extent, size = domain.extent, 1 << how.bits
@@ -85,7 +85,7 @@ def _apply(call: Call) -> State:
 
 
 def _require_nested(call: Call, outer: ir.Loop, inner: ir.Loop) -> None:
-    """What runs inside `outer` runs inside `inner` too, and nothing around that depends on the index of `outer`."""
+    """The loops are perfectly nested, as far as statements go, and nothing around depends on the index of `outer`."""
     state = call.state
     names = f"`{outer.sym.base}` and `{inner.sym.base}`"
     path = path_to(outer.body, inner)

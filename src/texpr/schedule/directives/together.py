@@ -1,8 +1,8 @@
-"""`together(t)`: all steps of a host loop in one launch, where the device holds its blocks at once; `together(t, off)`: never.
+"""`together(t)`: all steps of a host loop in one launch, where all blocks are resident at once; `together(t, off)`: never.
 
-A `seq` outside of every `par`, with a `par` in it, is a loop of the host: each step is a launch, or all of them are one, in
-which all blocks meet behind each. What is computed is the same. Loops are taken together unasked where they can be; who asks is
-told where they can not (`texpr.lowering.host.together`).
+A `seq` outside of every `par`, with a `par` in it, is a loop of the host: each step is a launch, or all of them are one, with
+a grid barrier after each step. Results are unchanged. Loops are fused so by default where possible; with the directive, a
+failure is reported (`texpr.lowering.host.together`).
 """
 
 from __future__ import annotations

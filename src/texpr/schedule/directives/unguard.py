@@ -1,10 +1,10 @@
-"""`unguard(ki)`: iterations of ki that are holes compute, too, on what staged buffers hold there: proved to change nothing.
+"""`unguard(ki)`: iterations of ki that are holes compute, too, on the fills of staged buffers: proved to change nothing.
 
 Before: seq 32 |ki| { if 32 * ko + ki < K { acc += As[ti, ki] * Bs[ki, tj] } }
 After:  seq 32 |ki| { acc += As[ti, ki] * Bs[ki, tj] }
 
-Needs copies that fill with the neutral value (`stage(…, fill=zero)`), so that they are strong; those that say no `fill=` do so
-from now on. Refused where a hole could matter.
+Needs copies that fill with the neutral value (`stage(…, fill=zero)`), so that they are strong; copies without `fill=` get it.
+Refused where a hole could affect a result.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""`unroll(i)`: the iterations of a loop of constant extent written one after the other; `unroll(i, 4)`: four at a time.
+"""`unroll(i)`: a loop of constant extent unrolled completely; `unroll(i, 4)`: by a factor of four.
 
 Before: seq 4 |i| { … i … }       After: the same, marked; the machine code has … 0 … … 1 … … 2 … … 3 …, no loop
 
-What a thread keeps in an array that only unrolled loops index lives in its registers.
+An array of a thread that only unrolled loops index lives in its registers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from texpr.schedule.state import State
 from texpr.schedule.tree import replaced
 
 MOST = 256
-"""The longest loop that is unrolled wholly: beyond it, code outgrows the cache of instructions."""
+"""The longest loop that is unrolled completely: beyond it, code outgrows the instruction cache."""
 
 
 def _apply(call: Call) -> State:

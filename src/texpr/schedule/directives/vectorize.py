@@ -2,8 +2,8 @@
 
 Before: par 4 |v| { z[4 * t + v] = a * x[4 * t + v] }       After: one access of 16 bytes to each of x and z
 
-Proved: what moves with the loop moves by one element, from a multiple of the vector's bytes (`texpr.schedule.rewrite.vectors`);
-or refused. Parameters say what they begin at (`align(16)`); of a result, the function asks it from then on.
+Proved: accesses that depend on the loop are consecutive and aligned to the vector's bytes (`texpr.schedule.rewrite.vectors`);
+or refused. Parameters declare their alignment (`align(16)`); of a result, the function requires it from then on.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _narrower(call: Call) -> Offers:
 
 
 def _offers(call: Call, found: Obstacle) -> Offers:
-    """The changes that an obstacle asks for."""
+    """The changes that would remove an obstacle."""
     offers: Offers = ()
     if found.promise is not None:
         offers = promise(call.state.function, found.promise)
@@ -78,7 +78,7 @@ def _offers(call: Call, found: Obstacle) -> Offers:
 
 
 def _aligned(call: Call, state: State, loop: ir.Loop) -> State:
-    """`state`, if every access of the vector is proved one, its results aligned for them."""
+    """`state`, if every access of the vector is proved one, with its results aligned accordingly."""
     function = materialise(state.alone(loop)).function
     known: dict[ir.Stmt, Known] = {instance.stmt: instance.known for instance in model(function).instances}
     plain = next(each for each in loops(function.body) if each.sym == loop.sym)

@@ -1,1 +1,1 @@
-"""Changes of loops, each proved: a program under a schedule in, the program with its loops changed out, or a refusal."""
+"""Loop transformations, each proved: a program under a schedule in, the transformed program out, or a refusal."""

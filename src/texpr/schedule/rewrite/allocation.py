@@ -21,16 +21,16 @@ from texpr.schedule.tree import exactly
 from texpr.support.record import replace
 
 PLACED = ("tma", "im2col", "gather4", "scatter4")
-"""By which memory lies as the engine writes or reads tiles; runs (`via=bulk`) may lie apart."""
+"""Copies whose memory has the engine's layout; runs (`via=bulk`) may be padded."""
 
 Change = Callable[[DomainGraph, tuple[str, ...], tuple[str, ...]], DomainGraph]
-"""A graph after a transform of its leaves `old`, whose outputs are called `new`."""
+"""A transform of the leaves `old` of a graph, whose outputs are named `new`."""
 
 
 def on_allocation(call: Call, count: int, bases: Sequence[str], change: Change) -> State | None:
-    """The state after `change` of a buffer's allocation, where the first `count` arguments name dimensions of one (None else).
+    """The state after `change` of a buffer's allocation, if the first `count` arguments name its dimensions; None otherwise.
 
-    `bases`: names of what it gives, `{}` standing for the first dimension's.
+    `bases`: names of the results, `{}` standing for the first dimension's.
     """
     arguments = call.plain[:count]
     words = [a.value for a in arguments if isinstance(a.value, str)]
@@ -58,12 +58,12 @@ def on_allocation(call: Call, count: int, bases: Sequence[str], change: Change) 
 
 
 def start(buffer: Buffer) -> DomainGraph:
-    """A buffer's memory as it is declared."""
+    """The initial graph of a buffer's memory."""
     return DomainGraph.of(*((f"{buffer.name}.d{n}", extent) for n, extent in enumerate(buffer.shape)))
 
 
 def require_padding(call: Call, *expands: Expr) -> None:
-    """Memory may grow, not shrink."""
+    """Refuses negative expands: memory may grow, not shrink."""
     known = sizes_known(call)
     if not all(known.nonnegative(e) for e in expands):
         raise call.refuse("E0915", "memory would be too small for its elements", offers=no_less(call))
@@ -102,12 +102,12 @@ def _names(call: Call, buffer: Buffer, graph: DomainGraph, first: str, bases: Se
 
 
 def _called(said: Said, old: str, new: str) -> Said:
-    """The directive with another name for that part of memory."""
+    """The directive with another name for that dimension."""
     return replace(said, results=tuple(new if old.endswith(f".{each}") else each for each in said.results))
 
 
 def stage_offers(call: Call, name: str, space: str | None) -> Offers:
-    """The offers to stage what is the caller's, at each loop that touches it, the innermost first."""
+    """The offers to stage a parameter, at each loop that accesses it, the innermost first."""
     body = call.state.function.body
     spaces = (space,) if space in ("shared", "cluster", "registers") else ("shared", "registers")
     names = [exactly(loop.sym.name, body) for loop in touching(body, name)]
@@ -116,7 +116,7 @@ def stage_offers(call: Call, name: str, space: str | None) -> Offers:
 
 
 def no_less(call: Call) -> Offers:
-    """The offer to say 0 in place of numbers below it."""
+    """The offer to replace negative numbers by 0."""
 
     def change(said: Said) -> Said:
         return replace(said, args=tuple("0" if a.startswith("-") else a for a in said.args))

@@ -1,10 +1,10 @@
-"""Clusters of blocks in a schedule: which loops of the grid have some, and whether the blocks of one copy the same boxes.
+"""Clusters of blocks in a schedule: which loops of the grid have clusters, and whether blocks copy the same boxes.
 
     cluster(bj, 2)                     blocks 2 · n and 2 · n + 1 along bj run together
     stage(A, …, multicast=bj)          and one copy of a box of A serves both
 
-A box is the same for all where its corner does not depend on which block of the cluster looks: bj and bj' with bj / 2 = bj' / 2
-give one corner. Blocks beyond the loop's end, which fill the last cluster up, take part like any other.
+A box is shared where its corner is the same for every block of the cluster: bj and bj' with bj / 2 = bj' / 2 give one corner.
+Blocks beyond the loop's end, which complete the last cluster, take part like any other.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from texpr.support.record import Record
 
 
 def blocks(loop: ir.Loop) -> int:
-    """How many blocks of a cluster lie along `loop`; 1 where it has none."""
+    """The blocks of a cluster along `loop`; 1 where it has none."""
     found = mark(loop, Cluster)
     return 1 if found is None else found.blocks
 
 
 def dimension(loop: ir.Loop) -> str:
-    """The dimension of the grid that `loop` is bound to; empty where it is not."""
+    """The grid dimension that `loop` is bound to; empty where it is not."""
     level = level_of(loop) or ""
     return level.removeprefix("grid.") if level.startswith("grid.") else ""
 
 
 class Apart(Record):
-    """Two blocks of a cluster that want other boxes: values of every symbol for each, and where they differ."""
+    """A counter-example: two blocks of a cluster with different boxes, as values of every symbol, and the dimension."""
 
     one: Mapping[Sym, int]
     other: Mapping[Sym, int]
@@ -54,8 +54,8 @@ class Apart(Record):
 def apart(base: Sequence[Expr], among: Mapping[Sym, int], facts: Iterable[Expr], params: Iterable[Sym]) -> Apart | None:
     """Two blocks of one cluster for which `base` differs, or None: it is proved that there are none.
 
-    `among`: the symbols of the loops along which blocks lie, and how many of a cluster. `facts` are not negative. Raises
-    NotAffine or Undecided.
+    `among`: the symbols of the loops along which blocks lie, with the size of the cluster. `facts` are ≥ 0. Raises NotAffine
+    or Undecided.
     """
     if all(e.syms().isdisjoint(among) for e in base):
         return None
@@ -75,7 +75,7 @@ def apart(base: Sequence[Expr], among: Mapping[Sym, int], facts: Iterable[Expr],
 
 
 def around(state: State, outer: Sequence[ir.Loop]) -> tuple[Expr, ...]:
-    """What is not negative in the loops `outer`, where those with clusters may have ended already."""
+    """What is ≥ 0 in the loops `outer`; those with clusters may be past their end."""
     graph = state.graph(outer)
     indices = graph.indices()
     facts = list(given(state.function))
@@ -85,9 +85,9 @@ def around(state: State, outer: Sequence[ir.Loop]) -> tuple[Expr, ...]:
 
 
 def peers(call: Call, argument: ir.Argument, outer: Sequence[ir.Loop], corner: Sequence[Expr]) -> tuple[ir.Loop, ...]:
-    """The loops of `multicast=`, proved: blocks of a cluster along them copy the same boxes, which begin at `corner`.
+    """The loops of `multicast=`, proved: blocks of a cluster along them copy the same boxes, at `corner`.
 
-    Refuses others with two blocks.
+    Otherwise refused, with two blocks.
     """
     parts = argument.value.args if isinstance(argument.value, ir.Group) else (argument,)
     found = tuple(call.loop(part) for part in parts)
@@ -124,5 +124,5 @@ def peers(call: Call, argument: ir.Argument, outer: Sequence[ir.Loop], corner: S
 
 
 def many(loops: Iterable[ir.Loop]) -> int:
-    """Blocks of a cluster along all of `loops`."""
+    """The blocks of a cluster along all of `loops`."""
     return prod(map(blocks, loops))

@@ -1,4 +1,4 @@
-"""A second copy of statements, whose loops and locals have names of their own, made of the first one's."""
+"""Cloning of statements, with fresh names for loops and locals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from texpr.support.record import replace
 
 
 def copied(body: Body, fresh: Callable[[str], str]) -> Body:
-    """`body` once more. `fresh` makes a new name of one: that, with `_` and a number."""
+    """A copy of `body`. `fresh` makes a name from another one: that, with `_` and a number."""
     syms = {s.sym: Sym(fresh(s.sym.name)) for s in ir.walk(body) if isinstance(s, ir.Par | ir.Seq | ir.Let)}
     made: dict[Buffer, Buffer] = {}
     for stmt in ir.walk(body):
@@ -24,7 +24,7 @@ def copied(body: Body, fresh: Callable[[str], str]) -> Body:
 
 
 def renamed(body: Body, syms: Mapping[Sym, Sym], made: Mapping[Buffer, Buffer]) -> Body:
-    """`body` with other symbols, of its loops and lets too, and other buffers."""
+    """`body` with symbols of loops and lets, and buffers, replaced."""
 
     def load(old: Load) -> Load | None:
         return replace(old, buffer=made[old.buffer]) if old.buffer in made else None

@@ -1,10 +1,10 @@
-"""What the holes of a staged buffer must hold, derived from the updates that read it there.
+"""The fill that a staged buffer's holes need, derived from the updates that read it.
 
     seq 32 |ki| { acc += As[ti, ki] * Bs[ki, tj] }        computed in holes, too: zero in As and in Bs
     seq 32 |ki| { best max= xs[ki] }                      −∞, or the least integer
 
-A `stage` that says nothing of `fill=` is open: its copy then fills with that. It never is nan, which is neutral for no update:
-`max` and `min` hand it on. So the tensor memory accelerator, which fills with zero or nan, serves sums.
+A `stage` without `fill=` is open: its copy then fills with that value. It is never nan, which is neutral for no update: `max`
+and `min` propagate it. So the tensor memory accelerator, which fills with zero or nan, serves sums only.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from texpr.tma.correctness import fill_of
 from texpr.tma.elements import Fill
 
 BY_ENGINE = ("tma", "im2col", "gather4")
-"""Words of `via=` of copies that fill with zero or nan alone."""
+"""The `via=` of copies that fill with zero or nan only."""
 
 
 def required(stmt: ir.Stmt, load: Load) -> int | float | None:
-    """What an element that an update reads must be, so that it changes nothing; None where that is not one number."""
+    """The value of an element read by an update for which the update is the identity; None where there is no single one."""
     if not isinstance(stmt, ir.Bind) or not isinstance(stmt.update, str) or len(stmt.targets) != 1:
         return None
     (target,), (value,) = stmt.targets, stmt.values
@@ -37,7 +37,7 @@ def required(stmt: ir.Stmt, load: Load) -> int | float | None:
 
 
 def derived(state: State, loop: ir.Loop) -> State:
-    """`state`, with open copies that fill what the iterations of `loop` need in holes."""
+    """`state`, with open copies that fill as the holes of `loop` require."""
     for staged in state.staged:
         if not staged.is_open:
             continue
@@ -51,7 +51,7 @@ def derived(state: State, loop: ir.Loop) -> State:
 
 
 def can_fill(via: str, value: int | float) -> bool:
-    """Whether copies made so fill with a number."""
+    """Whether such copies can fill with a number."""
     return via not in BY_ENGINE or fill_of(value) is Fill.ZERO
 
 

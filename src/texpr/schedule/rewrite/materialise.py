@@ -1,13 +1,13 @@
-"""A scheduled program as a plain one: indices written out in the loops that are there, and the holes kept out.
+"""A scheduled program as a plain one: indices expressed in the actual loops, and holes guarded.
 
 Before:  split(i, 128) -> (bi, ti)              After:  par (M + 127) / 128 |bi| {
          par … |bi| { par 128 |ti| {                      par 128 |ti| {
              y[i] = x[i]                                      if bi * 128 + ti < M {
          } }                                                      y[bi * 128 + ti] = x[bi * 128 + ti] } } }
 
-Predicates are those that the graph above a statement needs (`texpr.domain.predicates.needed`), each at the outermost loop where
-it is decided. A predicate stays inside the loops that become threads, so that bands stay perfectly nested. The result is a
-function like any other: the interpreter runs it, the checks check it.
+Predicates are those that the graph above a statement needs (`texpr.domain.predicates.needed`), each hoisted to the outermost
+loop at which it is decided. A predicate stays inside the loops that become threads, so that bands stay perfectly nested. The
+result is a plain function: the interpreter runs it, the checks check it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Path = tuple[ir.Loop, ...]
 
 
 class Guarded(Record):
-    """What was found about predicates below `loops`, for `explain` and pictures."""
+    """The analysis of predicates below `loops`, for `explain` and pictures."""
 
     loops: Path
     graph: DomainGraph
@@ -46,8 +46,8 @@ class Guarded(Record):
 
 
 class Materialised(Record):
-    """`function` runs as it is. `origin`: for each of its computing statements, the one of the scheduled program `state`.
-    `paths`: the loops around each list of statements of `state`."""
+    """`function` is the plain program. `origin`: for each of its computing statements, the one of the scheduled program
+    `state`. `paths`: the loops around each list of statements of `state`."""
 
     function: ir.Function
     origin: Mapping[ir.Stmt, ir.Stmt]
@@ -56,26 +56,26 @@ class Materialised(Record):
 
     @property
     def guards(self) -> tuple[Guarded, ...]:
-        """The predicates below each of `paths` with transforms. The compiler itself asks for those only that it tests."""
+        """The predicates below each of `paths` with transforms. The compiler itself computes only those that it tests."""
         facts = tuple(given(self.state.function))
         graphs = ((path, self.state.graph(path)) for path in self.paths)
         return tuple(Guarded(path, graph, _predicates(graph, facts)) for path, graph in graphs if graph.transforms)
 
 
 def materialise(state: State) -> Materialised:
-    """The plain program that `state` stands for."""
+    """The plain program of `state`."""
     maker = _Maker(state, tuple(given(state.function)))
     body = _wrapped(maker.block(state.function.body, (), {}), {})
     return Materialised(replace(state.function, body=body), maker.origin, tuple(maker.arounds), state)
 
 
 def given(function: ir.Function) -> Iterable[Expr]:
-    """What is promised of sizes, as expressions that are not negative: sizes themselves, and `where`."""
+    """What is promised of sizes, as expressions ≥ 0: sizes themselves, and `where`."""
     return facts_of((*(Ge(expr(s)) for s in function.sizes), *(compare(c.op, c.left, c.right) for c in function.where)))
 
 
 class _Need(Record):
-    """`left op right` must hold where some statements run."""
+    """A guard `left op right` of some statements."""
 
     op: str
     left: Expr
@@ -95,11 +95,11 @@ class _Need(Record):
 
 
 _Needs = dict[_Need, None]
-"""Predicates in a fixed order."""
+"""An ordered set of predicates."""
 
 
 class _Entry(Record):
-    """A statement and what must hold for it; None for a `new`, which may run anywhere. `filled`: it asks the rest itself."""
+    """A statement and its guards; None for a `new`, which needs none. `filled`: it tests further guards itself."""
 
     stmt: ir.Stmt
     needs: _Needs | None
@@ -107,7 +107,7 @@ class _Entry(Record):
 
 
 class _Around(Record, eq=False, dict=True):
-    """What the loops of `path` decide for the statements inside, each part of it when it is asked for."""
+    """What the loops of `path` determine for the statements inside, computed on demand."""
 
     path: Path
     graph: DomainGraph
@@ -119,12 +119,12 @@ class _Around(Record, eq=False, dict=True):
 
     @cached_property
     def indices(self) -> Mapping[Sym, Expr]:
-        """The index of every IterDomain above the loops, in theirs."""
+        """The index of every IterDomain above the loops, over their symbols."""
         return {s: e for s, e in self.graph.indices(self._names).items() if e.as_sym != s}
 
     @cached_property
     def simple(self) -> Simplifier:
-        """How to simplify inside the loops."""
+        """The simplifier inside the loops."""
         facts = list(self.given)
         for loop in self.path:
             facts += in_loop(loop.sym, loop.extent.substitute(self.indices))
@@ -132,10 +132,10 @@ class _Around(Record, eq=False, dict=True):
 
     @cached_property
     def needs(self) -> _Needs:
-        """The comparisons that keep holes out."""
+        """The comparisons that exclude holes."""
         needs: _Needs = {}
         for predicate in _predicates(self.graph, self.given).kept:
-            # Not simplified by what holds inside the loops: the comparison may go outside of them.
+            # Not simplified by facts from inside the loops: the comparison may be hoisted out of them.
             index = predicate.index.substitute({**self._names, **self.indices})
             extent = predicate.bound.domain.extent.substitute(self.indices)
             low = predicate.bound.side is Side.LOW
@@ -143,7 +143,7 @@ class _Around(Record, eq=False, dict=True):
         return needs
 
     def index(self, old: Expr) -> Expr:
-        """An expression of IterDomains in the loops that are there."""
+        """An expression of IterDomains over the actual loops."""
         return old if old.is_constant else self.simple(old.substitute(self.indices))
 
 
@@ -158,7 +158,7 @@ class _Maker(Mutable):
     def block(self, body: Body, path: Path, held: _Needs) -> list[_Entry]:
         """The statements of `body` below the loops `path`, where the predicates `held` hold."""
         computes = any(not isinstance(s, ir.Par | ir.Seq | ir.New) for s in body)
-        unknown = self._counted() - {loop.sym for loop in path}  # of a copy, what lies inside of it reaches less at times
+        unknown = self._counted() - {loop.sym for loop in path}  # a copy's guards may involve symbols inside of it
         needs = [n for n in self._around(path).needs if n.syms.isdisjoint(unknown)] if computes else []
         base: _Needs = {n: None for n in needs if n not in held}
         free = self._free(body, path, {**held, **base})
@@ -167,7 +167,7 @@ class _Maker(Mutable):
         return [e if e.needs is None or e.filled else replace(e, needs={**base, **e.needs}) for e in entries]
 
     def _counted(self) -> frozenset[Sym]:
-        """Everything that counts iterations, loops that a schedule made others of too."""
+        """Every symbol that counts iterations, those of transformed loops included."""
         if not self.counted:
             loops = (s for s in ir.walk(self.state.function.body) if isinstance(s, ir.Par | ir.Seq))
             every = (d.sym for each in self.state.transforms for d in (*each.inputs, *each.outputs))
@@ -175,9 +175,9 @@ class _Maker(Mutable):
         return self.counted
 
     def _filled(self, stmt: ir.Stmt, path: Path, needs: _Needs) -> _Entry | None:
-        """A copy that fills, with what it tests and what keeps its iteration from being a hole in one condition.
+        """A filling copy, with its own test and the guard of its iteration in one condition.
 
-        So the fill is written where loops around reach what is none of their items, too: what is provided is strong.
+        So the fill is written also where the loops around are at holes: the copy is strong.
         """
         bind = stmt.then[0] if isinstance(stmt, ir.If) and len(stmt.then) == 1 else stmt
         if not isinstance(bind, ir.Bind) or (fill := self._fills().get(bind.targets[0].buffer.name)) is None:
@@ -199,11 +199,11 @@ class _Maker(Mutable):
         return _Entry(both, around, filled=True)
 
     def _fills(self) -> dict[str, float]:
-        """What fills the holes of staged buffers, by name."""
+        """The fill of each staged buffer's holes, by name."""
         return {staged.name: staged.fill for staged in self.state.staged if staged.fill is not None}
 
     def _free(self, body: Body, path: Path, needs: _Needs) -> frozenset[_Need]:
-        """Comparisons of a loop that runs over holes, which are not made: what holes compute is proved to change nothing."""
+        """The guards of an unguarded loop, which are dropped: holes are proved to change nothing."""
         asked = {loop.sym: found for loop in path if (found := mark(loop, Unguard))}
         free = frozenset(n for n in needs if not n.syms.isdisjoint(asked))
         statements = [s for s in body if not isinstance(s, ir.Par | ir.Seq | ir.New)]
@@ -228,7 +228,7 @@ class _Maker(Mutable):
         return free
 
     def _reached(self, copy: Filling) -> Formula:
-        """Where a copy's iteration is no hole."""
+        """The condition under which a copy's iteration is no hole."""
         own = copy.target.index
         needs = (n for n in self._around(copy.around).needs if all(n.syms.isdisjoint(e.syms()) for e in own))
         return conj([n.formula for n in needs])
@@ -280,7 +280,7 @@ class _Maker(Mutable):
             graph = self.state.allocations.get(load.buffer)
             if graph is not None:
                 below = graph.below({d.sym: e for d, e in zip(graph.logical, index, strict=True)})
-                index = tuple(around.index(below[d.sym]) for d in graph.leaves)  # extents of its dimensions are of loops, too
+                index = tuple(around.index(below[d.sym]) for d in graph.leaves)  # its extents may depend on loops, too
             return replace(load, buffer=self._buffer(load.buffer), index=index)
 
         def target(old: Load) -> Load:
@@ -294,20 +294,21 @@ class _Maker(Mutable):
         return Rewriter(around.index, value, target, self._buffer)
 
     def _buffer(self, buffer: Buffer) -> Buffer:
-        """The memory of `buffer`: as its allocation domain has it, in the loops around its `new`."""
+        """The memory of `buffer`: its allocation domain, in the loops around its `new`."""
         return self.buffers.get(buffer, buffer)
 
 
 @lru_cache(maxsize=1024)
 def _predicates(graph: DomainGraph, given: tuple[Expr, ...]) -> Predicates:
-    """Those of a nest, which one schedule after the other has alike."""
+    """Memoised: the predicates of a nest are the same in successive schedules."""
     return predicates(graph, known(given))
 
 
 def _wrapped(entries: Sequence[_Entry], done: _Needs) -> Body:
-    """Statements inside the tests that they need, neighbours of equal needs together; `done` is tested outside.
+    """Statements inside the guards that they need, adjacent ones with equal guards together; the guards in `done` are
+    outside.
 
-    Each `new` comes first, so that it parts no neighbours; a `let` stays around all that follow it.
+    Each `new` comes first, so that it separates no neighbours; the scope of a `let` includes all that follow it.
     """
     entries = sorted(entries, key=lambda e: e.needs is not None)
     if any(isinstance(e.stmt, ir.Let) for e in entries):
@@ -337,7 +338,7 @@ def _wrapped(entries: Sequence[_Entry], done: _Needs) -> Body:
 
 
 def _may_be_inside(loop: ir.Loop, path: Path) -> bool:
-    """Whether a predicate may stand outside `loop`: not where that would part a band of loops that become threads."""
+    """Whether a predicate has to stay inside `loop`: hoisting it would break a perfectly nested band of thread loops."""
     if isinstance(loop, ir.Seq) or mark(loop, Unroll) or mark(loop, Vector):
         return True
     return level_of(loop) is None and any((level_of(p) or "").startswith(("block", "warp", "lane")) for p in path)

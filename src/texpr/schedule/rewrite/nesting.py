@@ -1,4 +1,4 @@
-"""Loops that change places, and the distribution and expansion that this needs.
+"""Loop interchange, with the loop fission and scalar expansion that it needs.
 
     par M |i| { new s; s = 0; seq K |k| { s += a[i, k] }; y[i] = s }
 
@@ -27,18 +27,18 @@ from texpr.support.span import NOWHERE, Span
 
 
 class Nesting(Mutable):
-    """A state whose loops are being moved. `moved`: each statement of the start → the one that it is now."""
+    """A state in the course of loop interchange. `moved`: each original statement → the current one."""
 
     call: Call
     state: State
     moved: dict[ir.Stmt, ir.Stmt]
 
     def loop(self, sym: Sym) -> ir.Loop:
-        """The loop of that symbol, as it is now."""
+        """The current loop of that symbol."""
         return next(loop for loop in loops(self.state.function.body) if loop.sym == sym)
 
     def interchange(self, parent: Sym, child: Sym) -> None:
-        """`child`, a statement of the body of `parent`, goes outside of it."""
+        """Interchanges `parent` with `child`, a statement of its body."""
         outer, inner = self.loop(parent), self.loop(child)
         if self.state.above(outer) & inner.extent.syms():
             reason = f"the extent of `{inner.sym.base}` depends on `{outer.sym.base}`, which must stay outside of it"
@@ -51,7 +51,7 @@ class Nesting(Mutable):
         self._put(outer, (replace(inner, body=(replace(outer, body=inner.body),)),))
 
     def distribute(self, parent: Sym, child: Sym) -> None:
-        """`parent` around `child` alone; copies of it go around what comes before and after. No `new` is left in it."""
+        """Fission of `parent` into `child` alone, and copies of it for what comes before and after. No `new` is left in it."""
         outer = self.loop(parent)
         at = next(n for n, s in enumerate(outer.body) if isinstance(s, ir.Par | ir.Seq) and s.sym == child)
         self._lets_stay(outer, [outer.body[:at], outer.body[at : at + 1], outer.body[at + 1 :]])
@@ -67,7 +67,7 @@ class Nesting(Mutable):
         self._put(outer, tuple(s for s in (before, middle, after) if s is not outer))
 
     def split_at(self, parent: Sym, sizes: Sequence[int], keeper: int) -> tuple[Sym, ...]:
-        """`parent` distributed over groups of its statements (not counting `new`s); group `keeper` keeps its symbol."""
+        """Fission of `parent` into groups of its statements (not counting `new`s); group `keeper` keeps its symbol."""
         self._keep_lets(parent, sizes)
         sizes = self._lets_go_along(parent, sizes)
         self._expand_shared(parent, sizes)
@@ -84,7 +84,7 @@ class Nesting(Mutable):
         return tuple(loop.sym for loop in found)
 
     def sort_copies(self, order: Sequence[Sym]) -> None:
-        """Directly nested copies of loops come in the `order` of their IterDomains, too."""
+        """Puts perfectly nested copies of loops into the `order` of their IterDomains, too."""
         rank = {sym: n for n, sym in enumerate(order)}
         while (pair := self._inverted(rank)) is not None:
             self.interchange(*pair)
@@ -114,7 +114,7 @@ class Nesting(Mutable):
                 raise self.call.refuse("E0905", reason, offers=words(head, f"write `{new} …` instead of `let`", new))
 
     def _keep_lets(self, parent: Sym, sizes: Sequence[int]) -> None:
-        """A `let` that several groups use becomes a local, if it is a float, which finds no element and no iteration."""
+        """Makes a `let` that several groups use a local, if it is a float, which occurs in no subscript and no extent."""
 
         def crosses(let: ir.Stmt) -> bool:
             if not isinstance(let, ir.Let) or not let.value.dtype.is_float:
@@ -130,7 +130,7 @@ class Nesting(Mutable):
             self._put(outer, (replace(outer, body=(ir.New(buffer, span=let.span), *body)),))
 
     def _lets_go_along(self, parent: Sym, sizes: Sequence[int]) -> Sequence[int]:
-        """Each group that uses a `let` of one before it gets one of its own, if that says the same there; the sizes then."""
+        """Copies a `let` into each later group that uses it, if it has the same value there; gives the new sizes."""
         outer = self.loop(parent)
         lets = [s for s in outer.body if isinstance(s, ir.Let) and _says_the_same(s, outer)]
         names = iter(self.state.all_fresh(let.sym.base for _ in sizes for let in lets))
@@ -147,12 +147,12 @@ class Nesting(Mutable):
         return [len(group) for group in made]
 
     def _expand_all(self, parent: Sym) -> None:
-        """No `new` is left directly inside `parent`."""
+        """Expands every `new` directly inside `parent`."""
         while (new := next((s for s in self.loop(parent).body if isinstance(s, ir.New)), None)) is not None:
             self._expand(self.loop(parent), new)
 
     def _expand_shared(self, parent: Sym, sizes: Sequence[int]) -> None:
-        """No `new` is left directly inside `parent` that statements of several groups touch."""
+        """Expands every `new` directly inside `parent` that several groups access."""
 
         def is_shared(new: ir.New) -> bool:
             return sum(new.buffer in touched(group) for group in _groups(self.loop(parent).body, sizes)) > 1
@@ -161,7 +161,7 @@ class Nesting(Mutable):
             self._expand(self.loop(parent), new)
 
     def _expand(self, outer: ir.Loop, new: ir.New) -> None:
-        """`new v` inside `outer` becomes one `new` outside, with an element for each iteration."""
+        """Expansion: `new v` inside `outer` becomes one `new` outside, with an element for each iteration."""
         old, domain = new.buffer, self.state.domain(outer)
         if old in self.state.allocations:
             reason = f"`{old.name}` has an allocation of its own, made before these loops were moved"
@@ -189,7 +189,7 @@ class Nesting(Mutable):
         self._put(outer, (replace(new, buffer=made), replace(outer, body=body)))
 
     def _note(self, old: Body, new: Body) -> None:
-        """Statements of `old` are now those of `new`."""
+        """Records that statements of `old` are now those of `new`."""
         became = dict(zip(ir.walk(old), ir.walk(new), strict=True))
         later = set(self.moved.values())
         self.moved = {start: became.get(now, now) for start, now in self.moved.items()}
@@ -200,7 +200,7 @@ class Nesting(Mutable):
 
 
 def _kept(stmt: ir.Stmt, let: ir.Let, place: Load) -> ir.Stmt:
-    """`stmt` with what `let` says read at `place`, where it writes that itself."""
+    """`stmt` with reads of `let` replaced by `place`, or with its definition stored there."""
     if stmt is let:
         return ir.Bind((place,), (let.value,), span=let.span, instance=let.instance)
 
@@ -211,8 +211,8 @@ def _kept(stmt: ir.Stmt, let: ir.Let, place: Load) -> ir.Stmt:
 
 
 def _says_the_same(let: ir.Let, outer: ir.Loop) -> bool:
-    """Whether `let`, in the body of `outer`, is the same for an iteration wherever it is asked below: what it reads is written
-    before it and the iteration's own, if it is written at all."""
+    """Whether `let`, in the body of `outer`, has the same value wherever an iteration evaluates it: its operands are never
+    written after it, or are private to the iteration."""
     own = {s.buffer for s in outer.body if isinstance(s, ir.New)}
     read = {load.buffer for load in loads(let)}
     after = outer.body[outer.body.index(let) + 1 :]
@@ -220,7 +220,7 @@ def _says_the_same(let: ir.Let, outer: ir.Loop) -> bool:
 
 
 def _groups(body: Body, sizes: Sequence[int]) -> list[Body]:
-    """The statements of `body` in runs of `sizes`, each with the `new`s of what it touches first ahead of it."""
+    """The statements of `body` in groups of `sizes`, each preceded by the `new`s of the locals that it accesses first."""
     news = [s for s in body if isinstance(s, ir.New)]
     rest = iter([s for s in body if not isinstance(s, ir.New)])
     groups: list[Body] = []
@@ -234,7 +234,7 @@ def _groups(body: Body, sizes: Sequence[int]) -> list[Body]:
 
 
 def _around(loop: ir.Loop, body: Body) -> ir.Loop:
-    """`loop` around `body`; it frees the order of updates only where there are any."""
+    """`loop` around `body`; its `reduce` is kept only for buffers that are updated there."""
     updated = {t.buffer for s in ir.walk(body) if isinstance(s, ir.Bind) and s.update is not None for t in s.targets}
     return replace(loop, body=body, reduce=tuple(b for b in loop.reduce if b in updated))
 

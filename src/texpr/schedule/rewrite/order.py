@@ -1,10 +1,10 @@
-"""Does another order of loops keep what is computed? Every dependence must still run from its source to its sink.
+"""Legality of a new loop order: every dependence must still run from its source to its sink.
 
     c1 … cn the loops around both, in the new order: the first at which source and sink differ decides.
     a seq: the source's index must be less.    a par: they may not differ: nothing orders its iterations.
     none:  the source must come first in the text.
 
-Where a `reduce` clause frees the order of two updates, they may change places, and meet in a `par` that has the clause.
+Updates whose order a `reduce` clause frees may be swapped, and be in different iterations of a `par` with the clause.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from texpr.support.span import Span
 
 
 class Where(Record):
-    """A statement's place in the new order: the loops around it, and the position in each list of statements on the way."""
+    """The position of a statement in the new order: the loops around it, and the position in each list of statements on the
+    path."""
 
     loops: tuple[ir.Loop, ...]
     positions: tuple[int, ...]
@@ -58,7 +59,7 @@ def require_order(before: State, after: State, moved: Mapping[ir.Stmt, ir.Stmt],
 
 
 class _Proof(Record):
-    """That the directive `name` at `span`, which makes `after` of `before`, breaks no dependence of `subject`."""
+    """The proof that the directive `name` at `span`, from `before` to `after`, breaks no dependence of `subject`."""
 
     subject: Subject
     before: State
@@ -69,7 +70,7 @@ class _Proof(Record):
     name: str
 
     def require(self, found: Dependence, meeting: System) -> None:
-        """Raises as `require_order`. `meeting`: the points at which both ends touch one element, in whichever order."""
+        """Raises as `require_order`. `meeting`: the points at which both ends access one element, in either order."""
         ends = (found.source.instance, found.sink.instance)
         old = [self.origin[i.stmt] for i in ends]
         places = [where(self.after.function.body, self.moved.get(stmt, stmt)) for stmt in old]
@@ -91,7 +92,7 @@ class _Proof(Record):
 
 
 def where(body: Body, stmt: ir.Stmt) -> Where:
-    """The place of `stmt`, which is in `body`."""
+    """The position of `stmt`, which is in `body`."""
     path = path_to(body, stmt)
     assert path is not None, "a statement was lost"
     positions: list[int] = []
@@ -105,10 +106,10 @@ def where(body: Body, stmt: ir.Stmt) -> Where:
 def same_leaves(
     state: State, stmts: tuple[ir.Stmt, ir.Stmt], names: tuple[Mapping[Sym, Sym], Mapping[Sym, Sym]], buffer: str
 ) -> Iterator[Formula]:
-    """Which loops two statements surely run at one index where they touch one element of `buffer`, whatever the sizes.
+    """The loops whose indices are equal for two statements wherever they access one element of `buffer`, for all sizes.
 
-    Subscripts that are loops of the program plus what is fixed are equal, thus these loops are, thus all that splits and merges
-    make of them: a merge of equal indices is equal, though with sizes unknown no affine formula says so.
+    Subscripts that are a loop plus an invariant are equal, hence so are these loops, and everything that splits and merges
+    derive from them: a merge of equal indices is equal, though with unknown sizes no affine formula states that.
     """
     one, other = (_subscripts(stmt, buffer) for stmt in stmts)
     if one is None or other is None or len(one) != len(other):
@@ -128,7 +129,7 @@ def same_leaves(
 
 
 def _subscripts(stmt: ir.Stmt, buffer: str) -> tuple[Expr, ...] | None:
-    """The subscripts with which a statement names `buffer`, if all are alike and none is data."""
+    """The subscripts of `buffer` in a statement, if all are equal and none is data."""
     targets = stmt.targets if isinstance(stmt, ir.Bind) else ()
     every = {load.index: load for load in (*loads(stmt), *targets) if load.buffer.name == buffer}
     ((index, load),) = every.items() if len(every) == 1 else ((None, None),)
@@ -150,7 +151,7 @@ def _broken(
         domain = after.domain(one).sym
         a, b = expr(left(first[domain])), expr(right(second[domain]))
         if isinstance(one, ir.Par):
-            # By name: a local that got an element for each iteration is another buffer now.
+            # By name: an expanded local is another buffer now.
             if not (found.relaxed and any(b.name == found.buffer.name for b in one.reduce)):
                 yield conj((*same, compare("!=", a, b)))
         elif not found.relaxed:
@@ -161,7 +162,7 @@ def _broken(
 
 
 def undecided(found: Dependence, span: Span, name: str) -> Diagnostic:
-    """What is said where the directive `name` may or may not break a dependence."""
+    """The limitation for a directive `name` that may or may not break a dependence."""
     return Diagnostic(
         "E0914",
         span,
@@ -182,7 +183,7 @@ def conflict(
     span: Span,
     name: str,
 ) -> Diagnostic:
-    """What is said where the directive `name` breaks a dependence, as `witness` shows."""
+    """The error for a directive `name` that breaks a dependence, with `witness`."""
     first, second = sides(found, witness)
     element = element_at(found.source, first)
     sizes = subject.sizes_text(witness)
@@ -201,7 +202,7 @@ def conflict(
 
 
 def _otherwise(found: Dependence, span: Span) -> Offers:
-    """The offers to free the order of updates, or to leave the directive out."""
+    """The offers to free the order of updates, or to remove the directive."""
     freed: Offers = ()
     if found.source.kind == found.sink.kind == "update":
         name = found.buffer.name

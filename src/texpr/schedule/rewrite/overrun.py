@@ -1,10 +1,10 @@
-"""Iterations that are holes and compute all the same: proved to change nothing, as what they read holds a neutral value.
+"""Unguarded holes: proved to change nothing, as the values that they read are fills.
 
     seq 32 |ki| { if ki + 32 * ko < K { acc += As[ti, ki] * Bs[ki, tj] } }        As, Bs filled with zero
     seq 32 |ki| {                       acc += As[ti, ki] * Bs[ki, tj] }          acc += 0 · 0 in holes
 
-Where a comparison fails that is to go, each load must be of a staged buffer, at an element that its copy fills, and the value
-made of fills alone must be neutral for the update ("The neutral fill", docs/theory/correctness.md).
+Where a dropped comparison fails, each load must be of a staged buffer, at an element that its copy fills, and the value
+computed from fills must be neutral for the update ("The neutral fill", docs/theory/correctness.md).
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from texpr.schedule.state import State
 from texpr.support.record import Record
 
 EXACT = (0, 1, math.inf, -math.inf)
-"""Numbers with which every type computes alike."""
+"""Numbers with which arithmetic is exact in every type."""
 
 
 _HELP = "let the split of that loop divide: then no hole lies inside of a box"
 
 
 class Filling(Record):
-    """A staged buffer's copy: its `target`, the `source`, what is tested of an element, the loops around it, and the fill."""
+    """A staged buffer's copy: its `target`, the `source`, the test of an element, the loops around it, and the fill."""
 
     target: Load
     source: Load
@@ -45,7 +45,7 @@ class Filling(Record):
 
 
 class Matters(Exception):
-    """A hole would change a result, or could; the text says why, and `help` what would do."""
+    """A hole would or may change a result; the text is the reason, `help` a remedy."""
 
     def __init__(self, reason: str, help: str | None = None):
         super().__init__(reason)
@@ -73,9 +73,9 @@ def fillings(state: State) -> dict[str, Filling]:
 
 
 class Holes(Record):
-    """Iterations of a statement that a comparison keeps out: `formula`. `indices`: IterDomains in the loops that there are.
+    """The iterations of a statement that a comparison excludes: `formula`. `indices`: IterDomains over the actual loops.
 
-    `ends`: of each loop that is to run over holes, what the index which it counts was kept below.
+    `ends`: for each unguarded loop the upper bound of the guarded index.
     """
 
     state: State
@@ -84,7 +84,8 @@ class Holes(Record):
     ends: Mapping[Sym, Expr]
 
     def require_neutral(self, stmt: ir.Stmt, copies: Mapping[str, Filling], outer: Mapping[str, Formula]) -> None:
-        """Raises Matters where `stmt` may change something there. `outer`: what makes a copy's iteration no hole, by buffer."""
+        """Raises Matters where `stmt` may change a result there. `outer`: the condition under which a copy's iteration is no
+        hole, by buffer."""
         if not isinstance(stmt, ir.Bind) or not isinstance(stmt.update, str) or len(stmt.targets) != 1:
             reason = "a hole would be computed by a statement that is no update, such as `acc += …`"
             raise Matters(reason, "unguard a loop inside of which there are updates alone")
@@ -105,7 +106,7 @@ class Holes(Record):
             raise Matters(f"`{target.buffer.name}` may hold −0, and −0 + 0 is 0", "begin the sum at 0.0")
 
     def _fill_for(self, stmt: ir.Stmt, load: Load) -> str:
-        """What to stage a buffer with."""
+        """The fill that a buffer should be staged with."""
         value, name = required(stmt, load), load.buffer.name
         told = "zero" if value is None or value == 0 else str(value)
         via = next((staged.via for staged in self.state.staged if staged.name == name), None)
@@ -119,7 +120,7 @@ class Holes(Record):
             raise Matters(f"a hole may lie outside of `{load.buffer.name}`")
 
     def _require_filled(self, load: Load, copy: Filling, outer: Formula) -> None:
-        """Whether the element read is one that the copy fills."""
+        """Requires that the element read is one that the copy fills."""
         at = {sym: i for e, i in zip(copy.target.index, load.index, strict=True) if (sym := e.as_sym) is not None}
         parts = [outer]
         if copy.test is not None:
@@ -136,7 +137,7 @@ class Holes(Record):
             )
 
     def _dims(self, load: Load, copy: Filling) -> Iterator[str]:
-        """Along which dimensions of the tensor a box is read in holes, with size S, box B, element stride e (Theorem 6)."""
+        """The dimensions of the tensor along which a box is read in holes, with size S, box B, element stride e (Theorem 6)."""
         own = {sym: i for e, i in zip(copy.target.index, self._index(load), strict=True) if (sym := e.as_sym) is not None}
         extents = {e.as_sym: size for e, size in zip(copy.target.index, copy.target.buffer.shape, strict=True)}
         for dim, (e, size) in enumerate(zip(copy.source.index, copy.source.buffer.shape, strict=True)):
@@ -144,7 +145,7 @@ class Holes(Record):
                 step = e.substitute({sym: expr(sym) + 1}) - e
                 for each in sorted(own[sym].syms() & self.ends.keys(), key=str):
                     box = self.ends[each] if self.ends[each].is_constant else extents[sym] * step
-                    step = step * (own[sym].substitute({each: expr(each) + 1}) - own[sym])  # what the reader steps over
+                    step = step * (own[sym].substitute({each: expr(each) + 1}) - own[sym])  # the reader's stride
                     yield f"dimension {dim}, of size S = {size}, box B = {box}, element stride e = {step}"
 
     def _index(self, load: Load) -> tuple[Expr, ...]:
@@ -160,7 +161,7 @@ class Holes(Record):
 
 
 def _begins_at_number(state: State, target: Load) -> bool:
-    """Whether all that is bound to the buffer is numbers other than −0, and it is the function's own."""
+    """Whether the buffer is a local to which only constants other than −0 are bound."""
     plain = (s for s in ir.walk(state.function.body) if isinstance(s, ir.Bind) and s.update is None)
     values = [v for s in plain for t, v in zip(s.targets, s.values, strict=True) if t.buffer is target.buffer]
     numbers = all(isinstance(v, Literal) and not same_fill(v.value, -0.0) for v in values)
@@ -168,7 +169,7 @@ def _begins_at_number(state: State, target: Load) -> bool:
 
 
 def _at_holes(value: Value, fills: Mapping[str, float]) -> float | None:
-    """The value where every load gives its fill, if that is seen."""
+    """The value with every load replaced by its fill, if it is known."""
     match value:
         case Literal():
             return value.value

@@ -1,17 +1,17 @@
-"""Loops parted into the iterations whose predicates all hold and the rest.
+"""Index-set splitting: loops split into the iterations whose predicates all hold and the rest.
 
-A predicate `left < right` of a loop's body holds in every iteration inside where it holds for the greatest `left`. Where that
-does not depend on the loop, it is asked once, before it; where it grows with a `seq`, the loop ends where it stops to hold:
+A predicate `left < right` in a loop's body holds in every inner iteration where it holds for the greatest `left`. Where that
+is invariant in the loop, it is tested once, before it; where it grows with a `seq`, the loop ends where it first fails:
 
     seq 16 |ki| { if 16 * ko + ki < K { par 4 |r| { if 4 * t + r < M { … } } } }
 
     if 4 * t + 3 < M { seq min(16, K - 16 * ko) |ki| { par 4 |r| { … } } }
     else             { seq min(16, K - 16 * ko) |ki| { par 4 |r| { if 4 * t + r < M { … } } } }
 
-Where something runs after that end, it runs in a second loop, and the other copy is as it was. A `par` that no level of the
-machine was given ends where no iteration after it does anything.
+If iterations after that end do something, they run in a second loop, and the other copy is unchanged. A `par` without a level
+of the machine ends where no later iteration does anything.
 
-Loops that a schedule names are parted, and others where it pays: an innermost `seq` of one thread that asks again and again.
+Loops that a schedule names are split, and others where it pays: an innermost `seq` of one thread that repeats its tests.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from texpr.schedule.tree import Body
 from texpr.support.record import Mutable, Record, replace
 
 LEAST_TRIPS, MOST_COPIED = 4, 256
-"""A loop is parted unasked where it has so many iterations, and a second copy of it so few statements, unrolled."""
+"""A loop is split by default with at least this trip count, and at most so many statements, unrolled, in the second copy."""
 
 
 def partitioned(function: ir.Function) -> ir.Function:
-    """`function` with the loops parted that are marked so, or where it pays; marks are gone."""
+    """`function` with marked loops, and those where it pays, split; the marks are removed."""
     taken = {b.name for b in ir.buffers(function)} | {s.name for s in function.sizes}
     taken |= {s.sym.name for s in ir.walk(function.body) if isinstance(s, ir.Par | ir.Seq | ir.Let)}
     return replace(function, body=_Parter(taken, tuple(given(function))).block(function.body, ()))
 
 
 class _Test(Record):
-    """margin ≥ 0, as it stands in a condition."""
+    """margin ≥ 0, as part of a condition."""
 
     value: Value
     margin: Expr
@@ -56,7 +56,7 @@ class _Parter(Mutable):
     given: tuple[Expr, ...]
 
     def block(self, body: Body, around: tuple[ir.Loop, ...]) -> Body:
-        """Every loop of `body` that is to be parted, innermost first."""
+        """Every loop of `body` that is to be split, innermost first."""
         found: list[ir.Stmt] = []
         for stmt in body:
             path = (*around, stmt) if isinstance(stmt, ir.Par | ir.Seq) else around
@@ -71,7 +71,7 @@ class _Parter(Mutable):
         return tuple(found)
 
     def _part(self, loop: ir.Loop, around: tuple[ir.Loop, ...]) -> Body:
-        said = {s.sym for s in ir.walk(loop.body) if isinstance(s, ir.Let)}  # data, read anew in each iteration
+        said = {s.sym for s in ir.walk(loop.body) if isinstance(s, ir.Let)}  # data, read in each iteration
         tests = tuple(test for test in dict.fromkeys(_tests(loop.body)) if said.isdisjoint(test.margin.syms()))
         inner = {s.sym: s.extent for s in ir.walk(loop.body) if isinstance(s, ir.Par | ir.Seq)}
         least = [(test, low) for test in tests if (low := _least(test.margin, inner)) is not None]
@@ -86,8 +86,8 @@ class _Parter(Mutable):
         return self._either(tuple(low for _, low in fixed), main, rest)
 
     def _reach(self, loop: ir.Par, tests: Sequence[_Test], inner: Mapping[Sym, Expr], around: tuple[ir.Loop, ...]) -> Expr:
-        """The extent of `loop` without iterations at its end that do nothing, where that is no level's to share out, and where
-        its iterations need not have a fixed number, as lanes of a vector and what is written out have."""
+        """The extent of `loop` without trailing iterations that do nothing, if it is bound to no level and its trip count
+        need not be constant, as that of vectorized and unrolled loops."""
         written = mark(loop, Vector) is not None or mark(loop, Unroll) is not None
         if written or level_of(loop) is not None or not loop.extent.is_constant or loop.fully:
             return loop.extent
@@ -109,7 +109,7 @@ class _Parter(Mutable):
         return all(map(promised.nonnegative, atom.args if isinstance(atom, Min) else (end,)))
 
     def _ended(self, loop: ir.Seq, moving: Sequence[tuple[_Test, Expr]], body: Body, around: tuple[ir.Loop, ...]) -> Body:
-        """The iterations before the first `end`, and those after it as they were, unless they would do nothing."""
+        """The iterations before the first `end`, and the rest as it was, unless it does nothing."""
         if not moving:
             return (replace(loop, body=body),)
         end = minimum(loop.extent, *(e for _, e in moving))
@@ -121,8 +121,8 @@ class _Parter(Mutable):
         return (main, *copied((rest,), self._fresh))
 
     def _either(self, margins: Sequence[Expr], then: Body, orelse: Body) -> Body:
-        """Either copy, by the margins. What both have of locals at their start they share: one of them runs only."""
-        least: dict[Expr, Expr] = {}  # of margins that differ by a constant, the smallest is enough
+        """One of two copies, by the margins. Both share the locals at their start, as only one of them runs."""
+        least: dict[Expr, Expr] = {}  # of margins that differ by a constant, the smallest suffices
         for margin in margins:
             rest = margin - margin.constant
             least[rest] = min(margin, least.get(rest, margin), key=lambda m: m.constant)
@@ -141,7 +141,7 @@ class _Parter(Mutable):
 
 
 def _pays(loop: ir.Loop, around: tuple[ir.Loop, ...]) -> bool:
-    """Whether one thread runs `loop` often enough, and it is small enough, to be worth a second copy."""
+    """Whether one thread runs `loop` often enough, and it is small enough, to justify a second copy."""
     if not isinstance(loop, ir.Seq) or (loop.extent.is_constant and loop.extent.constant < LEAST_TRIPS):
         return False
     alone = any((level_of(p) or "").startswith(("block", "warp", "lane")) for p in around)
@@ -158,13 +158,13 @@ def _pays(loop: ir.Loop, around: tuple[ir.Loop, ...]) -> bool:
 
 
 def _is_unrolled(loop: ir.Loop) -> bool:
-    """Whether all iterations of `loop` are written out, so that their number must stay."""
+    """Whether `loop` is unrolled completely, so that its trip count must stay."""
     found = mark(loop, Unroll)
     return found is not None and found.factor is None
 
 
 def _tests(body: Body) -> Iterator[_Test]:
-    """The affine comparisons that every `if` without `else` below asks for."""
+    """The affine comparisons in the condition of every `if` without `else` below."""
     for stmt in ir.walk(body):
         if isinstance(stmt, ir.If) and not stmt.orelse:
             for part in conjuncts(stmt.condition):
@@ -174,7 +174,7 @@ def _tests(body: Body) -> Iterator[_Test]:
 
 
 def _margin(value: Value) -> Expr | None:
-    """What is ≥ 0 where the comparison holds."""
+    """The expression that is ≥ 0 where the comparison holds."""
     match value:
         case Op("lt", (Index(left), Index(right))):
             return right - left - 1
@@ -189,13 +189,13 @@ def _margin(value: Value) -> Expr | None:
 
 
 def _holds(margin: Expr) -> Value:
-    """margin ≥ 0, with what is taken away on the left."""
+    """margin ≥ 0, with negative terms moved to the left."""
     left = combination(0, ((m, -c) for m, c in margin.terms if c < 0)) + max(0, -margin.constant)
     return Op("le", (Index(left, I64), Index(margin + left, I64)), BOOL)
 
 
 def _least(margin: Expr, inner: Mapping[Sym, Expr]) -> Expr | None:
-    """A lower bound of a margin over the loops inside, whose extents are constants; None where they mix with others."""
+    """A lower bound of a margin over the loops inside, of constant extents; None where they occur in products with others."""
     moving = ZERO
     for monomial, coefficient in margin.terms:
         part = term(monomial, coefficient)
@@ -208,7 +208,7 @@ def _least(margin: Expr, inner: Mapping[Sym, Expr]) -> Expr | None:
 
 
 def _end(margin: Expr, sym: Sym) -> Expr | None:
-    """The first value of `sym` at which a margin that falls with it is negative; None where it does not fall linearly."""
+    """The first value of `sym` at which a margin that decreases in it is negative; None where it does not decrease linearly."""
     slope = next((c for m, c in margin.terms if m == (sym,)), 0)
     rest = margin - expr(sym) * slope
     if slope >= 0 or sym in rest.syms():
@@ -217,19 +217,19 @@ def _end(margin: Expr, sym: Sym) -> Expr | None:
 
 
 def _greatest(margin: Expr, inner: Mapping[Sym, Expr]) -> Expr | None:
-    """An upper bound of a margin, as `_least` gives a lower one."""
+    """An upper bound of a margin, dual to `_least`."""
     found = _least(-margin, inner)
     return None if found is None else -found
 
 
 def _covers(body: Body, test: _Test) -> bool:
-    """Whether nothing in `body` runs where `test` fails, and it does not vary inside."""
+    """Whether nothing in `body` runs where `test` fails, and `test` is invariant inside."""
     inner = {s.sym for s in ir.walk(body) if isinstance(s, ir.Par | ir.Seq)}
     return not test.margin.syms() & inner and _asks(body, lambda part: part == test.value)
 
 
 def _asks(body: Body, is_meant: Callable[[Value], bool]) -> bool:
-    """Whether every statement that does something stands below an `if` that asks for what is meant."""
+    """Whether every computing statement is guarded by an `if` with a conjunct that `is_meant` accepts."""
     for stmt in body:
         match stmt:
             case ir.New():
@@ -246,14 +246,15 @@ def _asks(body: Body, is_meant: Callable[[Value], bool]) -> bool:
 
 
 def _implies(test: Value, most: Expr, inner: Mapping[Sym, Expr]) -> bool:
-    """Whether a test can hold only where `most` is ≥ 0."""
+    """Whether a test implies `most` ≥ 0."""
     margin = _margin(test)
     own = None if margin is None else _greatest(margin, inner)
     return own is not None and (more := most - own).is_constant and more.constant >= 0
 
 
 def _settled(body: Body, margins: Sequence[Expr], whole: bool) -> Body:
-    """`body` where all of `margins` are ≥ 0, or one is not: of an `if` and its `else` that ask for just that, one alone."""
+    """`body` where all of `margins` are ≥ 0 (`whole`), or one is not: an `if` with `else` on exactly that is replaced by one
+    branch."""
     found: list[ir.Stmt] = []
     for stmt in body:
         made = with_blocks(stmt, tuple(_settled(block, margins, whole) for block in ir.blocks(stmt)))
@@ -274,7 +275,7 @@ def _follows(test: Value, margins: Sequence[Expr]) -> bool:
 
 
 def _without(body: Body, tests: Sequence[_Test]) -> Body:
-    """`body` with comparisons that hold taken out of its conditions."""
+    """`body` with the conjuncts in `tests` removed from its conditions."""
     gone = {test.value for test in tests}
     found: list[ir.Stmt] = []
     for stmt in body:

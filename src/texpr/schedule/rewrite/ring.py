@@ -1,4 +1,4 @@
-"""Loops whose iterations begin before those before them have ended: what fills buffers runs ahead, into rings of slots.
+"""Software pipelining: the fills of buffers run iterations ahead, into rings of slots (multi-buffering).
 
     seq E |k| #pipeline(3, s) {                       new s: f32[3, 64]
         new s: f32[64]                                seq E + 2 |k| {
@@ -7,11 +7,11 @@
     }                                                 }
 
 A turn of the new loop fills for iteration k, and does the rest of iteration k − ahead, where ahead = stages − 1. So the first
-turns only fill, and the last ones only use, at every extent: the loop is skewed, and nothing stands twice. What is filled in
-turn k is used in turn k + ahead at the latest, and filled again in turn k + stages: a slot holds what it must. It means what
-it did if nothing that fills reads what the rest writes in one of the `ahead` iterations before, or before it in its own, and
-fills nothing that the rest of its own has used before, which is proved. The result is a function like any other: barriers and
-waits are found in it as in any other.
+turns only fill (prologue), and the last ones only use (epilogue), at every extent: the loop is skewed, and no statement is
+duplicated. What is filled in turn k is last used in turn k + ahead, and overwritten in turn k + stages: no slot is
+overwritten while in use. The rewrite is legal if nothing that fills depends on what the rest does in one of the `ahead`
+iterations before, or before it in its own, which is proved. The result is a plain function: barriers and waits are inserted
+as in any other.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from texpr.support.span import Span
 from texpr.tma.swizzle import Swizzle
 
 SLOT = CHUNK
-"""Bytes of which a slot in shared memory is a multiple, so that vectors that lie right in one do so in all."""
+"""The alignment of a slot in shared memory in bytes, so that a vector that is aligned in one slot is so in all."""
 
 
 class _Parts(Record):
-    """The body of a loop: `new`s of the ring's buffers, other `new`s, what fills, and what is left."""
+    """The body of a loop: `new`s of the ring's buffers, other `new`s, the fills, and the rest."""
 
     ring: tuple[ir.New, ...]
     own: tuple[ir.New, ...]
@@ -57,9 +57,9 @@ class _Parts(Record):
 
 
 def pipelined(function: ir.Function) -> ir.Function:
-    """`function` with its loops marked `#pipeline` as rings; the marks are gone.
+    """`function` with its loops marked `#pipeline` as rings; the marks are removed.
 
-    Raises TexprError with the directive's span where that is no longer what the loop computes, Limitation where undecided.
+    Raises TexprError with the directive's span where that would change the result, Limitation where undecided.
     """
     while True:
         asked = [loop for loop in loops(function.body) if mark(loop, Pipeline)]
@@ -69,20 +69,20 @@ def pipelined(function: ir.Function) -> ir.Function:
 
 
 def fills_of(loop: ir.Loop, names: Sequence[str]) -> tuple[ir.New, ...]:
-    """The `new`s of those `names` in the body of `loop` that are written by statements which write nothing else."""
+    """The `new`s of `names` in the body of `loop` whose writers write nothing else."""
     found = tuple(s for s in loop.body if isinstance(s, ir.New) and s.buffer.name in names)
     return tuple(new for new in found if not _writes_also(loop.body, new.buffer))
 
 
 def _writes_also(body: Body, buffer: Buffer) -> bool:
-    """Whether what writes `buffer`, step by step, writes another buffer too, uses it, or never comes."""
+    """Whether some writer of `buffer` also writes another buffer, or uses it, or there is none."""
     steps = [step for step in _steps(body) if buffer in _written(step)]
     mixed = any(len(set(_written(step))) > 1 or _reads(step, buffer) for step in steps)
     return mixed or not steps
 
 
 def _steps(body: Body) -> Iterator[ir.Stmt]:
-    """The statements of a body, those in its branches instead of these."""
+    """The statements of a body, with branches replaced by their statements."""
     for stmt in body:
         if isinstance(stmt, ir.If):
             yield from _steps((*stmt.then, *stmt.orelse))
@@ -110,7 +110,7 @@ def _pipelined(function: ir.Function, loop: ir.Loop) -> ir.Function:
     assert asked is not None
     stages = asked.stages
     parts = _parted(loop, asked.buffers, asked.span)
-    if loop.extent.is_constant and loop.extent.constant <= 0:  # nothing to come early
+    if loop.extent.is_constant and loop.extent.constant <= 0:  # nothing to prefetch
         return replace(function, body=replaced(function.body, loop, lambda _: (unmarked(loop, Pipeline),)))
     _require_early(function, loop, parts, stages - 1, asked.span)
     outer = [each for each in path_to(function.body, loop) or () if isinstance(each, ir.Par | ir.Seq) and each is not loop]
@@ -150,7 +150,7 @@ def _values(stmt: ir.Stmt) -> Iterator[Value]:
 
 
 def _kept(body: Body, buffers: frozenset[Buffer], filling: bool) -> Body:
-    """The steps that fill `buffers`, or the others; branches keep what is left of them."""
+    """The steps that fill `buffers`, or the others; in branches, too."""
     found: list[ir.Stmt] = []
     for stmt in body:
         if isinstance(stmt, ir.If):
@@ -162,11 +162,11 @@ def _kept(body: Body, buffers: frozenset[Buffer], filling: bool) -> Body:
     return tuple(found)
 
 
-# Is it what the loop computes?
+# Legality.
 
 
 def _require_early(function: ir.Function, loop: ir.Loop, parts: _Parts, ahead: int, span: Span) -> None:
-    """What fills depends on nothing that one of the `ahead` iterations before does, or its own before it, apart from filling.
+    """The fills depend on nothing that the rest does in one of the `ahead` iterations before, or earlier in their own.
 
     Raises E0906 with two instances.
     """
@@ -185,7 +185,7 @@ def _require_early(function: ir.Function, loop: ir.Loop, parts: _Parts, ahead: i
 
 
 def _require(subject: Subject, found: Dependence, near: Formula, span: Span) -> None:
-    """Refuses a dependence of what fills on the rest that there is where `near` holds."""
+    """Refuses a dependence of the fills on the rest where `near` holds."""
     dims = (*map(left, extended_syms(found.source)), *map(right, extended_syms(found.sink)))
     try:
         witness = subject.point(dims, conj((found.formula, near)))
@@ -202,7 +202,7 @@ def _require(subject: Subject, found: Dependence, near: Formula, span: Span) -> 
 
 
 def _begin(loop: ir.Loop, buffer: Buffer) -> int:
-    """Bytes of which a slot must begin at a multiple: what copies into it ask."""
+    """The alignment of a slot in bytes, as the copies into it require."""
     for stmt in ir.walk(loop.body):
         asked = mark(stmt, Tensor) if isinstance(stmt, ir.Par | ir.Seq) else None
         if asked is not None and buffer in _written(stmt):
@@ -211,7 +211,7 @@ def _begin(loop: ir.Loop, buffer: Buffer) -> int:
 
 
 def _ring(buffer: Buffer, stages: int, begin: int) -> Buffer:
-    """`stages` slots of `buffer`, as many more rows in each as it takes for every slot to begin at a multiple of bytes."""
+    """`stages` slots of `buffer`, padded by rows so that every slot is aligned to so many bytes."""
     shape = [e.constant for e in buffer.shape]
     if shape:
         row = prod(shape[1:]) * buffer.dtype.bytes
@@ -221,7 +221,7 @@ def _ring(buffer: Buffer, stages: int, begin: int) -> Buffer:
 
 
 def _turned(loop: ir.Loop, parts: _Parts, rings: Mapping[Buffer, Buffer], stages: int, simple: Simplifier) -> ir.Loop:
-    """Turns in place of iterations: each fills for its own, and does the rest of an earlier one."""
+    """The new loop: each turn fills for its own iteration, and does the rest of an earlier one."""
     ahead = stages - 1
     turn = expr(loop.sym)
     fills = _slotted(parts.fills, rings, turn % stages)
@@ -241,7 +241,7 @@ def _compared(name: str, one: Expr, other: Expr) -> Value:
 
 
 def _slotted(body: Body, rings: Mapping[Buffer, Buffer], slot: Expr) -> Body:
-    """`body` with every element of the ring's buffers in the slot."""
+    """`body` with accesses of the ring's buffers redirected to the slot."""
 
     def load(old: Load) -> Load | None:
         ring = rings.get(old.buffer)

@@ -1,4 +1,4 @@
-"""What directives that change the shape of loops ask of them."""
+"""Preconditions of directives that change the shape of loops."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from texpr.support.span import Span
 
 
 def free_loop(call: Call, argument: ir.Argument, *, copying: bool = False) -> ir.Loop:
-    """The loop that an argument names, which nothing holds in its shape yet. `copying`: one that starts copies may be it."""
+    """The loop of an argument, with no mark that fixes its shape. `copying`: one that starts copies is allowed."""
     loop = call.loop(argument)
     if isinstance(loop, ir.Par) and loop.fully:
         reason = f"the loop over `{loop.sym.base}` is `fully par`: its iterations are lanes already"
@@ -45,7 +45,7 @@ def positive(call: Call, argument: ir.Argument) -> Expr:
 
 
 def _ahead(call: Call, other: Span) -> Offers:
-    """The offer to write this directive ahead of another one, which comes behind what lies between."""
+    """The offer to move this directive before another one."""
     own = call.directive.span
     if said(own) is None or said(other) is None or not other.end <= own.start:
         return ()

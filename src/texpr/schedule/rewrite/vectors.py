@@ -1,9 +1,9 @@
-"""What a loop over the lanes of a vector may touch: each access that moves with the lane is one of consecutive elements.
+"""Accesses in a loop over the lanes of a vector: each access that varies by lane is one of consecutive elements.
 
     par 4 |v| { if 4 * t + v < n { y[4 * t + v] = a[0] * x[4 * t + v] } }
 
-`x` and `y` move by one element a lane, from a multiple of four: one access of 16 bytes each. `a[0]` stays. The test holds for
-all lanes where it holds for the last; elsewhere lanes go one by one. Where n is a multiple of 4 it holds for all or none.
+`x` and `y` move by one element a lane, from a multiple of four: one access of 16 bytes each. `a[0]` is uniform. The test
+holds for all lanes where it holds for the last; elsewhere the lanes run one by one. Where n is a multiple of 4 it is uniform.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from texpr.support.span import Span
 
 
 class Obstacle(Record):
-    """Why something in the body cannot run for all lanes at once: a whole sentence, and what it speaks of.
+    """Why something in the body cannot run for all lanes at once: a whole sentence, and its subject.
 
-    What would do: to `promise` a clause, or where a buffer `begins`; an `inner` loop outside; fewer lanes, where it `is_wide`.
+    Remedies: to `promise` a clause, or the alignment of a buffer (`begins`); to move an `inner` loop outside; fewer lanes,
+    where it `is_wide`.
     """
 
     reason: str
@@ -48,17 +49,17 @@ _SELECT = "`select(…)` chooses values lane by lane"
 
 
 class Test(Record):
-    """One comparison that decides for each lane. `whole`: where it holds for all of them. `alike`: it holds for all or none."""
+    """A comparison that varies by lane. `whole`: where it holds for all lanes. `alike`: it is uniform."""
 
     whole: Value
     alike: bool
 
 
 class Lanes(Mutable):
-    """The iterations of `loop`, which run at once. `known`: what is known where a statement runs.
+    """The iterations of `loop`, which run at once. `known`: what is known at a statement.
 
-    `asking`: results may still be asked to begin where a vector can. `varying`: symbols whose value differs from lane to lane;
-    `own`: scalars that each lane has for itself; `named`: lets.
+    `asking`: alignment may still be required of results. `varying`: symbols that vary by lane; `own`: scalars private to a
+    lane; `named`: lets.
     """
 
     loop: ir.Loop
@@ -74,22 +75,22 @@ class Lanes(Mutable):
 
     @property
     def width(self) -> int:
-        """How many lanes there are."""
+        """The number of lanes."""
         return self.loop.extent.constant
 
     def at(self, value: Expr, lane: int, stmt: ir.Stmt) -> Expr:
-        """`value` in one lane, as simple as what is known at `stmt` makes it."""
+        """`value` in one lane, simplified by what is known at `stmt`."""
         known = self.known(stmt)
         simple = self._simple.setdefault(id(known), Simplifier(known))
         return simple(value.substitute({self.loop.sym: lane}))
 
     def differs(self, value: Value) -> bool:
-        """Whether `value` may differ from lane to lane."""
+        """Whether `value` may vary by lane."""
         mine = any(isinstance(node, Load) and node.buffer in self.own for node in walk(value))
         return mine or bool(value_symbols(value) & self.varying)
 
     def meet(self, stmt: ir.Stmt) -> None:
-        """Notes what `stmt` makes that differs from lane to lane."""
+        """Records the values of `stmt` that vary by lane."""
         match stmt:
             case ir.Let():
                 self.named.add(stmt.sym)
@@ -101,7 +102,7 @@ class Lanes(Mutable):
                 pass
 
     def wrong_statement(self, stmt: ir.Stmt) -> Obstacle | None:
-        """What forbids the statement itself: a loop, or several elements bound at once."""
+        """What forbids the statement itself: a loop, or several targets."""
         match stmt:
             case ir.Par() | ir.Seq():
                 help = "a loop of lanes is the innermost one"
@@ -116,7 +117,7 @@ class Lanes(Mutable):
                 return None
 
     def obstacle(self, load: Load, stmt: ir.Stmt) -> Obstacle | None:
-        """Why `load`, which differs from lane to lane, is not one access of consecutive elements from an aligned address."""
+        """Why `load`, which varies by lane, is not one aligned access of consecutive elements; None if it is."""
         found = self._moves_by_one(load, stmt)
         buffer, size = load.buffer, load.dtype.bytes * self.width
         if found is not None:
@@ -133,7 +134,7 @@ class Lanes(Mutable):
         return self._unaligned(load, stmt, size)
 
     def _moves_by_one(self, load: Load, stmt: ir.Stmt) -> str | None:
-        """What else `load` does than move by one element a lane, None where it does that."""
+        """Why `load` does not move by one element a lane, None where it does."""
         if any(self.differs(meaning) for _, meaning in load.data) or {s for e in load.index for s in e.syms()} & (
             self.varying - {self.loop.sym}
         ):
@@ -172,7 +173,7 @@ class Lanes(Mutable):
         return Obstacle(reason, load.span, help, said)
 
     def test(self, condition: Value, stmt: ir.Stmt) -> Test | Obstacle:
-        """A condition that differs from lane to lane: a comparison whose sides drift apart evenly, or an obstacle."""
+        """A condition that varies by lane: a comparison of affine sides, or an obstacle."""
         span = stmt.span
         if not (isinstance(condition, Op) and condition.name in _MARGINS and all(isinstance(a, Index) for a in condition.args)):
             help = _SELECT if any(isinstance(n, Load) for n in walk(condition)) else None
@@ -193,7 +194,7 @@ class Lanes(Mutable):
         return Test(replace(condition, args=args), alike)
 
     def tests(self, condition: Value) -> tuple[list[Value], list[Value]]:
-        """The parts of a conjunction that are the same for all lanes, and the others."""
+        """The conjuncts that are uniform, and the others."""
         parts = list(conjuncts(condition))
         return [p for p in parts if not self.differs(p)], [p for p in parts if self.differs(p)]
 
@@ -204,7 +205,7 @@ _MARGINS: dict[str, Callable[[Expr, Expr], Expr]] = {
     "gt": lambda a, b: a - b - 1,
     "ge": lambda a, b: a - b,
 }
-"""What is not negative where a comparison holds."""
+"""The expression that is ≥ 0 where a comparison holds."""
 
 
 def row_major(shape: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -218,7 +219,7 @@ def row_major(shape: tuple[Expr, ...]) -> tuple[Expr, ...]:
 
 
 def reads(value: Value, sure: bool = True) -> Iterator[tuple[Load, bool]]:
-    """The elements that `value` reads, and whether it surely does: a branch of `select` may not be taken."""
+    """The elements that `value` reads, and whether unconditionally: a branch of `select` may not be taken."""
     if isinstance(value, Load):
         yield value, sure
     for number, operand in enumerate(operands(value)):
@@ -227,9 +228,9 @@ def reads(value: Value, sure: bool = True) -> Iterator[tuple[Load, bool]]:
 
 
 def examine(lanes: Lanes, body: tuple[ir.Stmt, ...]) -> Iterator[tuple[Load, int] | Obstacle]:
-    """Every element of memory outside the kernel that the lanes access as a vector, with its bytes, and every obstacle.
+    """Every element of global memory that the lanes access as a vector, with its bytes, and every obstacle.
 
-    Where locals will live is not known yet, so nothing is asked of them.
+    Locals are not checked, as their placement is not known yet.
     """
     for stmt in body:
         lanes.meet(stmt)
@@ -249,14 +250,14 @@ def examine(lanes: Lanes, body: tuple[ir.Stmt, ...]) -> Iterator[tuple[Load, int
 
 
 def moving(lanes: Lanes, stmt: ir.Stmt) -> tuple[Load, ...]:
-    """Elements that `stmt` itself surely reads or writes, different ones in each lane."""
+    """The elements that `stmt` reads or writes unconditionally, varying by lane."""
     targets = stmt.targets if isinstance(stmt, ir.Bind) else ()
     sure = (load for value in ir.values(stmt) for load, always in reads(value) if always)
     return tuple(dict.fromkeys(e for e in (*sure, *targets) if lanes.differs(e) and e.buffer not in lanes.own))
 
 
 def maybe_read(lanes: Lanes, stmt: ir.Stmt) -> Iterator[Obstacle]:
-    """Elements that only a branch of `select` reads, which might be out of bounds otherwise."""
+    """The elements that only a branch of `select` reads, as they might be out of bounds otherwise."""
     found = moving(lanes, stmt)
     for value in ir.values(stmt):
         for load, always in reads(value):

@@ -1,1 +1,1 @@
-"""Buffers that stand for a part of another one: an access in; the region that it touches, and loops that copy it, out."""
+"""Buffers that hold a part of another one: accesses in; the region that they touch, and loops that copy it, out."""

@@ -1,12 +1,12 @@
-"""Boxes that the tensor memory accelerator copies: how they lie in shared memory, and whether the hardware can copy them.
+"""Boxes that the tensor memory accelerator copies: their layout in shared memory, and whether the hardware supports them.
 
     stage(A, …, via=tma, box=(64, 32), swizzle=128B)       a region of 128 × 64 of A: f32[M, K]
 
-    As: [2, 2, 64, 32]     four boxes, one behind the other, each as the engine writes it: its chunks moved
+    As: [2, 2, 64, 32]     four boxes, one after the other, each in the engine's layout: swizzled
 
 With an element stride the region is every `step`-th element of the tensor, and a box covers `step` times as many as lie in
-memory. A copy is described as a graph from the tensor to the leaves that the hardware runs, and planned by `texpr.tma.model`. A
-box may begin anywhere: at `at · covers − shift` with 0 ≤ shift ≤ covers, which is a resize on the left and a split.
+memory. A copy is described as a graph from the tensor to the leaves that the hardware runs, and planned by `texpr.tma.model`.
+A box may start anywhere: at `at · covers − shift` with 0 ≤ shift ≤ covers, which is a resize on the left and a split.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from texpr.tma.rules import Findings, findings
 from texpr.tma.swizzle import Swizzle
 
 ATOM = 8
-"""Rows after which every swizzle begins anew (PTX ISA, "Swizzling Modes")."""
+"""The rows after which every swizzle pattern repeats (PTX ISA, "Swizzling Modes")."""
 
 ALLOCATED = 256
-"""Bytes of which results and workspace begin at a multiple."""
+"""The alignment of results and workspace, in bytes."""
 
 
 class Boxes(Record):
     """A region of `extent` elements along each dimension as boxes of `box`, which divides it; `size`: bytes of an element.
 
-    `steps`: from one of them to the next, in elements of the tensor.
+    `steps`: the distance of neighbours, in elements of the tensor.
     """
 
     extent: tuple[int, ...]
@@ -49,12 +49,12 @@ class Boxes(Record):
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """`steps`, which are 1 where none are given."""
+        """`steps`; 1 where none are given."""
         return self.steps or (1,) * len(self.box)
 
     @property
     def covers(self) -> tuple[int, ...]:
-        """Elements of the tensor from the first of a box to the first of the next: the box, in the descriptor's words."""
+        """The elements of the tensor from the start of a box to that of the next: the box of the descriptor."""
         return tuple(b * s for b, s in zip(self.box, self.strides, strict=True))
 
     @property
@@ -64,7 +64,7 @@ class Boxes(Record):
 
     @property
     def numbers(self) -> tuple[tuple[int, ...], ...]:
-        """Every box by its number along each dimension, in the order in which they lie in memory."""
+        """The numbers of every box along each dimension, in memory order."""
         return tuple(product(*map(range, self.counts)))
 
     @property
@@ -74,25 +74,25 @@ class Boxes(Record):
 
     @property
     def bytes(self) -> int:
-        """What one box takes of shared memory; with a swizzle rows come in whole lines of 128 bytes."""
+        """The shared memory of one box; with a swizzle rows are padded to lines of 128 bytes."""
         rows = prod(self.box[:-1])
         lines = LINE // self.swizzle.span if self.is_moved else 1
         return -(-rows // lines) * lines * self.row
 
     @property
     def is_moved(self) -> bool:
-        """Whether a swizzle moves anything: in the first line of memory it does not."""
+        """Whether a swizzle has an effect: in the first line of memory it has none."""
         return self.swizzle is not Swizzle.NONE and prod(self.box[:-1]) > 1
 
     @property
     def _is_whole(self) -> bool:
-        """Whether boxes lie one behind the other as the rows of the region do, and chunks move in each as they would in all."""
+        """Whether consecutive boxes have the layout of the whole region, swizzle included."""
         return prod(self.counts[1:]) == 1 and not (self.is_moved and prod(self.box[:-1]) % ATOM)
 
     def allocation(self, name: str) -> DomainGraph:
         """The memory of the staged buffer `name`, from its dimensions `name.d0`, …: boxes outermost.
 
-        Boxes of whole rows, one below the other, lie there as the rows do, which are not parted for them.
+        Boxes of whole rows, one below the other, have the layout of the rows, which are not split.
         """
         graph = DomainGraph.of(*((f"{name}.d{n}", e) for n, e in enumerate(self.extent)))
         outer: list[str] = []
@@ -109,7 +109,7 @@ class Boxes(Record):
         return self.moved(graph, name, inner)
 
     def moved(self, graph: DomainGraph, name: str, inner: list[str]) -> DomainGraph:
-        """`graph` with the leaves `inner`, those of one box, as the swizzle has them; new ones are called `name`.…"""
+        """`graph` with the leaves `inner` of one box swizzled; new leaves are called `name`.…"""
         if not self.is_moved:
             return graph
         *rows, column = inner
@@ -125,9 +125,9 @@ class Boxes(Record):
 
 
 class Planned(Record):
-    """The copy that all boxes of a region are. `first`: what the symbols of its graph stand for in the first of them.
+    """The copy common to all boxes of a region. `first`: the values of its graph's symbols in the first box.
 
-    `steps`: by how much these grow from one box to the next along each dimension.
+    `steps`: the increments of these from one box to the next along each dimension.
     """
 
     copy: Copy
@@ -135,15 +135,15 @@ class Planned(Record):
     steps: tuple[tuple[Sym, int] | None, ...]
 
     def coordinates(self, number: tuple[int | Expr, ...]) -> tuple[Expr, ...]:
-        """Of the box `number`, innermost first, in the symbols of the region's base."""
+        """The coordinates of box `number`, innermost first, over the symbols of the region's base."""
         grown = {step[0]: expr(n) * step[1] for step, n in zip(self.steps, number, strict=True) if step is not None}
         meaning = {sym: value + grown.get(sym, 0) for sym, value in self.first.items()}
         return tuple(each.substitute(meaning) for each in self.copy.coordinates)
 
     def found(self, boxes: Boxes, known: Known) -> tuple[int, ...]:
-        """The dimensions of the tensor along which the engine finds what is outside, wherever `known` holds.
+        """The dimensions of the tensor that the engine bounds-checks, wherever `known` holds.
 
-        Of several that are one to the engine it is the outermost, if boxes stay inside of the others.
+        Of several that form one dimension of the copy it is the outermost, if boxes stay inside of the others.
         """
         names = {domain.sym.name: n for n, domain in enumerate(self.copy.graph.logical)}
         names |= {f"{name}.room": n for name, n in names.items()}
@@ -177,7 +177,7 @@ def planned(buffer: Buffer, base: tuple[Expr, ...], boxes: Boxes, known: Known) 
             steps.append((at, 1))
         else:
             shift = Sym(f"{own}.shift")
-            facts.append(Fact(0, shift, box + 1))  # in no case one number alone: it stands for any
+            facts.append(Fact(0, shift, box + 1))  # a range, not a single number, so that it stays symbolic
             meaning |= {at: ZERO, shift: -first}
             steps.append((shift, -box))
             graph, own = graph.resize(own, shift, 0, f"{own}.room"), f"{own}.room"
@@ -185,7 +185,7 @@ def planned(buffer: Buffer, base: tuple[Expr, ...], boxes: Boxes, known: Known) 
         graph = graph.split(whole, box, (at.name, own))
         if stride > 1:
             phase = Sym(f"{buffer.name}.d{n}.phase")
-            meaning[phase] = ZERO  # a region begins at its first element
+            meaning[phase] = ZERO  # a region starts at its first element
             graph, own = graph.split(own, stride, (f"{buffer.name}.d{n}.tile", phase.name)), f"{buffer.name}.d{n}.tile"
         inner.append(own)
     graph = graph.reorder(*(d.sym.name for d in graph.leaves if d.sym.name not in inner), *inner)
@@ -197,7 +197,7 @@ def planned(buffer: Buffer, base: tuple[Expr, ...], boxes: Boxes, known: Known) 
 
 
 def dense_strides(buffer: Buffer) -> tuple[Expr, ...]:
-    """Elements from one to the next along each dimension, also where none are written."""
+    """The strides of a dense buffer, in elements, also where none are written."""
     if buffer.strides is not None:
         return buffer.strides
     found = [ONE]
@@ -207,7 +207,7 @@ def dense_strides(buffer: Buffer) -> tuple[Expr, ...]:
 
 
 def ruled(planned: Planned, buffer: Buffer, boxes: Boxes, known: Known) -> Findings:
-    """What the rules of the hardware say of every box of a stage."""
+    """The results of the hardware's rules for every box of a stage."""
     begins = buffer.align or (buffer.dtype.bytes if buffer.role in ("input", "inout") else ALLOCATED)
     number = Sym("which box")
     last = prod(boxes.counts) - 1
@@ -215,6 +215,6 @@ def ruled(planned: Planned, buffer: Buffer, boxes: Boxes, known: Known) -> Findi
     map = planned.copy.tensor_map(expr(Sym("base")) * begins)
     if boxes.is_moved:  # a copy of rows within one line of memory does not show it
         map = replace(map, swizzle=boxes.swizzle)
-    some = replace(map, sizes=tuple(ONE if size is ZERO else size for size in map.sizes))  # of what is empty nothing is copied
+    some = replace(map, sizes=tuple(ONE if size is ZERO else size for size in map.sizes))  # an empty tensor copies nothing
     use = Use(some, planned.coordinates(tuple(0 for _ in boxes.box)), shared)
     return findings(use, known.also((Fact(0, number, last + 1),)))

@@ -1,11 +1,11 @@
-"""Stores that combine: when partial results of a tile may be collected apart, and joined with what the buffer holds at the end.
+"""Combining stores: when partial results of a tile may be accumulated separately, and combined with the buffer at the end.
 
 Before: seq K |k| reduce(C) { C[i, j] += A[i, k] * B[k, j] }
 After:  Cs[ti, tj] = 0;  seq K |k| reduce(Cs) { Cs[ti, tj] += … };  C[i, j] += Cs[ti, tj]
 
-Every access is an update, and all by one operation, of which the order may be changed: sums of integers, which wrap, and their
-extrema; sums of floating-point numbers only where each element is updated once, or in loops whose `reduce` frees the order. The
-engine's extrema of floating-point numbers lose a nan, so there are none.
+Every access is an update, all by one operation, whose order may be changed: sums of integers, which wrap, and their extrema;
+sums of floating-point numbers only where each element is updated once, or in loops whose `reduce` frees the order. The
+engine's extrema of floating-point numbers drop a nan, so they are not used.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from texpr.schedule.stage.region import Use, varying
 from texpr.schedule.state import State
 
 JOINS = {"add": "add", "sub": "add", "min": "min", "max": "max"}
-"""By which the tile of an update joins the buffer."""
+"""The operation by which the tile of an update is combined with the buffer."""
 
 
 def combined_by_engine(update: ir.Update, dtype: DType) -> bool:
-    """Whether the engine has an update of elements of a type, and makes it as threads would."""
+    """Whether the engine supports an update of elements of a type, with the result that threads compute."""
     op = JOINS.get(update) if isinstance(update, str) else None
     return op is not None and combined_as(op, dtype) is not None and (op == "add" or not dtype.is_float)
 
@@ -37,9 +37,9 @@ def are_updates(uses: Sequence[Use]) -> bool:
 
 
 def operation(state: State, uses: Sequence[Use], flushes: bool = False) -> str:
-    """The operation by which the tile joins the buffer. Raises ValueError with the reason where it may not.
+    """The operation by which the tile is combined with the buffer. Raises ValueError with the reason where it may not.
 
-    `flushes`: the engine's sums of f32 take subnormal numbers for zero, as atomic updates do, which the text has to ask for.
+    `flushes`: the engine's sums of f32 flush subnormal numbers, as atomic updates do, which the text has to permit.
     """
     ops = {JOINS.get(_update(use) or "") for use in uses}
     dtype = uses[0].load.dtype
@@ -60,13 +60,13 @@ def operation(state: State, uses: Sequence[Use], flushes: bool = False) -> str:
 
 
 def _meets_by_atomics(use: Use) -> bool:
-    """Whether a loop around says that updates of the buffer may meet by atomics."""
+    """Whether a loop around permits atomic updates of the buffer."""
     around = (*use.outer, *use.inner)
     return any(use.load.buffer in loop.reduce and is_atomic(loop) for loop in around)
 
 
 def neutral(op: str, dtype: DType) -> Literal:
-    """What changes nothing where it joins, bit for bit: −0 for sums of floating-point numbers."""
+    """The neutral element, bit for bit: −0 for sums of floating-point numbers."""
     if dtype.is_float:
         return Literal(-0.0, dtype)
     (value,) = identity(op, (dtype,))
@@ -81,7 +81,7 @@ def _update(use: Use) -> str | None:
 
 
 def _require_free(state: State, uses: Sequence[Use]) -> None:
-    """Sums may change their order: there is one term for each element, or the text frees it."""
+    """The order of sums is free: there is one term for each element, or the text frees it."""
     buffer = uses[0].load.buffer
     for use in uses:
         along = varying(state, use)

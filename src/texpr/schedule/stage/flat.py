@@ -1,9 +1,9 @@
-"""Flat tensors seen with the rows that their subscripts speak of.
+"""Flat tensors viewed with the rows that their subscripts imply.
 
     A: f32[M * K]     A[i * K + k] with 0 ≤ k < K     A as f32[M, K]: element (i, k)
 
-What one iteration touches is a box of the one and none of the other. The rows are those that delinearisation proves
-(`relation.delinearise`), in all accesses and for every size; memory is the same, and so are the subscripts that copies have.
+The region of one iteration is a box in the second view and not in the first. The rows are those that delinearisation proves
+(`relation.delinearise`), in all accesses and for every size; memory is unchanged, and so are the subscripts of copies.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from texpr.support.record import Record, replace
 
 
 class Flat(Record):
-    """The dimensions that are seen, of as many elements as the tensor has, in its order."""
+    """The dimensions of the view, with the elements of the tensor, in its order."""
 
     shape: tuple[Expr, ...]
 
@@ -31,7 +31,7 @@ class Flat(Record):
         return replace(buffer, shape=self.shape, strides=None)
 
     def meant(self, index: Sequence[Expr], shape: Sequence[Expr]) -> tuple[Expr, ...]:
-        """The index in the tensor, of one dimension, of an index in those that are seen."""
+        """The index in the tensor, of one dimension, for an index in the view."""
         total = ZERO
         for at, extent in zip(index, self.shape, strict=True):
             total = total * extent + at
@@ -39,7 +39,7 @@ class Flat(Record):
 
 
 def in_rows(state: State, uses: Sequence[Use]) -> tuple[Flat, tuple[Use, ...]] | None:
-    """A flat tensor's dimensions, and `uses` with their subscripts in them; None where it has none, or needs none."""
+    """The view of a flat tensor, and `uses` with subscripts in it; None where it has none, or needs none."""
     buffer = uses[0].load.buffer
     if buffer.rank != 1 or buffer.strides is not None or any(use.load.data for use in uses):
         return None

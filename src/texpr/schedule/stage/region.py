@@ -1,6 +1,6 @@
-"""The part of a buffer that one iteration of a loop touches: which accesses there are, and the box that holds them.
+"""The region of a buffer that one iteration of a loop accesses: its accesses, and their bounding box.
 
-An index inside the loop is a base, fixed during the iteration, plus an offset within constant bounds:
+An index inside the loop is a base, invariant during the iteration, plus an offset within constant bounds:
 
     A[i, k] with i = 128 · bi + ti, k = 16 · ko + ki, in an iteration of ko:  base (128 · bi, 16 · ko), box 128 × 16
 """
@@ -31,7 +31,7 @@ from texpr.support.record import Record, replace
 
 class Use(Record, eq=False):
     """One access. `outer`, `inner`: the loops around it up to the loop in question, and those inside of that. `index`: its
-    subscripts in the IterDomains that these loops run over. `tested`: whether an `if` lies between."""
+    subscripts over the IterDomains of these loops. `tested`: whether it is under an `if`."""
 
     stmt: ir.Stmt
     load: Load
@@ -43,10 +43,10 @@ class Use(Record, eq=False):
 
 
 class Box(Record):
-    """Elements base, base + step, …, `extent` of them, along each dimension; bases in the IterDomains outside.
+    """Elements base, base + step, …, `extent` of them, along each dimension; bases over the IterDomains outside.
 
-    `grain` divides how far apart any two elements that are touched lie, 0 where there is one: a step may be a divisor of it.
-    `cuts`: how far apart lie those of the next iteration of each loop inside, in elements: where splits by hand cut the box.
+    `grain` divides the distance of any two accessed elements, 0 where there is one: a step has to divide it. `cuts`: the
+    distance between iterations of each loop inside, in elements: candidates for the box from splits by hand.
     """
 
     base: tuple[Expr, ...]
@@ -56,18 +56,18 @@ class Box(Record):
     cuts: tuple[tuple[int, ...], ...] = ()
 
     def every(self, step: tuple[int, ...]) -> Box:
-        """Every `step`-th element alone, of a box that has all."""
+        """Every `step`-th element of a box of step 1."""
         extent = tuple((e - 1) // s + 1 for e, s in zip(self.extent, step, strict=True))
         return replace(self, extent=extent, step=step)
 
     def holds(self, index: Sequence[Expr]) -> tuple[Expr, ...]:
-        """Where an element of the box, at `index`, lies in it."""
+        """The place in the box of the element at `index`."""
         return tuple((e - b) // s for e, b, s in zip(index, self.base, self.step, strict=True))
 
 
 class NoBox(Exception):
-    """The region is no box of constant size; the text says of which use, and why, and `help` what would do: to split loops that
-    are `open`, to promise a `clause`."""
+    """The region has no bounding box of constant size; the text is the reason, `use` the access at fault, and `help` a
+    remedy: to split loops that are `open`, to promise a `clause`."""
 
     def __init__(self, use: Use, reason: str, help: str | None = None, open: Sequence[Sym] = (), clause: str | None = None):
         super().__init__(reason)
@@ -96,12 +96,13 @@ def _uses(
 
 
 def are_apart(found: Sequence[Use]) -> bool:
-    """Whether each access is at one place: copies of a statement share theirs, and then their loops may be split unlike."""
+    """Whether each access has its own place: clones of a statement share theirs, and then their loops must not be split
+    differently."""
     return len({id(use.load) for use in found}) == len({(id(use.load), use.index) for use in found})
 
 
 def told_apart(state: State, at: ir.Loop, buffer: Buffer) -> State:
-    """The same, where each access of `buffer` inside `at` is a value of its own."""
+    """The same, where each access of `buffer` inside `at` is an object of its own."""
 
     def own(load: Load) -> Load | None:
         return replace(load) if load.buffer is buffer else None
@@ -114,7 +115,7 @@ def told_apart(state: State, at: ir.Loop, buffer: Buffer) -> State:
 
 
 def subscripts(state: State, load: Load, around: tuple[ir.Loop, ...]) -> tuple[Expr, ...]:
-    """The subscripts of an access in the IterDomains that the loops `around` it run over."""
+    """The subscripts of an access over the IterDomains of the loops `around` it."""
     graph = state.graph(around)
     indices = graph.indices()
     facts = list(given(state.function))
@@ -125,7 +126,7 @@ def subscripts(state: State, load: Load, around: tuple[ir.Loop, ...]) -> tuple[E
 
 
 def box(state: State, found: Sequence[Use]) -> Box:
-    """The box that holds every use. Raises NoBox."""
+    """The bounding box of all uses. Raises NoBox."""
     rank = len(found[0].index)
     bases: list[Expr] = []
     extents: list[int] = []
@@ -157,7 +158,7 @@ def box(state: State, found: Sequence[Use]) -> Box:
 
 
 def _parted(state: State, use: Use, dim: int) -> tuple[Expr, Expr, tuple[int, int]]:
-    """One subscript as a base outside and an offset inside, and the least and greatest that this can be."""
+    """One subscript as a base outside and an offset inside, with the minimum and maximum of the offset."""
     if use.load.data:
         raise NoBox(use, "its subscripts are data")
     domains = {state.domain(loop).sym: state.domain(loop) for loop in use.inner}
@@ -184,7 +185,7 @@ def _parted(state: State, use: Use, dim: int) -> tuple[Expr, Expr, tuple[int, in
 
 
 def _most(state: State, use: Use, extent: Expr) -> int | None:
-    """A number that an extent inside is at most, where one is promised: the box is then as large as that."""
+    """A constant upper bound of an inner extent, if one is promised: the size of the box."""
     return extent.constant if extent.is_constant else known(inside(state, use.outer)).bounds(extent)[1]
 
 
@@ -196,7 +197,7 @@ def varying(state: State, use: Use) -> tuple[ir.Loop, ...]:
 
 
 def inside(state: State, around: Sequence[ir.Loop]) -> tuple[Expr, ...]:
-    """What is not negative where statements run in the loops `around`: the bounds of every IterDomain above these."""
+    """What is ≥ 0 where statements run in the loops `around`: the bounds of every IterDomain above these."""
     graph = state.graph(around)
     indices = graph.indices()
     facts = list(given(state.function))
@@ -210,10 +211,11 @@ def inside(state: State, around: Sequence[ir.Loop]) -> tuple[Expr, ...]:
 
 
 def is_met_again(state: State, like: Use, chosen: Sequence[ir.Loop], free: bool = False) -> bool:
-    """Whether the element of `like` may be that of another iteration of the loops `chosen` inside, or of a `par` around.
+    """Whether the element of `like` may be accessed again in another iteration of the loops `chosen` inside, or of a `par`
+    around.
 
-    Loops around that the buffer lives in count, not those that make it anew, nor, where `free`, those whose iterations meet in
-    it by right. Also True where that cannot be decided.
+    Loops around the buffer's `new` do not count or, where `free`, loops that reduce into the buffer. True also where
+    undecided.
     """
     buffer = like.load.buffer
     around = tuple(loop for loop in like.outer if not (_makes(loop, buffer) or (free and buffer in loop.reduce)))
@@ -243,7 +245,7 @@ def _makes(loop: ir.Loop, buffer: Buffer) -> bool:
 
 
 def cloned(state: State, chosen: Sequence[ir.Loop], name: str) -> tuple[State, tuple[ir.Loop, ...]]:
-    """Fresh loops `name`_0, `name`_1, …, without bodies, over the IterDomains of `chosen`, shared out as these are."""
+    """Fresh loops `name`_0, `name`_1, …, without bodies, over the IterDomains of `chosen`, with their bindings."""
     made: list[ir.Loop] = []
     for number, loop in enumerate(chosen):
         state, copy = state.copy_of(loop, f"{name}_{number}")

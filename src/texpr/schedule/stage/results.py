@@ -1,4 +1,4 @@
-"""What a schedule asks of results: that they begin at multiples of so many bytes, which a launch checks."""
+"""The alignment of results that a schedule requires, in bytes, which a launch checks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from texpr.support.record import replace
 
 
 def with_results(state: State, needed: Mapping[str, int]) -> State:
-    """The same with results that begin at such multiples of bytes, by name."""
+    """The function with results aligned to such multiples of bytes, by name."""
     if not needed:
         return state
     old = state.function

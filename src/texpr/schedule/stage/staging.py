@@ -1,4 +1,4 @@
-"""Buffers that stand for part of another one during an iteration of a loop: how they are filled, used and written back."""
+"""Buffers that hold a part of another one during an iteration of a loop: how they are filled, accessed and written back."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from texpr.support.span import Span
 
 
 class _Part(Record):
-    """A box in `made`: the loops over it, what keeps them inside of the buffer (`test`), an element of either memory in these
-    loops, and where accesses go."""
+    """A box in `made`: the loops over it, the bounds check of the buffer (`test`), an element of either memory in these
+    loops, and the place of each access."""
 
     made: Buffer
     base: tuple[str, ...]
@@ -43,10 +43,10 @@ class _Part(Record):
 
 
 class Staging(Record):
-    """`buffer` is kept in `name` during each iteration of `at`, the last of the loops `outer`, where `uses` are all accesses.
+    """`buffer` is kept in `name` during each iteration of `at`, the last of the loops `outer`; `uses` are all accesses.
 
-    `space`: where the copy lives ("shared", "registers"). `via`: how it gets there ("ld", "cp_async"). `span`: the directive's.
-    `view`: the dimensions in which boxes of the buffer are told, and subscripts of `uses`; its own where there is none.
+    `space`: the placement of the copy ("shared", "registers"). `via`: how it is copied ("ld", "cp_async"). `span`: the
+    directive's. `view`: the dimensions for boxes and for subscripts of `uses`; the buffer's own where it is None.
     """
 
     state: State
@@ -66,7 +66,7 @@ class Staging(Record):
 
     @property
     def at(self) -> ir.Loop:
-        """The loop in each of whose iterations the copy lives."""
+        """The loop in each of whose iterations the copy is live."""
         return self.outer[-1]
 
     def from_box(
@@ -90,9 +90,9 @@ class Staging(Record):
         return self._rebuilt(self._noted(self.state, part.base, fill), part.made, before, (), part.where)
 
     def _items(self, part: _Part) -> Iterator[Value]:
-        """The comparisons at which iterations of the loops around are items: where one fails, all of the box is a hole.
+        """The comparisons by which iterations of the loops around are items: where one fails, the whole box is a hole.
 
-        Those that follow from what is tested of elements are left out, and those that tell elements of one box apart.
+        Those that follow from the test of elements are left out, and those that vary within a box.
         """
         common: dict[Predicate, None] | None = None
         for use in self.uses:
@@ -106,7 +106,7 @@ class Staging(Record):
                 yield Op(op, (Index(each.index, I64), Index(right, I64)), BOOL)
 
     def _decided(self, use: Use) -> Iterator[Predicate]:
-        """What keeps holes out around an access, and is decided by the loops around alone; their own holes have no copy."""
+        """The guards of an access that the loops around alone decide; their own holes have no copy."""
         facts = known(tuple(given(self.state.function)))
         outer = {self.state.domain(loop).sym for loop in use.outer}
         inner = {self.state.domain(loop).sym for loop in use.inner}
@@ -118,7 +118,7 @@ class Staging(Record):
                 yield replace(each, index=index)
 
     def _leaves(self, loops: Sequence[ir.Loop]) -> tuple[Expr, ...]:
-        """What is not negative in the loops, holes or not."""
+        """What is ≥ 0 in the loops, holes included."""
         graph = self.state.graph(loops)
         indices = graph.indices()
         return (*given(self.state.function), *(f for d in graph.leaves for f in in_loop(d.sym, d.extent.substitute(indices))))
@@ -141,7 +141,7 @@ class Staging(Record):
         fill: Literal | None,
         mark: Callable[[ir.Par], ir.Par],
     ) -> State:
-        """An element for each value of what counts inside, copied in from `source` by `loops`; accesses find it at `place`.
+        """An element for each value of the inner counters, copied in from `source` by `loops`; accesses find it at `place`.
 
         Elements outside of the buffer become `fill`, or stay undefined.
         """
@@ -168,7 +168,7 @@ class Staging(Record):
     ) -> State:
         """`source`, in `loops`, whose row is an element of a table: an element of the new buffer for each iteration.
 
-        What is no element of either becomes `fill`, or stays undefined. `where`: the places of accesses.
+        Elements outside of either become `fill`, or stay undefined. `where`: the places of accesses.
         """
         made = self._made(tuple(map(expr, loops.values())))
         pars, own, theirs, test = self._row(source, made, loops, mark)
@@ -185,11 +185,11 @@ class Staging(Record):
         mark: Callable[[ir.Par], ir.Par],
         joins: tuple[str, Literal] | None = None,
     ) -> tuple[State, Use]:
-        """Of a new buffer of `shape`, what the last of `loops` walk over goes at the end to the last of `targets`.
+        """Scatters the tile, a new buffer of `shape`, by the last of `loops` to the last of `targets`.
 
-        Its row is an element of a table; what is no element of either stays where it is. Also the access by which it goes. If
-        there are two of each, the first come in first, as in `from_rows`; or, with `joins`, begin as that value and then join
-        by that operation.
+        Its row is an element of a table; elements outside of either are not stored. Also the access of the store. If there
+        are two of each, the first copy in first, as in `from_rows`; or, with `joins`, initialise with that value and then
+        combine by that operation.
         """
         made = self._made(tuple(map(expr, shape)))
         ways = [self._row(target, made, each, mark) for target, each in zip(targets, loops, strict=True)]
@@ -210,7 +210,7 @@ class Staging(Record):
         self, element: Load, made: Buffer, loops: Mapping[Sym, int], mark: Callable[[ir.Par], ir.Par]
     ) -> tuple[tuple[ir.Par, ...], Load, Load, Value | None]:
         """Loops over the rows and columns of a tile, the outermost of them marked; its element and that of the matrix; and
-        what keeps these in their table and in their row."""
+        the bounds checks of table and row."""
         facts = (*inside(self.state, self.outer), *(f for sym, extent in loops.items() for f in in_loop(sym, expr(extent))))
         pars = [ir.Par(sym, expr(extent), (), span=self.span) for sym, extent in loops.items()]
         pars[:1] = map(mark, pars[:1])
@@ -224,7 +224,7 @@ class Staging(Record):
         return tuple(pars), own, theirs, conjunction(tests)
 
     def to_box(self, region: Box, names: Sequence[Sym], mark: Callable[[ir.Par], ir.Par]) -> State:
-        """The box is copied out at the end, but for elements outside of the buffer; loops as in `from_box`."""
+        """The box is copied out at the end, except elements outside of the buffer; loops as in `from_box`."""
         part = self._part(region, names, mark)
         bind = ir.Bind((part.theirs,), (part.own,), span=self.span)
         after = nested(part.loops, self._where(part.test, bind))
@@ -233,7 +233,7 @@ class Staging(Record):
     def through_box(
         self, region: Box, names: tuple[Sequence[Sym], Sequence[Sym]], mark: Callable[[ir.Par], ir.Par]
     ) -> tuple[State, Use]:
-        """The box is copied in, and out at the end, but for elements outside of the buffer; also the access on the way out."""
+        """The box is copied in, and out at the end, except elements outside of the buffer; also the access of the copy out."""
         first, part = self._part(region, names[0], mark), self._part(region, names[1], mark)
         load = ir.Bind((replace(first.own, buffer=part.made),), (first.theirs,), span=self.span)
         store = ir.Bind((part.theirs,), (part.own,), span=self.span)
@@ -244,9 +244,10 @@ class Staging(Record):
     def to_join(
         self, region: Box, names: tuple[Sequence[Sym], Sequence[Sym]], mark: Callable[[ir.Par], ir.Par], op: str, start: Literal
     ) -> tuple[State, Use]:
-        """The box begins as `start` everywhere, and joins the buffer at the end by `op`; `names`: of the loops of both.
+        """The box is initialised with `start`, and combined with the buffer at the end by `op`; `names`: of the loops of
+        both.
 
-        Also the access by which it joins.
+        Also the access by which it is combined.
         """
         first, part = self._part(region, names[0], lambda loop: loop), self._part(region, names[1], mark)
         before = nested(first.loops, (ir.Bind((replace(first.own, buffer=part.made),), (start,), span=self.span),))
@@ -258,7 +259,7 @@ class Staging(Record):
     def _part(
         self, region: Box, names: Sequence[Sym], mark: Callable[[ir.Par], ir.Par], order: Sequence[int] | None = None
     ) -> _Part:
-        """`order`: the dimensions of the buffer as the new one has them, all of them if it is None."""
+        """`order`: the dimensions of the buffer in the order of the new one, all of them if it is None."""
         order = range(len(region.extent)) if order is None else order
         every = tuple(zip(names, (region.extent[d] for d in order), strict=True))
         looped = tuple(each for each in every if each[1] > 1) or every[:1]
@@ -323,8 +324,8 @@ class Staging(Record):
     def _rebuilt(
         self, state: State, made: Buffer, before: Body, after: Body, where: Mapping[int, tuple[Expr, ...]], joins: bool = False
     ) -> State:
-        """The loop with the new buffer, the copies, and accesses turned to it. Loops around free no order of updates any more,
-        unless the copy `joins` the old buffer: there are none of that which could be reordered."""
+        """The loop with the new buffer, the copies, and accesses redirected to it. Loops around lose the buffer from their
+        `reduce`, unless the copy `joins` the old buffer: no updates are left whose order it could free."""
 
         def load(old: Load) -> Load | None:
             index = where.get(id(old))
@@ -353,9 +354,9 @@ class Staging(Record):
     def _tests(
         self, index: Sequence[Expr], whole: Sequence[Expr], facts: tuple[Expr, ...], shape: Sequence[Expr] | None = None
     ) -> Iterator[Value]:
-        """The comparisons that keep an index inside the buffer, or inside of `shape`; those that always hold are left out.
+        """The bounds checks of an index in the buffer, or in `shape`; those proved to hold are left out.
 
-        `whole`: the same index in the loops that there are. `facts`: what is not negative there.
+        `whole`: the same index over the actual loops. `facts`: what is ≥ 0 there.
         """
         for shown, real, size in zip(index, whole, self.buffer.shape if shape is None else shape, strict=True):
             if not self._holds(real, facts):
@@ -364,7 +365,7 @@ class Staging(Record):
                 yield Op("lt", (Index(shown, I64), Index(size, I64)), BOOL)
 
     def _holds(self, margin: Expr, facts: tuple[Expr, ...]) -> bool:
-        """Whether `margin` is never negative there: by adding up facts, or else by the integer solver."""
+        """Whether `margin` ≥ 0 is proved: by combining facts, or else by the integer solver."""
         if known(facts).nonnegative(margin):
             return True
         return self._follows(margin, facts, conj(()))

@@ -1,4 +1,4 @@
-"""What accesses have to be like for a stage, each with its refusal; names of the loops that copy."""
+"""Requirements of a stage on accesses, each with its refusal; names of the loops that copy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from texpr.tma.boxing import MOST_ELEMENT_STRIDE
 
 
 def own(call: Call, staging: Staging) -> Use:
-    """An access like every other one, of elements that no other iteration touches."""
+    """An access equal to every other one, of elements that no other iteration accesses."""
     for use in staging.uses:
         if use.tested and use.writes:
             raise untouchable(call, use, "it is written under a condition, so what to copy out is not known")
@@ -39,7 +39,7 @@ def own(call: Call, staging: Staging) -> Use:
 
 
 def defined(call: Call, staging: Staging, use: Use, state: State) -> State:
-    """`state`, unless it copies elements that nothing wrote."""
+    """`state`, unless the copy may read an element that was never written."""
     buffer = staging.buffer
     if buffer.role in ("local", "result") and reads_undefined(Subject(materialise(state).function), buffer.name):
         raise untouchable(call, use, "an element would be copied that may not be written yet")
@@ -47,13 +47,13 @@ def defined(call: Call, staging: Staging, use: Use, state: State) -> State:
 
 
 def undefined(state: State, name: str) -> bool:
-    """Whether the local `name` may be read where nothing wrote it."""
+    """Whether a read of the local `name` may be undefined."""
     new = next(s for s in ir.walk(state.function.body) if isinstance(s, ir.New) and s.buffer.name == name)
     return reads_undefined(Subject(materialise(state.alone(new)).function), name)
 
 
 def alike(call: Call, staging: Staging) -> Use:
-    """A use such that every other one names its element alike, in loops over the same constant IterDomains."""
+    """A use with the same element as every other one, in loops over the same constant IterDomains."""
     state = staging.state
     like = next((use for use in staging.uses if use.writes), staging.uses[0])
     domains = {state.domain(loop) for loop in varying(state, like)}
@@ -71,7 +71,7 @@ def alike(call: Call, staging: Staging) -> Use:
 
 
 def depends_on_more(staging: Staging, use: Use) -> bool:
-    """Whether which elements loops like those of `use` reach depends on loops that a copy of them does not have around it."""
+    """Whether the set of elements that loops like those of `use` reach depends on loops that are not around the copy."""
     state = staging.state
     domains = {state.domain(loop) for loop in (*staging.outer, *varying(state, use))}
     for transform in reversed(state.transforms):
@@ -84,7 +84,7 @@ def depends_on_more(staging: Staging, use: Use) -> bool:
 
 
 def as_walked(staging: Staging, use: Use) -> list[int]:
-    """The dimensions of the buffer, those first that the loops outside walk over."""
+    """The dimensions of the buffer in the order in which the loops traverse them, outermost first."""
     graph = staging.state.graph((*use.outer, *use.inner)).indices()
     chosen = [staging.state.domain(loop).sym for loop in varying(staging.state, use)]
     walked = [max((chosen.index(s) for s in e.substitute(graph).syms() if s in chosen), default=-1) for e in use.load.index]
@@ -92,7 +92,7 @@ def as_walked(staging: Staging, use: Use) -> list[int]:
 
 
 def box_of(call: Call, staging: Staging) -> Box:
-    """The box that holds all accesses; refused (E0912) where there is none."""
+    """The bounding box of all accesses; refused (E0912) where there is none."""
     try:
         return box(staging.state, staging.uses)
     except NoBox as problem:
@@ -100,8 +100,7 @@ def box_of(call: Call, staging: Staging) -> Box:
 
 
 def seen(call: Call, staging: Staging) -> tuple[Staging, Box]:
-    """The same for the engine: where there is no box in the tensor's dimensions, one in those that splits and merges of loops
-    make of them."""
+    """The same for the engine: if the tensor's own dimensions have no box, one in a view by splits and merges of loops."""
     try:
         found = viewed(staging.state, staging.uses, MOST_ELEMENT_STRIDE)
     except NoBox as problem:
@@ -110,7 +109,7 @@ def seen(call: Call, staging: Staging) -> tuple[Staging, Box]:
 
 
 def copy_loops(call: Call, name: str, rank: int) -> tuple[Sym, ...]:
-    """The indices `name`_0, `name`_1, …, none of which may be taken (E0907)."""
+    """The indices `name`_0, `name`_1, …, none of which may be in use (E0907)."""
     taken = call.state.taken()
     names = [f"{name}_{d}" for d in range(rank)]
     for each in names:
@@ -121,7 +120,7 @@ def copy_loops(call: Call, name: str, rank: int) -> tuple[Sym, ...]:
 
 
 def refused_box(call: Call, problem: NoBox) -> TexprError:
-    """The error (E0912) for what is no box: where loops of no constant extent are in the way, with the offer to split one."""
+    """The error (E0912) for a region without a box: with the offer to split a loop of no constant extent."""
     clause = () if problem.clause is None else promise(call.state.function, problem.clause, "promise it:")
     offers = (*clause, *(offer for sym in problem.open for offer in in_parts(call, sym)))
     return untouchable(call, problem.use, str(problem), help=problem.help, offers=offers)
@@ -146,7 +145,7 @@ def _elsewhere(call: Call, staging: Staging) -> Offers:
 def untouchable(
     call: Call, use: Use, reason: str, other: Use | None = None, help: str | None = None, offers: Offers = ()
 ) -> TexprError:
-    """The error (E0912) that says why an access speaks against the stage, perhaps with `other`."""
+    """The error (E0912) for an access that forbids the stage, perhaps together with `other`."""
     notes = [Note("this access", use.load.span)]
     offers = (*offers, *left_out(call.directive.span, f"leave it out, and `{use.load.buffer.name}` is touched where it is"))
     if other is not None:

@@ -1,11 +1,11 @@
-"""Tensors seen with other dimensions: neighbours that are one, and parts of a dimension by a divisor of its size.
+"""Tensors viewed with other dimensions: neighbours merged, and dimensions split by a divisor of their size.
 
     A: f32[P, M, K]     merge(p, i) -> pi  split(pi, 16) -> (b, t)     A as f32[P · M, K]: rows 16 · b + t
     A: f32[M, K]        split(i, 32) -> (t, s), s outside               A as f32[M / 32, 32, K]: rows (t, s)
 
-What one iteration touches may be a box of the one and none of the other. Merges need neighbours that are contiguous, splits a
-divisor: then each element has one index in either, and both lie in memory alike. These are the views of a TMA domain in
-"Introduction to TMA Support in NVFuser" (NVIDIA).
+The region of one iteration may be a box in the one and not in the other. Merges need contiguous neighbours, splits a divisor:
+then elements correspond one to one, and memory is the same. These are the views of a TMA domain in "Introduction to TMA
+Support in NVFuser" (NVIDIA).
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from texpr.support.record import Record, replace
 
 
 class View(Record):
-    """`counts`: of each dimension that is seen before splits, how many of the tensor's it is. `factors`: into what it is split,
-    the innermost last: 1 for not at all, f for (size / f, f)."""
+    """`counts`: for each dimension of the view before splits, the number of the tensor's dimensions merged in it. `factors`:
+    by which it is split, the innermost last: 1 for no split, f for (size / f, f)."""
 
     counts: tuple[int, ...]
     factors: tuple[int, ...]
 
     @classmethod
     def plain(cls, rank: int) -> View:
-        """The dimensions as they are."""
+        """The identity."""
         return cls((1,) * rank, (1,) * rank)
 
     @property
@@ -46,16 +46,16 @@ class View(Record):
 
     @property
     def words(self) -> tuple[int, ...]:
-        """The numbers that a mark has of it."""
+        """The numbers that encode it in a mark."""
         return tuple(n for pair in zip(self.counts, self.factors, strict=True) for n in pair)
 
     @classmethod
     def read(cls, words: Sequence[int]) -> View:
-        """The view of a mark."""
+        """The view encoded in a mark."""
         return cls(tuple(words[::2]), tuple(words[1::2]))
 
     def of(self, buffer: Buffer) -> Buffer:
-        """`buffer` with the dimensions that are seen. Its memory is the same."""
+        """`buffer` with the dimensions of the view. Its memory is the same."""
         if self.is_plain:
             return buffer
         shape: list[Expr] = []
@@ -71,7 +71,7 @@ class View(Record):
         return replace(buffer, shape=tuple(shape), strides=None if buffer.strides is None else tuple(strides))
 
     def seen(self, index: Sequence[Expr], shape: Sequence[Expr], simple: Callable[[Expr], Expr]) -> tuple[Expr, ...]:
-        """An index of the tensor, of `shape`, in the dimensions that are seen."""
+        """An index of the tensor, of `shape`, in the dimensions of the view."""
         found: list[Expr] = []
         for part, factor in zip(self._parts(range(len(index))), self.factors, strict=True):
             total = ZERO
@@ -82,7 +82,7 @@ class View(Record):
         return tuple(found)
 
     def meant(self, index: Sequence[Expr], shape: Sequence[Expr]) -> tuple[Expr, ...]:
-        """The tensor's own index, of one in the dimensions that are seen."""
+        """The tensor's own index, of one in the dimensions of the view."""
         found: list[Expr] = []
         rest = iter(index)
         for part, factor in zip(self._parts(range(len(shape))), self.factors, strict=True):
@@ -111,9 +111,9 @@ class Seen(Record):
 
 
 def viewed(state: State, uses: Sequence[Use], most: int) -> Seen:
-    """A view in which `uses` touch a box, that with the fewest merges. Raises NoBox where there is none.
+    """A view in which the region of `uses` is a box, that with the fewest merges. Raises NoBox where there is none.
 
-    A dimension of which every n-th element is touched, with n above `most`, is split by n where that divides it.
+    A dimension of which only every n-th element is accessed, with n above `most`, is split by n where that divides it.
     """
     buffer = uses[0].load.buffer
     try:
@@ -130,7 +130,7 @@ def viewed(state: State, uses: Sequence[Use], most: int) -> Seen:
 
 
 def _told(state: State, problem: NoBox) -> NoBox:
-    """`problem`, or what is wrong with a box over a merge of dimensions that are not contiguous, which it need not divide."""
+    """`problem`, or the reason why a merge of discontiguous dimensions has no box."""
     use, buffer = problem.use, problem.use.load.buffer
     transforms = state.graph((*use.outer, *use.inner)).transforms
     apart = any(len(view.counts) == 1 for view in _merged(buffer))
@@ -152,7 +152,7 @@ def seen_by(state: State, uses: Sequence[Use], view: View) -> tuple[Use, ...]:
 
 
 def told_in_views(state: State, use: Use) -> Iterator[Use]:
-    """An access as it stands, and then with the subscripts of each view in place of its own: all name the same element."""
+    """An access as written, and then with the subscripts of each of its views: all of the same element."""
     yield use
     plain = replace(use, index=subscripts(state, use.load, (*use.outer, *use.inner)))
     for view in () if use.load.data else _merged(use.load.buffer):
@@ -161,7 +161,7 @@ def told_in_views(state: State, use: Use) -> Iterator[Use]:
 
 
 def _merged(buffer: Buffer) -> Iterator[View]:
-    """Views that merge neighbours which are contiguous, those of the most dimensions first; the tensor's own begins."""
+    """Views that merge contiguous neighbours, those with the most dimensions first, starting with the tensor's own."""
     strides, shape = dense_strides(buffer), buffer.shape
     joints = [(False, True) if strides[d] is strides[d + 1] * shape[d + 1] else (False,) for d in range(buffer.rank - 1)]
     for joined in sorted(product(*joints), key=sum):
@@ -175,7 +175,7 @@ def _merged(buffer: Buffer) -> Iterator[View]:
 
 
 def _split(state: State, found: Seen, most: int) -> Seen:
-    """Dimensions of which every n-th element alone is touched, split by n, where no element stride goes so far."""
+    """Dimensions of which only every n-th element is accessed, split by n, where n exceeds the element stride."""
     buffer = found.uses[0].load.buffer
     view = found.view or View.plain(buffer.rank)
     promised = known(inside(state, found.uses[0].outer))
@@ -193,7 +193,7 @@ def _split(state: State, found: Seen, most: int) -> Seen:
 
 
 def _simple(state: State, use: Use) -> Callable[[Expr], Expr]:
-    """Simplifies where an access runs. A size that a split's factor is promised to divide counts as a product of that."""
+    """The simplifier at an access. A size that a split's factor is promised to divide is written as a multiple of it."""
     graph = state.graph((*use.outer, *use.inner))
     facts = (*given(state.function), *running(graph))
     promised = known(facts)
@@ -210,7 +210,7 @@ def _simple(state: State, use: Use) -> Callable[[Expr], Expr]:
 
 
 def running(graph: DomainGraph) -> Iterator[Expr]:
-    """What is not negative where the loops over a graph's leaves run, in holes, too: nothing that they came of is empty."""
+    """What is ≥ 0 where the loops over a graph's leaves run, in holes, too: no extent above them is 0."""
     some = {leaf.sym for leaf in graph.leaves}
     for transform in reversed(graph.transforms):
         if transform.fills and all(d.sym in some for d in transform.outputs):

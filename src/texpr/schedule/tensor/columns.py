@@ -1,12 +1,12 @@
-"""Columns of pixels, as the im2col mode of the tensor memory accelerator copies them: what a region must be for that.
+"""Columns of pixels, as the im2col mode of the tensor memory accelerator copies them: the conditions on a region.
 
     X[b, 2 * y + r - 1, 2 * x + s - 1, c]     with (b, y, x) the digits of 32 · bm + tm, c = 16 · co + ci
 
     lower corner −1, −1; element strides 2, 2;  offsets r, s;  pixels tm, channels ci
 
-Pixels are counted through a bounding box, W first, then on in the next image. So along each dimension of space an index is
-step · digit + what does not depend on the pixel, and the digits make a number that grows by one with the pixel: this is proved
-by recomposing them. PTX ISA, "im2col mode"; `texpr.tma.im2col` is what a copy does.
+Pixels are numbered through a bounding box, W first, then on in the next image. So along each spatial dimension an index is
+step · digit + a part that does not depend on the pixel, and the digits form a number that increases by one with the pixel:
+this is proved by recomposing them. PTX ISA, "im2col mode"; `texpr.tma.im2col` defines a copy.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from texpr.tma.rules import CORNERS, OFFSETS
 
 
 class Window(Record):
-    """The bounding box: for each dimension of space, W first, where it begins and ends, from the first and the last pixel of
-    the tensor, and the step from one pixel to the next."""
+    """The bounding box: for each spatial dimension, W first, its start and end relative to the first and the last pixel of
+    the tensor, and the distance of pixels."""
 
     corners: tuple[tuple[int, int], ...]
     steps: tuple[int, ...]
 
     def counts(self, shape: Sequence[Expr]) -> tuple[Expr, ...]:
-        """Pixels of the box along each dimension of space."""
+        """The pixels of the box along each spatial dimension."""
         every = zip(reversed(shape[1:-1]), self.corners, self.steps, strict=True)
         return tuple(count(size, high - low, step) for size, (low, high), step in every)
 
 
 class Column(Record):
-    """The column of an access. `index`: of the tensor, outermost first; `pixel`, `channel`: what counts through the tile;
+    """The column of an access. `index`: of the tensor, outermost first; `pixel`, `channel`: the counters of the tile;
     `offsets`: of the filter, W first."""
 
     index: tuple[Expr, ...]
@@ -43,19 +43,19 @@ class Column(Record):
     offsets: tuple[Expr, ...]
 
     def at(self, pixel: int | Expr, channel: int | Expr) -> tuple[Expr, ...]:
-        """The coordinates of a copy that begins there in the tile: channel, pixel of the bounding box, image."""
+        """The coordinates of a copy that starts there in the tile: channel, pixel of the bounding box, image."""
         first = {self.pixel: expr(pixel), self.channel: expr(channel)}
         image, *space, inner = (e.substitute(first) for e in self.index)
         return (inner, *(e - o for e, o in zip(reversed(space), self.offsets, strict=True)), image)
 
 
 def count(size: Expr, wider: int, step: int) -> Expr:
-    """How many pixels there are along a dimension of `size`, where the box is `wider` than that."""
+    """The number of pixels along a dimension of `size`, where the box is larger by `wider`."""
     return (size - 1 + wider) // step + 1
 
 
 def fixed(index: Sequence[Expr], pixel: Sym, sizes: Collection[Sym]) -> tuple[Expr, ...]:
-    """For each dimension of space, W first, the part of the index that does not depend on which pixel of which column it is."""
+    """For each spatial dimension, W first, the part of the index that does not depend on the pixel or the column."""
     image, *space, _ = index
     counted = set(image.syms())
     for e in space:
@@ -79,9 +79,9 @@ def column(
     known: Known,
     sizes: Collection[Sym],
 ) -> Column:
-    """The column that an access is, whose `loops` count pixels and channels, where `known` holds. Raises ValueError.
+    """The column of an access, whose `loops` count pixels and channels, where `known` holds. Raises ValueError.
 
-    Proved: what the engine reads for a pixel of the tile is what the index says.
+    Proved: the engine's address for a pixel of the tile is that of the index.
     """
     pixel, channel = loops
     simple = Simplifier(known)
@@ -129,9 +129,9 @@ def _at_least(more: Expr, less: Expr, known: Known, simple: Simplifier) -> bool:
 
 
 def found_window(spaces: Sequence[tuple[Expr, int, Expr]], rests: Sequence[Expr], known: Known, rank: int) -> Window:
-    """The bounding box in which pixels walk. `spaces`, W first: the tensor's size, the step, and how many pixels there are.
+    """The bounding box of the pixels. `spaces`, W first: the tensor's size, the step, and the number of pixels.
 
-    Raises ValueError where no corners have so many.
+    Raises ValueError where no corners give that number.
     """
     simple = Simplifier(known)
     least, most = CORNERS[rank]

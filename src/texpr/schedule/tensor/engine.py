@@ -1,4 +1,4 @@
-"""What a schedule asks of the tensor memory accelerator, read and proved: boxes, swizzle, the rules of the hardware."""
+"""The arguments of copies by the tensor memory accelerator, parsed and proved: boxes, swizzle, the rules of the hardware."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def require_engine(call: Call) -> None:
 
 
 def swizzle_asked(call: Call) -> Swizzle:
-    """What `swizzle=` says."""
+    """The value of `swizzle=`."""
     asked = call.key("swizzle")
     return Swizzle.NONE if asked is None else SWIZZLES[call.word(asked, tuple(SWIZZLES))]
 
 
 def boxes_asked(call: Call, buffer: Buffer, region: Box) -> tuple[Box, Boxes]:
-    """The region, as wide as boxes make it, and its boxes. Refuses what `box=`, `stride=` and `swizzle=` cannot mean."""
+    """The region, rounded up to whole boxes, and its boxes. Refuses invalid `box=`, `stride=` and `swizzle=`."""
     asked, argument = call.key("swizzle"), call.key("box")
     if not region.extent:
         raise call.refuse("E0916", f"`{buffer.name}` is a single number, and no box", offers=call.by("ld"))
@@ -83,8 +83,8 @@ def boxes_asked(call: Call, buffer: Buffer, region: Box) -> tuple[Box, Boxes]:
 
 
 def _by_hand(region: Box, swizzle: Swizzle, size: int) -> tuple[int, ...]:
-    """The box where none is asked for: the region, or where that is larger than a box may be, the largest part of it that the
-    loops inside were split into by hand."""
+    """The default box: the region, or where that exceeds the maximum, the largest part of it into which splits by hand divide
+    it."""
     inner = swizzle.span // size if swizzle is not Swizzle.NONE else MOST_BOX
     found: list[int] = []
     for dim, (extent, step, cuts) in enumerate(zip(region.extent, region.step, region.cuts, strict=True)):
@@ -95,7 +95,7 @@ def _by_hand(region: Box, swizzle: Swizzle, size: int) -> tuple[int, ...]:
 
 
 def strided(call: Call, buffer: Buffer, region: Box, covers: tuple[int, ...] | None) -> Box:
-    """The region without the elements that an element stride steps over: `stride=`, or what every access steps over."""
+    """The region without the elements that an element stride skips: by `stride=`, or as inferred from the accesses."""
     argument = call.key("stride")
     if argument is None:
         return region.every(_inferred(region, covers))
@@ -115,7 +115,7 @@ def strided(call: Call, buffer: Buffer, region: Box, covers: tuple[int, ...] | N
                 call.instead(f"ask for stride={fit}", lambda said, fit=fit: said.having("stride", fit)) if len(fit) > 1 else ()
             )
             raise call.refuse("E0916", reason, at=argument, offers=(*offers, *out))
-        # One box is whole: its tile begins with its first element, and ends inside of it.
+        # One box is complete: its tile starts with its first element, and ends inside of it.
         if covers is not None and covers[dim] % each and covers[dim] < region.extent[dim]:
             where = f"in dimension {dim}, of size {buffer.shape[dim]}"
             reason = f"a stride of {each} does not divide the box of {covers[dim]} {where}, and there are several of them"
@@ -125,7 +125,7 @@ def strided(call: Call, buffer: Buffer, region: Box, covers: tuple[int, ...] | N
 
 
 def _inferred(region: Box, covers: tuple[int, ...] | None) -> tuple[int, ...]:
-    """The greatest element strides that the hardware has for a region, where no box speaks against it; 1 in rows."""
+    """The greatest supported element strides for a region without an explicit box; 1 in rows."""
     found: list[int] = []
     for dim, (grain, extent) in enumerate(zip(region.grain, region.extent, strict=True)):
         steps = (s for s in range(MOST_ELEMENT_STRIDE, 1, -1) if grain and grain % s == 0)
@@ -135,7 +135,7 @@ def _inferred(region: Box, covers: tuple[int, ...] | None) -> tuple[int, ...]:
 
 
 def boxes_shared(buffer: Buffer, region: Box, boxes: Boxes, known: Known, among: int) -> Boxes:
-    """Boxes that `among` blocks share."""
+    """The boxes of a region that `among` blocks share."""
 
     def keeps(cut: Boxes) -> bool:
         made = planned(buffer, region.base, cut, known)
@@ -145,9 +145,9 @@ def boxes_shared(buffer: Buffer, region: Box, boxes: Boxes, known: Known, among:
 
 
 def shared_out(boxes: Boxes, among: int, keeps: Callable[[Boxes], bool]) -> Boxes:
-    """Boxes cut so that `among` blocks can bring as many each, along the outermost dimension where those keep the rules.
+    """Boxes split so that each of `among` blocks copies as many, along the outermost dimension where the rules permit.
 
-    The same boxes where they can be dealt out already, or cannot be cut: then one block brings them all.
+    The same boxes where they can be distributed already, or cannot be split: then one block copies them all.
     """
     parts = among // gcd(among, prod(boxes.counts))
     for dim, extent in enumerate(boxes.box):
@@ -161,22 +161,22 @@ def shared_out(boxes: Boxes, among: int, keeps: Callable[[Boxes], bool]) -> Boxe
 
 
 def broken(found: Findings) -> tuple[Finding, ...]:
-    """Rules that a copy breaks, or would have to be promised to keep.
+    """The rules that a copy breaks, or that need a promise.
 
-    Ranges of sizes are what the driver looks at when it encodes the map before a launch.
+    Ranges of sizes are checked by the driver when it encodes the tensor map before a launch.
     """
     return (*found.violated, *(f for f in found.checked if isinstance(f.asked.condition, Eq)))
 
 
 def with_memory(state: State, name: str, boxes: Boxes) -> State:
-    """`state` with the memory of the staged buffer `name` as the engine has it."""
+    """`state` with the memory of the staged buffer `name` in the engine's layout."""
     buffer = next(b for b in ir.buffers(state.function) if b.name == name)
     graph = boxes.allocation(name)
     return replace(state, allocations={**state.allocations, buffer: graph}) if graph.transforms else state
 
 
 def require_fill(call: Call, buffer: Buffer) -> None:
-    """Refuses fills that the engine cannot give: E0916."""
+    """Refuses fills that the engine does not support: E0916."""
     fill = call.key("fill")
     if fill is None or fill.value in ("weak", "zero"):
         return
@@ -189,7 +189,7 @@ def require_fill(call: Call, buffer: Buffer) -> None:
 
 
 def sizes_of(call: Call, argument: ir.Argument, thing: str, count: int, say: Offers | None = None) -> tuple[int, ...]:
-    """The numbers of an argument `(N, …)`, `count` of them; `thing`: what they are; `say`: what would do instead."""
+    """The numbers of an argument `(N, …)`, `count` of them; `thing`: what they denote; `say`: the remedy."""
     parts = argument.value.args if isinstance(argument.value, ir.Group) else (argument,)
     if len(parts) != count and say is not None:
         help = f"give {count} numbers, one for each dimension"
@@ -204,7 +204,7 @@ def _each(what: str, buffer: Buffer) -> str:
 
 
 def require_load(call: Call, buffer: Buffer, region: Box, boxes: Boxes, known: Known, fill: Literal | None) -> None:
-    """Refuses what the engine cannot load, at every size, or cannot be seen to load: E0916."""
+    """Refuses loads that the engine does not support, or is not proved to support: E0916."""
     made = _planned(call, buffer, region, boxes, known)
     lowering = lower_load(made.copy, WEAK if fill is None else Strong(fill.value))
     if isinstance(lowering, Refusal):
@@ -213,7 +213,7 @@ def require_load(call: Call, buffer: Buffer, region: Box, boxes: Boxes, known: K
 
 
 def require_store(call: Call, buffer: Buffer, region: Box, boxes: Boxes, known: Known) -> None:
-    """The same for a store, whose last chunk of 16 bytes in a row must be the tensor's own."""
+    """The same for a store, whose last chunk of 16 bytes in a row must lie inside the tensor."""
     made = _planned(call, buffer, region, boxes, known)
     lowering = lower_store(made.copy)
     if isinstance(lowering, Refusal):
@@ -244,7 +244,7 @@ def _impossible(call: Call, buffer: Buffer, refusal: Refusal) -> Exception:
 
 
 def _help(call: Call, finding: Finding, made: Planned, buffer: Buffer, boxes: Boxes) -> tuple[str | None, Offers]:
-    """What keeps a rule, and what to write, for those that words in the program or in the schedule can keep."""
+    """The remedy for a broken rule, where the program or the schedule can be changed."""
     match finding.rule.name:
         case "stride alignment":
             strides = (made.copy.dimensions[number].stride for number in range(1, len(made.copy.dimensions)))
@@ -258,7 +258,7 @@ def _help(call: Call, finding: Finding, made: Planned, buffer: Buffer, boxes: Bo
 
 
 def rule_help(call: Call, finding: Finding, buffer: Buffer) -> tuple[str | None, Offers]:
-    """The same for the rules of where a tensor begins and how far apart its rows lie."""
+    """The same for the rules on alignment and strides of a tensor."""
     match finding.rule.name:
         case "base" if buffer.role in ("input", "inout"):
             return None, begins_at(buffer, CHUNK)
@@ -275,12 +275,12 @@ def box_offers(call: Call, sizes: Sequence[int], help: str = "ask for %") -> Off
 
 
 def _promise(stride: Expr, buffer: Buffer) -> Expr:
-    """What a multiple is promised of: the innermost size, where the stride is made of sizes."""
+    """The operand of a promised multiple: the innermost size, where the stride is a product of sizes."""
     return buffer.shape[-1] if buffer.strides is None and not stride.is_constant else stride
 
 
 def _nearest(extent: tuple[int, ...], box: tuple[int, ...], steps: tuple[int, ...], size: int) -> tuple[int, ...]:
-    """Boxes that divide a region, about as large as was asked for: rows in chunks of 16 bytes, tiles in lines of 128."""
+    """Boxes that divide a region, close to the requested size: rows in chunks of 16 bytes, tiles in lines of 128."""
     least = [1] * (len(box) - 1) + [CHUNK // size or 1]
     every = [[n for n in range(1, whole + 1) if whole % n == 0] for whole in extent]
     every = [[n for n in fits if n % chunk == 0] or fits for fits, chunk in zip(every, least, strict=True)]
@@ -292,7 +292,7 @@ def _nearest(extent: tuple[int, ...], box: tuple[int, ...], steps: tuple[int, ..
 
 
 def _advice(call: Call, boxes: Boxes) -> Offers:
-    """The offer of boxes like `boxes` that keep the rules."""
+    """The offer of boxes similar to `boxes` that satisfy the rules."""
     least = CHUNK // boxes.size or 1
     most = boxes.swizzle.span // boxes.size or MOST_BOX // least * least
     *outer, inner = boxes.extent

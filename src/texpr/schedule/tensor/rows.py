@@ -1,9 +1,10 @@
-"""`stage(A, …, via=gather4|scatter4)`: rows of a matrix that a table names, copied four at a time: what a region must be.
+"""`stage(A, …, via=gather4|scatter4)`: rows of a matrix given by an index table, copied four at a time: the conditions on a
+region.
 
     A[I[32 · io + r], 64 · jo + c]     r < 32, c < 64:  eight copies, each with four numbers of rows out of I
 
-The tile has whole groups of four rows, and columns so many that each copy begins at a multiple of 128 bytes. What is no element
-of the table is row −1 to the engine, which it finds outside of the matrix. PTX ISA, "cp.async.bulk.tensor", ".tile::gather4",
+The tile has whole groups of four rows, and so many columns that each copy is aligned to 128 bytes. An index beyond the table
+is row −1 for the engine, which is outside of the matrix. PTX ISA, "cp.async.bulk.tensor", ".tile::gather4",
 ".tile::scatter4".
 """
 
@@ -40,10 +41,10 @@ GROUP = 4
 
 
 class Rows(Record):
-    """Rows and columns of a matrix: `load` is its element at the start of both, `dim` the dimension of the table that rows go
-    along, `count` and `width` the rows and columns that accesses touch, `boxes` the copies, which may be of more, and `where`
-    an access finds its element in the tile. `named`: the accesses by what names their elements: the table's subscripts and
-    the column."""
+    """Rows and columns of a matrix: `load` is the element at the start of both, `dim` the dimension of the table along which
+    rows are given, `count` and `width` the accessed rows and columns, `boxes` the copies, which may cover more, and
+    `where` the place of each access in the tile. `named`: the accesses by row number: the table's subscripts and the
+    column."""
 
     load: Load
     dim: int
@@ -55,7 +56,7 @@ class Rows(Record):
 
     @property
     def table(self) -> Load:
-        """The element of the table that names the first row."""
+        """The element of the table that gives the first row."""
         ((_, meaning),) = self.load.data
         table = table_of(meaning)
         assert table is not None
@@ -63,17 +64,18 @@ class Rows(Record):
 
     @property
     def memory(self) -> Boxes:
-        """How the tile lies: with a swizzle, which goes by the address, all rows below each other, for each box of columns."""
+        """The layout of the tile: with a swizzle, which depends on the address, all rows below each other, for each box of
+        columns."""
         rows, width = self.boxes.extent[0], self.boxes.box[1]
         return self.boxes if self.boxes.swizzle is Swizzle.NONE else replace(self.boxes, box=(rows, width))
 
     @property
     def least(self) -> int:
-        """Elements of which the width of a tile is a multiple: four rows are a line of shared memory, or a row is a span."""
+        """The granularity of a tile's width in elements: four rows are a line of shared memory, or a row is a span."""
         return self.boxes.box[1] if self.boxes.swizzle is not Swizzle.NONE else LINE // GROUP // self.boxes.size
 
     def at(self, row: Sym, column: Sym) -> Load:
-        """The element of a row and a column of the tile."""
+        """The element of the matrix for a row and a column of the tile."""
         ((sym, meaning),) = self.load.data
         index = tuple(e + expr(row) if dim == self.dim else e for dim, e in enumerate(self.table.index))
         moved: Value = replace(self.table, index=index)
@@ -83,13 +85,13 @@ class Rows(Record):
 
 
 def table_of(meaning: Value) -> Load | None:
-    """The element of a table that a subscript is, if it is nothing else."""
+    """The table element that a subscript consists of, or None."""
     inner = meaning.arg if isinstance(meaning, Cast) else meaning
     return inner if isinstance(inner, Load) and not inner.data else None
 
 
 def require_target(call: Call, other: str) -> None:
-    """Refuses machines whose engine takes no numbers of rows: E0916."""
+    """Refuses machines whose engine has no gather4 and scatter4: E0916."""
     target = call.state.target
     if TMA_ROWS not in target.features:
         reason = f"the tensor memory accelerator of {target.name} copies no rows by their numbers"
@@ -98,7 +100,7 @@ def require_target(call: Call, other: str) -> None:
 
 
 def rows(state: State, uses: Sequence[Use], swizzle: Swizzle = Swizzle.NONE) -> Rows:
-    """The rows and columns that accesses touch. Raises NoBox with the reason where they are none."""
+    """The rows and columns that accesses touch. Raises NoBox with the reason where there are none."""
     tables: list[Use] = []
     columns: list[Use] = []
     spelt = spelt_out(state, uses)
@@ -140,7 +142,7 @@ def rows(state: State, uses: Sequence[Use], swizzle: Swizzle = Swizzle.NONE) -> 
 
 
 def spelt_out(state: State, uses: Sequence[Use]) -> list[Use]:
-    """Accesses, with the element of a table that nobody writes in place of the `let` that names a row: `let p = I[i]`."""
+    """Accesses, with the `let` of a row number, `let p = I[i]`, replaced by its table element."""
     lets = {expr(stmt.sym): stmt for stmt in ir.walk(state.function.body) if isinstance(stmt, ir.Let)}
 
     def spelt(use: Use) -> Use:
@@ -154,27 +156,27 @@ def spelt_out(state: State, uses: Sequence[Use]) -> list[Use]:
 
 
 def by_name(use: Use, table: Use) -> Use:
-    """An access of a row's element, with the subscripts of the table's in place of the row."""
+    """An access of a row's element, with the row replaced by the table's subscripts."""
     index = (*table.load.index, use.load.index[1])
     return replace(use, load=replace(use.load, index=index, data=()), index=(*table.index, use.index[1]))
 
 
 def is_injective(state: State, table: Buffer) -> bool:
-    """Whether no two elements of a table are promised to be equal, so that each names a row of its own."""
+    """Whether the elements of a table are promised to be different, so that the rows are."""
     return any(isinstance(a, ir.Injective) and a.buffer is table for a in state.function.assumes)
 
 
 def _are_rows(state: State, table: Buffer, size: Expr) -> bool:
-    """Whether every element of a table is promised to be a row of a matrix of so many."""
+    """Whether every element of a table is promised to be in bounds of the matrix's rows."""
     promised = known(given(state.function))
     ranges = (a for a in state.function.assumes if isinstance(a, ir.InRange) and a.buffer is table)
     return any(promised.nonnegative(a.lo) and promised.nonnegative(size - a.hi) for a in ranges)
 
 
 def _boxes(count: int, width: int, size: int, swizzle: Swizzle) -> Boxes:
-    """Four rows a box, and as wide as the hardware has them, where every box takes whole lines of shared memory.
+    """Four rows a box, as wide as the hardware permits, where every box takes whole lines of shared memory.
 
-    With a swizzle they are as wide as that, and rows so many that the pattern begins anew behind them.
+    With a swizzle they are as wide as its span, and the number of rows is a multiple of its period.
     """
     if swizzle is not Swizzle.NONE:
         span = swizzle.span // size
@@ -186,16 +188,17 @@ def _boxes(count: int, width: int, size: int, swizzle: Swizzle) -> Boxes:
 
 
 def row_map(buffer: Buffer, boxes: Boxes, base: Expr, sizes: Sequence[Expr]) -> TensorMap:
-    """The map of single rows, as the rules have it."""
+    """The tensor map of single rows, as the rules have it."""
     stride = dense_strides(buffer)[0] * buffer.dtype.bytes
     traversal = Tiled(exprs(boxes.box[1], 1))
     return TensorMap(element(buffer.dtype), base, tuple(sizes), (stride,), traversal, exprs(1, 1), swizzle=boxes.swizzle)
 
 
 def require_rows(call: Call, found: Rows, promised: Known, stored: bool = False) -> None:
-    """Refuses what breaks a rule of the hardware, or is not seen to keep those that a launch does not check: E0916.
+    """Refuses copies that break a rule of the hardware, or are not proved to satisfy those that a launch does not check:
+    E0916.
 
-    Of what is `stored`, a row of the matrix must end with a chunk of 16 bytes, or others would be overwritten.
+    For a store, a row of the matrix must end with a whole chunk of 16 bytes, or other elements would be overwritten.
     """
     buffer = found.load.buffer
     note = Note(f"`{buffer.name}` is declared here", buffer.span)

@@ -1,6 +1,7 @@
-"""`stage(A, …, via=bulk)`: a region as runs of neighbouring elements, which the engine copies without a map, and tests nothing.
+"""`stage(A, …, via=bulk)`: a region as runs of neighbouring elements, which the engine copies without a tensor map or bounds
+check.
 
-So what is copied is cut to what the tensor has, and every run is whole chunks of 16 bytes that begin at a multiple of 16.
+So runs are clipped to the tensor, and each is a multiple of 16 bytes, aligned to 16.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from texpr.schedule.tensor.rows import Rows
 from texpr.support.diagnostic import Note
 
 MOST = (1 << 20) - 1
-"""Bytes that a barrier counts in a phase."""
+"""The bytes that a barrier can count in a phase."""
 
 
 def misplaced(buffer: Buffer, base: Sequence[Expr], extent: Sequence[int], known: Known) -> Expr | None:
-    """An offset of the region's rows, in elements, that is not seen to be whole chunks of 16 bytes."""
+    """An offset of the region's rows, in elements, that is not proved to be a multiple of 16 bytes."""
     strides = dense_strides(buffer)
     first = sum((b * s for b, s in zip(base, strides, strict=True)), ZERO)
     rows = (s for s, count in zip(strides[:-1], extent[:-1], strict=True) if count > 1)
@@ -32,13 +33,13 @@ def misplaced(buffer: Buffer, base: Sequence[Expr], extent: Sequence[int], known
 
 
 def require_named_runs(call: Call, found: Rows, known: Known) -> None:
-    """The same of rows that a table names, which may be any of the matrix."""
+    """The same for rows given by an index table, which may be any of the matrix."""
     region = Box((ZERO, found.load.index[1]), (max(2, found.count), found.width), (1, 1), (1, 1))
     require_runs(call, found.load.buffer, region, known)
 
 
 def require_runs(call: Call, buffer: Buffer, region: Box, known: Known) -> None:
-    """Refuses (E0916) regions that are not seen to be such runs, at every size."""
+    """Refuses (E0912) regions that are not proved to be such runs, at every size."""
     if not region.extent:
         raise call.refuse("E0916", f"`{buffer.name}` is a single number, and no run", offers=call.by("ld"))
     size, strides = buffer.dtype.bytes, dense_strides(buffer)

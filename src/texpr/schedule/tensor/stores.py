@@ -1,5 +1,5 @@
-"""`stage(C, …, via=tma|scatter4|bulk)` of what is written: a tile that the engine stores when the iteration ends, or combines
-with what is there."""
+"""`stage(C, …, via=tma|scatter4|bulk)` of a written buffer: a tile that the engine stores at the end of the iteration, or
+combines with the buffer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from texpr.support.record import Record, replace
 
 
 class _Way(Record):
-    """How a region is copied: the mark of its loops, what is refused of loading it, and what becomes of memory."""
+    """How a region is copied: the mark of its loops, the check of loads, and the change of memory."""
 
     region: Box
     mark: Callable[[ir.Par], ir.Par]
@@ -37,7 +37,7 @@ class _Way(Record):
 
 
 def stored(call: Call, staging: Staging) -> State:
-    """Elements kept while they are written, and then stored by the tensor memory accelerator."""
+    """Elements accumulated in a tile, and then stored by the tensor memory accelerator."""
     if staging.via == "scatter4" or (staging.via == "bulk" and any(use.load.data for use in staging.uses)):
         return _by_rows(call, staging)
     way = _runs if staging.via == "bulk" else _boxes
@@ -54,13 +54,13 @@ def stored(call: Call, staging: Staging) -> State:
 
 
 def _plainly(call: Call) -> Offers:
-    """The offers to leave the engine, or the copy, out."""
+    """The offers to drop the engine, or the copy."""
     span = call.directive.span
     return (*in_registers(span), *staged_by(span, "ld"), *left_out(span, "do not stage it"))
 
 
 def _otherwise(staging: Staging) -> str | None:
-    """What is true of updates that the engine does not make, where iterations around meet in them."""
+    """The remedy for updates that the engine does not support, where iterations around reduce into them."""
     meets = [loop.sym.base for loop in staging.outer if staging.buffer in loop.reduce]
     if meets:
         return f"where threads do not make such updates either, the loop over `{meets[0]}` is bound to nothing"
@@ -68,7 +68,7 @@ def _otherwise(staging: Staging) -> str | None:
 
 
 def _boxes(call: Call, staging: Staging, region: Box) -> _Way:
-    """Boxes by a map."""
+    """Boxes, with a tensor map."""
     region, boxes = boxes_asked(call, staging.seen, region)
     promised = known(inside(staging.state, staging.outer))
     require_store(call, staging.seen, region, boxes, promised)
@@ -81,7 +81,7 @@ def _boxes(call: Call, staging: Staging, region: Box) -> _Way:
 
 
 def _runs(call: Call, staging: Staging, region: Box) -> _Way:
-    """Runs without a map."""
+    """Runs, without a tensor map."""
     require_runs(call, staging.buffer, region, known(inside(staging.state, staging.outer)))
     made = Tensor(0, region.extent, "bulk", span=call.directive.span)
     return _Way(
@@ -93,12 +93,12 @@ def _runs(call: Call, staging: Staging, region: Box) -> _Way:
 
 
 def _chunked(state: State, buffer: Buffer) -> State:
-    """A result is asked to begin where a run can."""
+    """Aligns a result to the granularity of runs."""
     return with_results(state, {buffer.name: max(CHUNK, buffer.align or 0)} if buffer.role == "result" else {})
 
 
 def _written(call: Call, staging: Staging, like: Use, way: _Way) -> State:
-    """Elements that are written; where they are read before, their region is loaded first. It has nothing beside them."""
+    """Elements that are written; if they are read before, their region is loaded first. The buffer has no other accesses."""
     region = way.region
     names = copy_loops(call, f"{staging.name}_out", len(region.extent))
     state = staging.to_box(region, names, way.mark)
@@ -114,7 +114,7 @@ def _written(call: Call, staging: Staging, like: Use, way: _Way) -> State:
 
 
 def _joined(call: Call, staging: Staging, op: str, way: _Way) -> State:
-    """Partial results collected in a tile, which the engine combines with the buffer."""
+    """Partial results accumulated in a tile, which the engine combines with the buffer."""
     names = tuple(copy_loops(call, f"{staging.name}{part}", len(way.region.extent)) for part in ("", "_out"))
     start = neutral(op, staging.buffer.dtype)
     state, use = staging.to_join(way.region, (names[0], names[1]), way.mark, op, start)
@@ -125,7 +125,8 @@ def _joined(call: Call, staging: Staging, op: str, way: _Way) -> State:
 
 
 def _by_rows(call: Call, staging: Staging) -> State:
-    """Rows that a table names, stored four at a time, or each as a run, which combines, too; read first, they are loaded so."""
+    """Rows given by an index table, stored four at a time, or each as a run, which can also combine; rows read first are
+    gathered."""
     state, in_runs = staging.state, staging.via == "bulk"
     try:
         found = rows(state, staging.uses, swizzle_asked(call))
@@ -167,9 +168,11 @@ def _by_rows(call: Call, staging: Staging) -> State:
 
 
 def _joining(staging: Staging, found: Rows) -> tuple[str, Literal]:
-    """By what rows join their matrix, and what changes nothing. Raises ValueError with the reason where they may not.
+    """The operation by which rows are combined with their matrix, and its neutral element. Raises ValueError with the reason
+    where they may not.
 
-    Where two rows may be one, they join it in any order: for floating-point numbers the text frees it, in all loops along them.
+    Where two rows may be one, their order is arbitrary: for floating-point numbers the text must free it, in all loops along
+    them.
     """
     op = operation(staging.state, found.named, flushes=True)
     buffer, dtype = staging.buffer, staging.buffer.dtype
@@ -184,16 +187,16 @@ def _joining(staging: Staging, found: Rows) -> tuple[str, Literal]:
 
 
 def _meets(state: State, staging: Staging, found: Rows, use: Use) -> bool:
-    """Whether an element that rows join may be touched by an iteration around that does not meet this one by right."""
+    """Whether a combined element may be accessed by another iteration around that does not reduce into it."""
     if is_injective(staging.state, found.table.buffer):
         return is_met_again(state, _by_name(use), use.inner, free=True)
-    column = use.load.index[1:]  # any row may be any other
+    column = use.load.index[1:]  # any two rows may be equal
     alone = replace(use, load=replace(use.load, index=column, data=()), index=column)
     return is_met_again(state, alone, use.inner[1:], free=True)
 
 
 def _by_name(use: Use) -> Use:
-    """A store of a row's element as one of what names it."""
+    """The store of a row's element as an access of the table."""
     ((_, meaning),) = use.load.data
     table = table_of(meaning)
     assert table is not None
@@ -201,7 +204,7 @@ def _by_name(use: Use) -> Use:
 
 
 def _require_apart(call: Call, staging: Staging, found: Rows) -> None:
-    """Refuses (E0912) rows that are combined with what is there, or might be one row twice.
+    """Refuses (E0912) rows that are combined with the buffer, or may be one row twice.
 
     PTX ISA, "cp.reduce.async.bulk.tensor": its `.load_mode` is `.tile` or `.im2col_no_offs`, and never `.tile::scatter4`.
     """
@@ -217,7 +220,7 @@ def _require_apart(call: Call, staging: Staging, found: Rows) -> None:
 
 
 def by_tma(call: Call, staging: Staging, loop: ir.Par, boxes: Boxes) -> ir.Par:
-    """The outermost loop of a copy of boxes, marked as one."""
+    """The outermost loop of a copy of boxes, with its mark."""
     view = staging.view.words if isinstance(staging.view, View) and not staging.view.is_plain else ()
     loop = marked(loop, Tensor(boxes.swizzle.span, boxes.box, view=view, span=call.directive.span))
     saves = call.key("save_traffic")

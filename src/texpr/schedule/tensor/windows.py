@@ -1,4 +1,5 @@
-"""`stage(X, …, via=im2col)`: the region of a convolution as a column of pixels, found in the graph of its loops, and proved."""
+"""`stage(X, …, via=im2col)`: the region of a convolution as a column of pixels, derived from the graph of its loops, and
+proved."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ from texpr.tma.swizzle import Swizzle
 
 
 class Region(Record):
-    """A column: `extent` pixels and channels, what counts them (`syms`), as indices of the loops inside (`place`), its bounding
-    box, and what is copied."""
+    """A column: `extent` pixels and channels, their counters (`syms`), as indices of the loops inside (`place`), its bounding
+    box, and the copy."""
 
     extent: tuple[int, int]
     syms: tuple[Sym, Sym]
@@ -42,7 +43,7 @@ class Region(Record):
 
 
 def region(state: State, use: Use) -> Region:
-    """The column of pixels that `use` touches. Raises ValueError with the reason where it is none."""
+    """The column of pixels that `use` accesses. Raises ValueError with the reason where it is none."""
     rank = len(use.index)
     if not 3 <= rank <= 5:
         raise ValueError(f"it has {rank} dimensions, and there are an image, one to three of space, and a channel")
@@ -65,7 +66,7 @@ def region(state: State, use: Use) -> Region:
 
 
 def _counted(state: State, use: Use, syms: list[Sym], what: str) -> tuple[IterDomain, Expr]:
-    """The IterDomain that became the loops over `syms` and no others, and its index in theirs. Raises ValueError if none."""
+    """The IterDomain from which exactly the loops over `syms` derive, and its index over theirs. Raises ValueError if none."""
     graph = state.graph((*use.outer, *use.inner))
     indices = graph.indices()
     simple = Simplifier(known(inside(state, (*use.outer, *use.inner))))
@@ -80,11 +81,11 @@ def _counted(state: State, use: Use, syms: list[Sym], what: str) -> tuple[IterDo
 
 
 def _space(use: Use, dim: int, graph: DomainGraph, pixel: Sym) -> tuple[Expr, int, Expr]:
-    """Of a dimension of space its size, the step of its windows, and how many there are."""
+    """The tensor's size along a spatial dimension, the step of its windows, and their number."""
     indices, extents = graph.indices(), {d.sym: d.extent for d in graph.domains()}
     index = use.load.index[dim]
     counting = [s for s in index.syms() if s in indices and pixel in indices[s].syms()]
-    if not counting:  # the same for all pixels, as a slice of channels is: one pixel of the bounding box, at an offset
+    if not counting:  # invariant in the pixels, as a slice of channels is: one pixel of the bounding box, at an offset
         return use.load.buffer.shape[dim], 1, ONE
     if len(counting) != 1:
         raise ValueError(f"its subscript {dim}, {index}, is not a window's for each pixel: merge the loops over pixels")
@@ -95,7 +96,7 @@ def _space(use: Use, dim: int, graph: DomainGraph, pixel: Sym) -> tuple[Expr, in
 
 
 def ruled(found: Region, buffer: Buffer, boxes: Boxes, promised: Known) -> Findings:
-    """What the rules of the hardware say of every copy of the region."""
+    """The results of the hardware's rules for every copy of the region."""
     begins = buffer.align or (buffer.dtype.bytes if buffer.role in ("input", "inout") else ALLOCATED)
     lower, upper = zip(*found.window.corners, strict=True)
     pixels, channels = boxes.box
@@ -107,13 +108,13 @@ def ruled(found: Region, buffer: Buffer, boxes: Boxes, promised: Known) -> Findi
     map = TensorMap(
         element(buffer.dtype), base, tuple(reversed(buffer.shape)), strides, traversal, steps, swizzle=boxes.swizzle
     )
-    offsets = exprs(*(0 for _ in found.window.steps))  # the filter's were proved before
+    offsets = exprs(*(0 for _ in found.window.steps))  # those of the filter were proved before
     shared = expr(boxes.bytes) if len(boxes.numbers) > 1 else expr(0)
     return findings(Instruction(map, found.column.at(0, 0), shared, offsets), promised)
 
 
 def columns_asked(call: Call, buffer: Buffer, found: Region) -> Boxes:
-    """The tile as copies of `box=(PIXELS, CHANNELS)`, all of it by default, with `swizzle=`. Refuses what cannot be: E0916."""
+    """The tile as copies of `box=(PIXELS, CHANNELS)`, all of it by default, with `swizzle=`. Refuses invalid ones: E0916."""
     asked, argument = call.key("swizzle"), call.key("box")
     swizzle = swizzle_asked(call)
     extent = found.extent
@@ -136,7 +137,8 @@ def columns_shared(buffer: Buffer, found: Region, boxes: Boxes, promised: Known,
 
 
 def require_columns(call: Call, buffer: Buffer, found: Region, boxes: Boxes, promised: Known) -> None:
-    """Refuses what breaks a rule of the hardware, or is not seen to keep those that a launch does not check: E0916."""
+    """Refuses copies that break a rule of the hardware, or are not proved to satisfy those that a launch does not check:
+    E0916."""
     if dense_strides(buffer)[-1] is not ONE:
         raise call.refuse("E0916", f"channels of `{buffer.name}` are not neighbours", Note("declared here", buffer.span))
     result = ruled(found, buffer, boxes, promised)
