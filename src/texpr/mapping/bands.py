@@ -1,4 +1,4 @@
-"""Parallel bands: perfectly nested `par`s, and what can be said of them by looking."""
+"""Parallel bands: perfectly nested `par`s, and their syntactic properties."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from texpr.support.record import replace
 def band(par: ir.Par) -> tuple[tuple[ir.Par, ...], tuple[ir.Stmt, ...]]:
     """The longest rectangular band of perfectly nested `par`s from `par` inward, and the body below it.
 
-    A `fully par` is in one once it is bound to threads, as the others are by then.
+    A `fully par` may be part of one after it was bound to threads.
     """
     found = [par]
     syms = {par.sym}
@@ -33,7 +33,7 @@ def rebuild(loops: tuple[ir.Loop, ...], body: tuple[ir.Stmt, ...]) -> tuple[ir.S
 
 
 def contiguous(load: Load) -> frozenset[Sym]:
-    """Symbols whose step by one moves the element by one: coefficient ±1 in the last index and nowhere else."""
+    """The symbols along which the access is contiguous: coefficient ±1 in the last index and 0 in all others."""
     if not load.index or load.data:
         return frozenset()
     *outer, last = load.index

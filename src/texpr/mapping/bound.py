@@ -1,9 +1,9 @@
-"""The mapping that a schedule asks for: loops bound to levels as they are bound, the rest completed.
+"""The mapping of a scheduled program: bound loops go to their levels, the rest is completed.
 
-Grid loops are the outermost band, one iteration a block. Threads of a block are numbered by block.x fastest, then block.y, then
-block.z (or by lane, then warp); a level is as wide as its widest loop, and a narrower one leaves threads idle. A band inside a
-block with nothing bound is dealt out over all of its threads as by default. A `par` around bound loops, or around what a
-schedule places in shared memory, runs in order, like a `seq`, all threads together.
+Grid loops are the outermost band, one iteration a block. Threads of a block are numbered by block.x fastest, then block.y,
+then block.z (or by lane, then warp); a level is as wide as its widest loop, and a narrower one leaves threads idle. A band
+inside a block with no bound loop is distributed over all of its threads as by default. A `par` around bound loops, or around
+a buffer placed in shared memory, becomes a `seq` that all threads run together.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from texpr.support.diagnostic import Note, error
 from texpr.support.record import Record
 
 THREAD_LEVELS = ("lane", "warp", *BLOCK, *CLUSTERS)
-"""Levels inside a block or a cluster, the fastest digit of the thread number first. Of a block's, a kernel uses the first two
-or the last three."""
+"""Levels inside a block or a cluster, the fastest digit of the thread number first. Of a block's levels, a kernel uses the
+first two or the last three."""
 
 
 def is_bound(body: tuple[ir.Stmt, ...]) -> bool:
@@ -35,9 +35,9 @@ def is_bound(body: tuple[ir.Stmt, ...]) -> bool:
 
 
 def grid_band(body: tuple[ir.Stmt, ...], fits: Callable[[ir.Par], bool]) -> tuple[tuple[ir.Par, ...], tuple[ir.Stmt, ...]]:
-    """The loops that blocks (or cores) share, and what one of their iterations runs.
+    """The loops distributed over blocks (or cores), and the body below them.
 
-    Where no loop is bound to the grid, those outside of what is bound in a block, as far as it `fits` that blocks share them.
+    Where no loop is bound to the grid, those outside of the loops bound in a block, as far as `fits` allows.
     """
     if len(body) != 1 or not isinstance(body[0], ir.Par):
         return (), body
@@ -60,36 +60,36 @@ def require_outside(body: tuple[ir.Stmt, ...]) -> None:
 
 
 class Widths(Record):
-    """How many threads each level of a block has, and how many blocks each of a cluster."""
+    """The number of threads in each level of a block, and of blocks in each level of a cluster."""
 
     of: Mapping[str, int]
 
     @property
     def threads(self) -> int:
-        """Threads of a block that are asked for."""
+        """The threads of a block that the bindings require."""
         return prod(width for level, width in self.of.items() if level not in CLUSTERS)
 
     @property
     def blocks(self) -> int:
-        """Blocks of a cluster that are asked for."""
+        """The blocks of a cluster that the bindings require."""
         return prod(width for level, width in self.of.items() if level in CLUSTERS)
 
     def of_threads(self, count: int) -> Widths:
-        """These, with so many threads in a block where nothing asks for any."""
+        """The same with `count` threads in a block where no binding requires a number."""
         return self if any(level not in CLUSTERS for level in self.of) else Widths({"block.x": count, **self.of})
 
     @property
     def digits(self) -> tuple[tuple[int, int], ...]:
-        """Radix and stride of each level's digit of the thread number."""
+        """The radix and stride of each level's digit of the thread number."""
         return tuple((width, self.stride(level)) for level, width in self.of.items() if width > 1)
 
     def stride(self, level: str) -> int:
-        """What one step of the level's digit adds to the thread number."""
+        """The stride of the level's digit in the thread number."""
         return prod(self.of.get(name, 1) for name in THREAD_LEVELS[: THREAD_LEVELS.index(level)])
 
 
 def widths(body: tuple[ir.Stmt, ...], target: Target) -> Widths:
-    """The widths that the loops bound in `body` ask for. Raises TexprError E0910 where they are too many threads."""
+    """The widths required by the loops bound in `body`. Raises TexprError E0910 where they are too many threads."""
     found: dict[str, int] = {}
     last: ir.Par | None = None
     for stmt in ir.walk(body):
@@ -118,24 +118,25 @@ def widths(body: tuple[ir.Stmt, ...], target: Target) -> Widths:
 
 
 def is_asked(loop: ir.Par) -> bool:
-    """Whether somebody says what the loop is for."""
+    """Whether the schedule determines the mapping of the loop."""
     return loop.fully or bool(loop.directives) or is_own(loop)
 
 
 def is_own(par: ir.Par) -> bool:
-    """Whether a schedule gave `par` to the thread that meets it: unrolled, or as a vector."""
+    """Whether a schedule makes `par` private to a thread: unrolled, or as a vector."""
     return mark(par, Unroll) is not None or mark(par, Vector) is not None
 
 
 def makes_shared(body: tuple[ir.Stmt, ...]) -> bool:
-    """Whether a schedule placed a buffer that `body` makes in shared memory, which is for all threads of a block."""
+    """Whether a schedule placed a buffer declared in `body` in shared memory, which belongs to all threads of a block."""
     return any(isinstance(s, ir.New) and s.space in ("shared", "cluster") for s in ir.walk(body))
 
 
 def ordered(body: tuple[ir.Stmt, ...]) -> tuple[tuple[ir.Stmt, ...], dict[ir.Stmt, ir.Stmt]]:
-    """`body`, which a team runs, with every `par` that its threads do not share as a `seq`: all of them run it together.
+    """`body`, run by a team, with every `par` that is not distributed over its threads as a `seq` that all of them run
+    together.
 
-    Also, for each `if` that had to be made anew, the one of the program, by which relations know it.
+    Also, for each `if` that was rebuilt, the original one, by which relations identify it.
     """
     origin: dict[ir.Stmt, ir.Stmt] = {}
     return tuple(_ordered(stmt, origin) for stmt in body), origin
@@ -158,7 +159,7 @@ def _ordered(stmt: ir.Stmt, origin: dict[ir.Stmt, ir.Stmt]) -> ir.Stmt:
 
 
 def bound_bands(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Par, ...]]:
-    """The bands of loops that are bound inside a block, outermost first; a bound loop inside such a band is refused (E0905)."""
+    """The bands of loops bound inside a block, outermost first; a bound loop inside such a band is refused (E0905)."""
     for stmt in body:
         if isinstance(stmt, ir.Par) and level_of(stmt) in THREAD_LEVELS:
             loops, _ = band(stmt)
@@ -190,5 +191,5 @@ def bound_maps(loops: tuple[ir.Par, ...], asked: Widths) -> Iterator[LoopMap]:
 
 
 def grid_maps(loops: tuple[ir.Par, ...]) -> tuple[LoopMap, ...]:
-    """One block for each iteration of the grid loops, in the dimensions and clusters that were asked for."""
+    """One block for each iteration of the grid loops, in the requested dimensions and clusters."""
     return tuple(LoopMap(p, Role.GRID, dim=(level_of(p) or "").removeprefix("grid."), cluster=blocks(p)) for p in loops)

@@ -1,12 +1,12 @@
-"""Loops cut into digits at the radices that accesses use.
+"""Loops split into digits at the radices that accesses use.
 
 Before: `par M * N |x| { y[x] = a[x % N, x / N] }`. After:
 
     par M |x_1| { par N |x_0| { y[N * x_1 + x_0] = a[x_0, x_1] } }
 
-So the lanes of a warp can be a box of digits, where along `x` alone they could only be a run. A loop is cut where that is
-cheaper for a warp than anything along the whole of it, and where memory does the same for it and there is less to divide. Where
-the last radix does not divide the extent, a comparison keeps the rest out.
+So the lanes of a warp can be a box of digits, where along `x` alone they could only be a run. A loop is split where the
+memory cost of a warp is then lower than for any mapping of the whole loop, or equal with less arithmetic. Where the last
+radix does not divide the extent, a guard excludes the rest.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from texpr.mapping.solve import solve
 from texpr.support.record import Mutable, replace
 
 WORTH = 9, 10
-"""A cut is made where the cost of memory falls to less than this share: digits are arithmetic too."""
+"""A loop is split where the memory cost falls below this fraction: digits cost arithmetic."""
 
 
 def cut(
     function: ir.Function, known: Collection[Sym], values: Mapping[Sym, int], threads: int, request: Coalescing
 ) -> ir.Function:
-    """`function` with the `par`s that stand outside every other cut where that is cheaper.
+    """`function` with the outermost `par`s split where that is cheaper.
 
-    `known`: symbols whose values the host has; `values`: numbers that stand for sizes; `threads`: of a block; `request`: how
-    the machine answers them.
+    `known`: symbols whose values the host has; `values`: numbers for open sizes; `threads`: of a block; `request`: the
+    machine's model of a request.
     """
     names = {b.name for b in ir.buffers(function)} | {s.name for s in bound(function.body)} | {s.name for s in function.sizes}
     cutter = _Cutter(frozenset(known), values, threads, names, request)
@@ -57,7 +57,7 @@ class _Cutter(Mutable):
     request: Coalescing
 
     def block(self, body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
-        """Statements outside every `par`."""
+        """The statements outside every `par`."""
         return tuple(self._stmt(stmt) for stmt in body)
 
     def _stmt(self, stmt: ir.Stmt) -> ir.Stmt:
@@ -84,12 +84,12 @@ class _Cutter(Mutable):
         return par if made is None or not self._is_better(made, par) else made
 
     def _is_better(self, made: ir.Par, par: ir.Par) -> bool:
-        """Whether memory does much less for `made` than for `par`, or no more and there is less arithmetic."""
+        """Whether `made` has a much lower memory cost than `par`, or no higher one and less arithmetic."""
         (memory, arithmetic), (whole, of_whole) = self._cost(made), self._cost(par)
         return memory * WORTH[1] < whole * WORTH[0] or (memory <= whole and arithmetic < of_whole)
 
     def _cost(self, par: ir.Par) -> tuple[Fraction, Fraction]:
-        """What an iteration costs: memory, and arithmetic."""
+        """The cost of an iteration: memory, and arithmetic."""
         loops, body = band(par)
         if len(body) == 1 and isinstance(body[0], ir.If) and not body[0].orelse:
             body = body[0].then
@@ -102,7 +102,7 @@ class _Cutter(Mutable):
     def _cut(
         self, loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], chosen: Mapping[ir.Par, tuple[Expr, ...]]
     ) -> ir.Par | None:
-        """The band with digits for the loops of `chosen`."""
+        """The band with the loops of `chosen` split into digits."""
         meaning: dict[Sym, Expr] = {}
         facts: list[Fact] = []
         made: list[ir.Par] = []
@@ -136,7 +136,7 @@ class _Cutter(Mutable):
 
 
 def _written(body: tuple[ir.Stmt, ...], meaning: Mapping[Sym, Expr], simplify: Simplifier) -> tuple[ir.Stmt, ...]:
-    """`body` with indices that are cut written as their digits, and simplified."""
+    """`body` with split indices replaced by their digits, and simplified."""
 
     def index(old: Expr) -> Expr:
         return old if old.syms().isdisjoint(meaning) else simplify(old.substitute(meaning))
@@ -162,7 +162,7 @@ def _written(body: tuple[ir.Stmt, ...], meaning: Mapping[Sym, Expr], simplify: S
 
 
 def _radices(par: ir.Par, body: tuple[ir.Stmt, ...]) -> tuple[Expr, ...]:
-    """The numbers at which accesses of `body` cut the index of `par`, each a divisor of the next; sizes one at most."""
+    """The radices at which accesses of `body` split the index of `par`, each a divisor of the next; at most one is a size."""
     found = dict.fromkeys(
         den for stmt in ir.walk(body) for each in loads(stmt) for e in each.index for den in divisors(e, par.sym)
     )
@@ -183,7 +183,7 @@ def _extents(extent: Expr, radices: tuple[Expr, ...]) -> tuple[Expr, ...]:
 
 
 def _rest(extent: Expr, radix: Expr) -> Expr | None:
-    """`extent / radix`, where it is a multiple to the eye."""
+    """`extent / radix`, where it is syntactically a multiple."""
     if radix.is_constant:
         found = extent // radix
         return found if found * radix is extent else None

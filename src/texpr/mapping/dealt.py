@@ -1,8 +1,9 @@
-"""Bands that a team of threads shares out: solved, where it does not matter which thread has an element of the team's arrays.
+"""Bands distributed over a team of threads: by the solver, where the ownership of elements of the team's arrays is free.
 
-Bands that agree on that leave an array in registers, so those that touch one keep to shape first. What threads meet in all the
-same lies in memory of the block: then σ is solved, conflicts of banks and all, and rows are made longer where it is cheaper, by
-as little as it takes. Where the cost is then as if banks never conflicted, no σ with any other layout is better either.
+An array can stay in registers if all bands that access it agree on the owner of each element, so such bands keep the mapping
+by shape at first. Arrays that need cross-thread accesses under any mapping lie in memory of the block: then σ is solved, bank
+conflicts included, and rows are padded where that is cheaper, by as little as possible. If the cost then equals that without
+bank conflicts, no σ with another layout is better either.
 """
 
 from __future__ import annotations
@@ -23,14 +24,15 @@ from texpr.mapping.sigma import by_solving
 from texpr.support.record import Mutable, field, replace
 
 LONGER = 0, 1, 2, 4
-"""Words by which rows are tried to be longer: of other lengths, rows of these lie in the same banks, or others do."""
+"""The tried paddings of rows, in words: other paddings give the same banks."""
 
 NO_BANKS = 1 << 30
-"""So many banks that none conflict."""
+"""So many banks that there are no conflicts."""
 
 
 def undecided(nest: Nest) -> frozenset[Buffer]:
-    """Arrays that keep a band of `nest` to shape, and would not if threads met in them; one loop is dealt out in one way."""
+    """The arrays that force the mapping by shape on a band of `nest`, and would not if they were shared; a single loop has
+    only one mapping."""
     dealer, found = _dealer(nest), set[Buffer]()
     for each in nest.bands:
         places = {b: dealer.made[b] for b in dealer.of_team(each)}
@@ -40,10 +42,11 @@ def undecided(nest: Nest) -> frozenset[Buffer]:
 
 
 def deal(nest: Nest, values: Mapping[Sym, int], met: frozenset[Buffer], room: int) -> Nest:
-    """`nest` with the bands that its team shares out solved, where that leaves no array apart which lies in registers by shape.
+    """`nest` with the bands of its team solved, where that forces no array out of registers that the mapping by shape keeps
+    there.
 
-    `values`: numbers that stand for open sizes where costs are counted; `met`: arrays of the team that more than one thread
-    touches an element of, whatever mapping; `room`: bytes for all that a block shares.
+    `values`: numbers for open sizes in costs; `met`: arrays of the team with elements that several threads access under any
+    mapping; `room`: bytes for all shared arrays of a block.
     """
     if not nest.bands:
         return nest
@@ -59,9 +62,9 @@ def _dealer(
 
 
 class _Dealer(Mutable, dict=True):
-    """Deals out the bands of a team that runs `body` for each iteration of `grid`.
+    """Maps the bands of a team that runs `body` for each iteration of `grid`.
 
-    `met`, `room`: see `deal`; `request`: how the machine answers lanes; `lengthens`: whether rows of arrays may be made longer.
+    `met`, `room`: see `deal`; `request`: the machine's model of a request; `lengthens`: whether rows of arrays may be padded.
     """
 
     grid: tuple[ir.Par, ...]
@@ -76,7 +79,7 @@ class _Dealer(Mutable, dict=True):
 
     @cached_property
     def made(self) -> Mapping[Buffer, str | None]:
-        """Arrays of the team, with where a schedule places them."""
+        """The arrays of the team, with their placements by a schedule."""
         return {s.buffer: s.space for s in ir.walk(self.body) if isinstance(s, ir.New) and s.buffer.rank}
 
     def run(self, bands: Sequence[TeamBand]) -> Iterator[LoopMap]:
@@ -99,17 +102,18 @@ class _Dealer(Mutable, dict=True):
         return self.made[buffer] == "shared" or (buffer in self.met and size <= self.room)
 
     def _is_free(self, band: TeamBand) -> bool:
-        """Whether it does not matter which thread has an element of what it touches."""
+        """Whether the ownership of the elements that it accesses is free."""
         local = self.of_team(band)
         return self.is_solvable(band) and all(b in self.met or self.made[b] == "shared" for b in local)
 
     def is_solvable(self, band: TeamBand) -> bool:
-        """Not of a team that is no power of two of whole warps, as a schedule may bind, nor what is one copy of an engine."""
+        """Not for a team whose size is not a power of two of whole warps, as a schedule may bind, nor for a copy by an
+        engine."""
         threads = band.threads
         return threads % self.request.lanes == 0 and threads & (threads - 1) == 0 and not mark(band.loops[0], Tensor)
 
     def of_team(self, band: TeamBand) -> frozenset[Buffer]:
-        """The arrays of the team among what a band touches."""
+        """The arrays of the team that a band accesses."""
         own = {s.buffer for s in ir.walk(band.body) if isinstance(s, ir.New)}
         return frozenset(b for b in band.touched if b in self.made and b not in own)
 
@@ -119,7 +123,7 @@ class _Dealer(Mutable, dict=True):
         return by_solving(band.loops, band.body, band.shape, self.values, self.request, around, local, banks)
 
     def _lengthen(self, buffer: Buffer, bands: Sequence[TeamBand]) -> None:
-        """Makes rows of `buffer` longer where that is cheaper."""
+        """Pads the rows of `buffer` where that is cheaper."""
         if buffer.rank < 2 or not bands or not self.lengthens or not self._is_shared(buffer):
             return
         unit = max(1, self.request.word // buffer.dtype.bytes)
@@ -142,7 +146,7 @@ class _Dealer(Mutable, dict=True):
         return sum(found, start=Fraction(0))
 
     def _bytes(self, row_padding: Mapping[Buffer, int]) -> int:
-        """Bytes of the arrays of the team whose sizes are known, with rows that are so much longer."""
+        """The bytes of the team's arrays of known sizes, with padded rows."""
         total = 0
         for buffer in self.made:
             *outer, row = buffer.shape
@@ -152,7 +156,7 @@ class _Dealer(Mutable, dict=True):
 
 
 def role_of(par: ir.Par) -> Role:
-    """What a loop that a team shares out is: its iterations may meet in accumulators."""
+    """The role of a loop that a team shares: whether its iterations are a reduction."""
     return Role.REDUCE if par.reduce and not is_atomic(par) else Role.TEAM
 
 

@@ -1,9 +1,9 @@
-"""The mapping taken where nothing asks for another: bands to grid and block, by shape alone.
+"""The default mapping: bands to grid and block, by shape alone.
 
-The outermost band of a nest becomes the grid. Where its body has further `par`s, each grid iteration is shared by a team of
+The outermost band of a nest becomes the grid. Where its body has further `par`s, each grid iteration is run by a team of
 threads (a whole block, or one warp of it where the inner loops are short); where it has none, the band's innermost loops are
-tiled over the threads of a block, the loop with the most contiguous accesses on the lanes. On a CPU a grid iteration is
-one core's, and a tile is a run of the contiguous loop, long enough to vectorise.
+tiled over the threads of a block, the loop with the most contiguous accesses on the lanes. On a CPU a grid iteration belongs
+to one core, and a tile is a run of the contiguous loop, long enough to vectorise.
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ from texpr.support.diagnostic import error
 from texpr.support.record import replace
 
 THREADS = 256
-"""Threads of a block where nothing is known to be better."""
+"""The threads of a block by default."""
 
 STEPS, MOST = 16, 16384
-"""Where each of `THREADS` threads of a cluster's block would run more iterations than so many, it has more threads: few such
-blocks are on a multiprocessor at once. Of `MOST` iterations a block has as many as a block may have."""
+"""Where each of `THREADS` threads of a cluster's block would run more than `STEPS` iterations, it gets more threads: few such
+blocks are resident on a multiprocessor. From `MOST` iterations on a block has the maximum."""
 
 CORE_TILE = 4096
-"""Iterations of the contiguous loop that one CPU core takes at a time."""
+"""The iterations of the contiguous loop in the tile of a CPU core."""
 
 SQUARE = 32
-"""Side of the tile that a core takes where accesses are contiguous along two loops, as in a transpose."""
+"""The side of a core's tile where accesses are contiguous along two loops, as in a transpose."""
 
 ROWS = 4
-"""A tile kept in a CPU core's registers: a cache line of the contiguous loop by so many iterations of the next one."""
+"""A tile in a CPU core's registers: a cache line of the contiguous loop by so many iterations of the next one."""
 
 PACKED = 128
-"""Threads of a block that teams of a warp each share, where they are that few."""
+"""The threads of a block with several teams of a warp each."""
 
 
 def map_nest(
@@ -66,9 +66,9 @@ def map_nest(
     known: frozenset[Sym],
     values: Mapping[Sym, int] | None = None,
 ) -> Nest:
-    """The nest that `body`, standing outside every `par`, becomes; bands that a team shares out are mapped by shape.
+    """The nest of an outermost `body`; team bands are mapped by shape.
 
-    `known`: symbols whose values the host has. `values`: numbers that stand for open sizes where costs are counted.
+    `known`: symbols whose values the host has. `values`: numbers for open sizes in costs.
     """
     found = _nest(body, target, known, values or {})
     return replace(found, request=target.coalescing) if target.has_warps else found
@@ -95,12 +95,12 @@ def _nest(body: tuple[ir.Stmt, ...], target: Target, known: frozenset[Sym], valu
 
 
 def for_grid(par: ir.Par, known: frozenset[Sym]) -> bool:
-    """Whether `par`, outside every other, can be shared out over blocks: the host knows how many, and none meet."""
+    """Whether an outermost `par` can be distributed over blocks: the host knows its extent, and it is no reduction."""
     return (not par.reduce or is_atomic(par)) and not par.fully and par.extent.syms() <= known
 
 
 def _bound(body: tuple[ir.Stmt, ...], target: Target, known: frozenset[Sym]) -> Nest:
-    """What a schedule bound, and bands beside that dealt out over the same threads."""
+    """The mapping of bound loops, and of other bands over the same threads."""
     loops, body = grid_band(body, lambda par: for_grid(par, known))
     require_outside(body)
     asked = widths(body, target)
@@ -133,8 +133,8 @@ def _of_cluster(
     origin: Mapping[ir.Stmt, ir.Stmt],
     warp: int,
 ) -> Nest:
-    """What a schedule bound to blocks of a cluster. Of a band whose outer loops alone are, the others are dealt out over the
-    threads of a block, and bands of which nothing is bound over those of all blocks."""
+    """The loops that a schedule bound to blocks of a cluster. The inner loops of a band of which only outer ones are bound
+    are distributed over the threads of a block; bands without bound loops over the threads of all blocks."""
     rest = tuple(loops for loops in map(_unbound, bands) if loops)
     shares = (*(_wanted(loops, MOST) for loops in rest), *(_wanted(loops, MOST) // asked.blocks for loops in inner))
     longest = _ceil_power(max((warp, *shares)))
@@ -153,7 +153,7 @@ def _of_cluster(
 
 
 def _unbound(bound: tuple[ir.Par, ...]) -> tuple[ir.Par, ...]:
-    """The loops of a band behind those that are bound, to blocks alone; none where some are bound to threads."""
+    """The unbound loops of a band after those bound to blocks only; none where some are bound to threads."""
     if any(level_of(p) not in CLUSTERS for p in bound):
         return ()
     loops = next(_team_bands((bound[0],)))[len(bound) :]
@@ -170,7 +170,7 @@ def _require_whole_warps(par: ir.Par, threads: int, warp: int) -> None:
 
 
 def _team_bands(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Par, ...]]:
-    """The outermost bands of `body`, the loops that a team shares out."""
+    """The outermost bands of `body`, which the team runs."""
     for stmt in body:
         if isinstance(stmt, ir.Par) and not is_own(stmt):
             loops, _ = band(stmt)
@@ -193,7 +193,7 @@ def _own(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], values: Mapping[S
 
 
 def _by_shape(inner: tuple[tuple[ir.Par, ...], ...], team: int, lanes: int) -> tuple[TeamBand, ...]:
-    """The bands `inner`, shared out over `team` threads by their shape."""
+    """The bands `inner`, distributed over `team` threads by shape."""
     shapes = (tuple(_digits(_by_contiguity(p, p[-1].body), team, lanes, role_of(p[0]))) for p in inner)
     return tuple(TeamBand(loops, shape) for loops, shape in zip(inner, shapes, strict=True))
 
@@ -204,7 +204,7 @@ def _shared(
     inner: tuple[tuple[ir.Par, ...], ...],
     warp: int,
 ) -> Nest:
-    """A team of threads shares each iteration of the grid band."""
+    """A team of threads runs each iteration of the grid band."""
     team = max(warp, *(_wanted(loops) for loops in inner))
     slots = max(1, PACKED // team) if team <= warp and loops and not makes_shared(body) else 1
     grid = [LoopMap(p, Role.GRID) for p in loops]
@@ -234,7 +234,7 @@ def _cpu(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], inner: tuple[tupl
 
 
 def _crossing(outer: tuple[ir.Par, ...], lane: ir.Par, body: tuple[ir.Stmt, ...]) -> ir.Par | None:
-    """The loop, besides `lane`, along which some accesses are contiguous: a square tile of both keeps lines in the cache."""
+    """A loop other than `lane` along which some accesses are contiguous: a square tile of both keeps lines in the cache."""
     votes = _votes(body)
     best = max(outer, key=lambda p: votes[p.sym], default=None)
     return best if best is not None and votes[best.sym] > 0 and votes[lane.sym] > 0 else None
@@ -250,12 +250,12 @@ def _registers(outer: tuple[ir.Par, ...], lane: ir.Par, body: tuple[ir.Stmt, ...
 
 
 def _points(loop: ir.Par, most: int) -> int:
-    """So many iterations of a loop, or all, if they are fewer."""
+    """At most so many iterations of a loop."""
     return min(most, max(1, loop.extent.constant)) if loop.extent.is_constant else most
 
 
 def _wanted(loops: tuple[ir.Par, ...], most: int = THREADS) -> int:
-    """Threads that a band can use, a power of two and `most`, at most; `THREADS` where its size is not known."""
+    """The threads that a band can use, a power of two, at most `most`; `THREADS` where its size is unknown."""
     product = 1
     for loop in loops:
         if not loop.extent.is_constant:
@@ -269,7 +269,7 @@ def _ceil_power(number: int) -> int:
 
 
 def _by_contiguity(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> tuple[ir.Par, ...]:
-    """`loops` with the one along which most accesses are contiguous moved innermost (the innermost one wins a tie)."""
+    """`loops` with the one with the most contiguous accesses moved innermost (the innermost one wins a tie)."""
     if len(loops) < 2:
         return loops
     votes = _votes(body)
@@ -278,7 +278,7 @@ def _by_contiguity(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> tupl
 
 
 def _votes(body: tuple[ir.Stmt, ...]) -> Counter[Sym]:
-    """For each symbol, how many accesses are contiguous along it."""
+    """For each symbol, the number of accesses that are contiguous along it."""
     votes: Counter[Sym] = Counter()
     for stmt in ir.walk(body):
         for load in loads(stmt):
@@ -287,9 +287,9 @@ def _votes(body: tuple[ir.Stmt, ...]) -> Counter[Sym]:
 
 
 def _digits(loops: tuple[ir.Par, ...], threads: int, warp: int, role: Role) -> Iterator[LoopMap]:
-    """Digits of the thread number for `loops`, innermost lowest; together they use every thread.
+    """The digits of the thread number for `loops`, innermost lowest; together they use every thread.
 
-    A warp is enough for an inner loop, where those outside of it can use the other threads.
+    An inner loop gets at most a warp, where the outer ones can use the other threads.
     """
     useful = [_ceil_power(p.extent.constant) if p.extent.is_constant else threads for p in loops]
     stride = 1

@@ -1,7 +1,7 @@
-"""When the points of a tile may go inside a `seq`: `par i { a; seq k { b } }` = `par i { a }; seq k { par i { b } }`.
+"""Interchange of the points of a tile with a `seq`: `par i { a; seq k { b } }` = `par i { a }; seq k { par i { b } }`.
 
-Always legal for what the `par` permits; it needs `seq`s, and tests around them, that all points run alike, and statements whose
-only memory besides buffers are scalars, of which each point then keeps its own.
+Always legal for a `par`; it requires that all points run the `seq`s, and conditions around them, uniformly, and that
+statements have no memory of their own other than scalars, of which each point then has its own.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from texpr.ir.value import Index, Load, Ref, walk
 
 
 def distributes(body: tuple[ir.Stmt, ...], points: frozenset[Sym]) -> bool:
-    """Whether `body` has a `seq` that points at `points` can run side by side."""
+    """Whether `body` has a `seq` that can be interchanged with `points`."""
     return any(isinstance(s, ir.Seq) for s in ir.walk(body)) and _regular(body, points)
 
 
 def is_around_loops(stmt: ir.Stmt) -> bool:
-    """Whether a statement is a `seq`, or a test around one, into which points go."""
+    """Whether a statement is a `seq`, or an `if` around one, with which points are interchanged."""
     return isinstance(stmt, ir.Seq) or (isinstance(stmt, ir.If) and any(isinstance(s, ir.Seq) for s in ir.walk((stmt,))))
 
 

@@ -3,8 +3,8 @@
     fully par 512 |i| {…}               →   … #bind(block.x)
     fully par 4 |i| #cluster {…}        →   … #bind(cluster.x): a block of the cluster each
 
-Threads are numbered by block.x fastest, from 0 on, so whatever `#align` asks of the first lane holds. What cannot run together
-is refused.
+Threads are numbered by block.x fastest, from 0, so any `#align` of the first lane holds. Loops that cannot run together are
+refused.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from texpr.support.span import Span
 
 
 def at_once(function: ir.Function, target: Target) -> ir.Function:
-    """`function` with each `fully par` bound to threads of a block, or to blocks of a cluster. Raises TexprError E0910 where it
-    has more iterations than `target` surely runs at once. On a CPU nothing can tell whether lanes run together."""
+    """`function` with each `fully par` bound to threads of a block, or to blocks of a cluster. Raises TexprError E0910 where
+    it has more iterations than `target` is certain to run at once. On a CPU it is not observable whether lanes run
+    together."""
     return replace(function, body=_block(function.body, target)) if target.has_blocks else function
 
 

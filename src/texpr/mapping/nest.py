@@ -1,9 +1,9 @@
-"""What mapping decides: for each `par`, how its index is had from hardware coordinates and sequential steps.
+"""The result of mapping: for each `par`, its index from hardware coordinates and sequential steps.
 
-The seed's σ at two levels. A `par` of the *grid* band gives `index = block · tile + point · radix + share`, one of the *team*
-that shares a grid iteration gives `index = step · radix + share`. A loop's share is `Σ weight · (thread / stride % radix)` over
-its digits of the thread number, and its radix their product; points and steps are sequential. A `par` without a map runs
-sequentially inside a thread. Where an extent is not divisible, the padding is a hole and is guarded.
+The σ of the sources at two levels. A `par` of the *grid* band has `index = block · tile + point · radix + share`, one of the
+*team* that runs a grid iteration `index = step · radix + share`. A loop's share is `Σ weight · (thread / stride % radix)`
+over its digits of the thread number, and its radix their product; points and steps are sequential. A `par` without a map runs
+sequentially in a thread. Where an extent is not divisible, the padding is a hole and is guarded.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from texpr.support.record import Record, field
 
 
 class Role(Enum):
-    """What a mapped `par` is shared out over."""
+    """What a mapped `par` is distributed over."""
 
     GRID = "grid"
     TEAM = "team"
-    REDUCE = "reduce"  # a team loop whose iterations meet in accumulators
+    REDUCE = "reduce"  # a team loop that reduces into accumulators
 
 
 class LoopMap(Record):
     """The map of one `par`.
 
-    `tile`: iterations a block coordinate spans; `digits`: of the thread number, the weight of each the product of the radices
-    before it. `lane`: its points go innermost, side by side in vector lanes. `dim`: the dimension of the grid that is asked
-    for, if any. `cluster`: how many of its blocks run together.
+    `tile`: iterations of a block coordinate; `digits`: of the thread number, the weight of each the product of the radices
+    before it. `lane`: its points are innermost, as vector lanes. `dim`: the requested dimension of the grid, if any.
+    `cluster`: the number of its blocks in a cluster.
     """
 
     loop: ir.Par
@@ -55,30 +55,31 @@ class LoopMap(Record):
 
     @property
     def points(self) -> int:
-        """Sequential points of a tile that one thread runs."""
+        """The sequential points of a tile for one thread."""
         return self.tile // self.radix
 
     def blocks(self) -> Expr:
-        """How many block coordinates a GRID loop needs."""
+        """The number of block coordinates of a GRID loop."""
         return (self.loop.extent + (self.tile - 1)) // self.tile
 
     def share(self, thread: Expr, threads: int = 0) -> Expr:
-        """What a thread's number adds to this loop's index; `threads`: that the number is less than, where that is known."""
+        """The contribution of a thread's number to this loop's index; `threads`: an exclusive upper bound of the number,
+        where known."""
         return share(self.digits, thread, threads)
 
     def thread(self) -> Expr:
-        """What the loop's index adds to the number of the thread that runs it."""
+        """The contribution of the loop's index to the number of the thread that runs it."""
         index = expr(self.loop.sym)
         return sum((index // d.weight % d.radix * d.stride for d in self.digits), start=ZERO)
 
 
 def one_digit(radix: int, stride: int = 1) -> tuple[Digit, ...]:
-    """The digits of a loop that has one, or none where the radix is 1."""
+    """One digit, or none where the radix is 1."""
     return (Digit(radix, stride),) if radix > 1 else ()
 
 
 class Solved(Record):
-    """What the solver of σ found for one band of loops."""
+    """The result of the solver of σ for one band of loops."""
 
     loops: tuple[ir.Par, ...]
     band: Band
@@ -86,38 +87,37 @@ class Solved(Record):
 
 
 class TeamBand(Record, eq=False, dict=True):
-    """A band that a team shares out, and its maps by shape alone."""
+    """A band that a team runs, and its maps by shape."""
 
     loops: tuple[ir.Par, ...]
     shape: tuple[LoopMap, ...]
 
     @property
     def body(self) -> tuple[ir.Stmt, ...]:
-        """What its iterations run."""
+        """Its body."""
         return self.loops[-1].body
 
     @property
     def threads(self) -> int:
-        """Of its team."""
+        """The threads of its team."""
         return prod(d.radix for m in self.shape for d in m.digits)
 
     @cached_property
     def touched(self) -> frozenset[Buffer]:
-        """Every buffer that its iterations touch."""
+        """Every buffer that its iterations access."""
         return frozenset(load.buffer for s in ir.walk(self.body) for load in loads(s))
 
 
 class Nest(Record, eq=False):
-    """One kernel's worth of program: a grid band and what each of its iterations does.
+    """The program of one kernel: a grid band and the body of its iterations.
 
-    `team` threads share an iteration of the grid band (1: each thread runs its own), `threads` make a block; where the team is
-    more, it is that of all blocks of a cluster, and numbers theirs one after the other. `loops` maps every GRID, TEAM and
-    REDUCE loop. `digits`: radix and stride of each digit of the thread number where a schedule named them; a band that leaves
-    one out is run by the threads in which that digit is 0. `origin`: of statements that mapping made, those of the program.
-    `solved`: what the solver said of bands that it was asked for; `row_padding`: elements by which rows of arrays are longer.
-    `request`: how the machine answers what the lanes of a warp ask at once.
+    `team` threads run an iteration of the grid band (1: each thread runs its own), `threads` make a block; a larger team
+    comprises all blocks of a cluster, numbered consecutively. `loops` maps every GRID, TEAM and REDUCE loop. `digits`: radix
+    and stride of each digit of the thread number where a schedule names them; a band without one of them is run by the
+    threads in which that digit is 0. `origin`: for rebuilt statements the original ones. `solved`: the solver's results for
+    bands; `row_padding`: elements of padding of the rows of arrays. `request`: the machine's model of a request of a warp.
 
-    `bands`: what a team shares out, by shape until `mapping.dealt.deal` has been there; `alone`: they are all that a block has.
+    `bands`: those that a team runs, mapped by shape until `mapping.dealt.deal`; `alone`: they are the whole body of a block.
     """
 
     grid: tuple[LoopMap, ...]
@@ -135,10 +135,10 @@ class Nest(Record, eq=False):
 
     @property
     def warp(self) -> int:
-        """Lanes of a warp."""
+        """The lanes of a warp."""
         return self.request.lanes
 
     @property
     def blocks(self) -> int:
-        """How many blocks of a cluster share an iteration of the grid band."""
+        """The number of blocks of a cluster that run one iteration of the grid band."""
         return max(1, self.team // self.threads)

@@ -1,4 +1,4 @@
-"""The maps of a band as the solver has them, where the mapping by shape is dearer."""
+"""The maps of a band by the solver, where they are cheaper than the mapping by shape."""
 
 from __future__ import annotations
 
@@ -29,12 +29,11 @@ def by_solving(
     shared: Mapping[Buffer, int] | None = None,
     banks: int = 0,
 ) -> tuple[tuple[LoopMap, ...], Solved]:
-    """Maps of the band `loops` around `body`, and what was found. `shape`: the maps by shape alone, with every thread.
+    """Maps of the band `loops` around `body`, and the solution. `shape`: the maps by shape, with every thread.
 
-    A block of a grid band may get another number of threads. `values`: numbers for sizes; `request`: how the machine answers
-    lanes; `around`: loops around the band;
-    `shared`: what lies in memory of the block, as it is laid out, with elements by which its rows are longer; `banks`: how many
-    that memory has, if not as many as it does.
+    A block of a grid band may get another number of threads. `values`: numbers for sizes; `request`: the machine's model of a
+    request; `around`: loops around the band; `shared`: arrays in memory of the block, with the padding of their rows;
+    `banks`: their number, if not the machine's.
     """
     role = shape[0].role
     request = replace(request, banks=banks) if banks else request
@@ -48,12 +47,12 @@ def by_solving(
 
 @lru_cache(REMEMBERED)
 def _solved(band: Band, threads: int, shape: Digits, free: bool) -> Solution:
-    """`solve`, once for equal bands."""
+    """`solve`, memoised for equal bands."""
     return solve(band, threads, shape, free)
 
 
 def forget() -> None:
-    """Forgets what was solved, so that the next answer takes the time it takes."""
+    """Clears the memo, for measurements of time."""
     _solved.cache_clear()
 
 

@@ -1,12 +1,12 @@
-"""σ found by solving: which digits of which loops are the lanes of a warp, and which the warps of a block.
+"""The solver of σ: which digits of which loops are the lanes of a warp, and which the warps of a block.
 
-First every box of lanes, 2^a × 2^b × …, is met by branch and bound: a box within another one touches no more, so what a part of
-the lanes touches already bounds what all will. Where rows are short and no power of two, digits of just their length are tried
-too: lanes then run on from one row to the next. The search ends early where it meets the bound that no mapping goes below
-(`least`). Of warps that cost memory the same, the one is taken whose indices take less arithmetic, and of equals there the
-first; the mapping by shape comes first. Then the rest of a block's threads go where the block as a whole touches least, so that
-its warps share what they fetch, and, where that is the same, where indices are cheapest. What a team touches in all is the same
-however it goes about it: there the cheapest steps come first, but no more digits or comparisons than by shape.
+First the boxes of lanes, 2^a × 2^b × …, are searched by branch and bound: cost is monotone, so the cost of a part of the
+lanes is a lower bound. Where rows are short and no power of two, digits of exactly their length are tried too: lanes then
+wrap from one row to the next. The search ends early if it reaches the lower bound for all mappings (`least`). Among warps
+with equal memory cost the one with the least index arithmetic is taken, then the first; the mapping by shape comes first.
+Then the remaining digits of a block's threads are chosen such that the block's footprint is least, so that its warps share
+what they fetch, and among equals with the least arithmetic. The footprint of a team is the same for every mapping: there the
+least arithmetic decides, with no more digits or comparisons than by shape.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ from texpr.mapping.cost.weights import WEIGHTS
 from texpr.support.record import Mutable, Record, field, replace
 
 WORK = 60_000
-"""Sets of lanes looked at before the search ends with what it has."""
+"""The sets of lanes examined before the search ends with the best so far."""
 
 WORTH = 9, 10
-"""A guarded band of a team is mapped otherwise than by shape where the cost of memory falls to less than this share: what rims
-cost is not counted, and an array may have a few iterations along a loop that has many in a tile."""
+"""A guarded band of a team deviates from the mapping by shape where the memory cost falls below this fraction: the cost of
+partial tiles is not counted, and an array may have few iterations along a loop with many in a tile."""
 
 NARROW = 3
-"""Short loops that lanes may run on across, at most."""
+"""The most short loops across which lanes may wrap."""
 
 NEAR = 5
-"""Loops that the warps of a block are dealt out over, at most."""
+"""The most loops over which the warps of a block are distributed."""
 
 FEW = 64
-"""Boxes that are gone through without a bound first: those of up to four loops."""
+"""Up to so many boxes, those of up to four loops, are enumerated without a bound first."""
 
 FRONT = 6
-"""Of mappings that differ in what they are good for, so many are kept."""
+"""The size of the Pareto front that is kept."""
 
 
 class Found(Record):
-    """What a search found: see `Solution`."""
+    """The result of a search: see `Solution`."""
 
     cost: Cost
     shape: Cost
@@ -59,9 +59,9 @@ class Found(Record):
 
 
 class Solution(Record, dict=True):
-    """The digits of a block's threads, fastest first, what they cost, and how good that is.
+    """The digits of a block's threads, fastest first, their cost, and its bounds.
 
-    Bounds are found when they are asked for, and so are costs where there was no choice, and no `search`.
+    Bounds are computed on demand, and so are costs where there was no choice, and no `search`.
     """
 
     band: Band
@@ -74,17 +74,17 @@ class Solution(Record, dict=True):
 
     @property
     def cost(self) -> Cost:
-        """What the digits cost."""
+        """The cost of the digits."""
         return self._found.cost
 
     @property
     def shape(self) -> Cost:
-        """What the mapping by shape alone costs."""
+        """The cost of the mapping by shape."""
         return self._found.shape
 
     @property
     def front(self) -> tuple[tuple[Digits, Cost], ...]:
-        """Digits of warps that are nowhere worse than others, with their costs."""
+        """The Pareto front: digits of warps that no other dominates, with their costs."""
         return self._found.front
 
     @property
@@ -94,27 +94,27 @@ class Solution(Record, dict=True):
 
     @property
     def work(self) -> int:
-        """Sets of lanes that were looked at."""
+        """The sets of lanes that were examined."""
         return self._found.work
 
     @cached_property
     def least(self) -> Least:
-        """What no mapping costs less than."""
+        """A lower bound for all mappings."""
         return least(self.band)
 
     @cached_property
     def of_rows(self) -> Fraction:
-        """The least that boxes cost as rows begin anywhere, or 0."""
+        """A lower bound for boxes where rows start anywhere, or 0."""
         return least_of_rows(self.band)
 
     @property
     def gap(self) -> Fraction:
-        """What memory costs over the bound: 1 where nothing is better, with shared arrays laid out in any way."""
+        """The ratio of memory cost to the lower bound: 1 where it is optimal, for any layout of shared arrays."""
         return self.cost.weighted / self.least.weighted if self.least.weighted else Fraction(1)
 
     @property
     def certificate(self) -> str:
-        """What is proved: the mapping is the best there is, or at most so many times as dear."""
+        """The certificate: the mapping is optimal, or at most so many times as expensive."""
         if not self.least.proved:
             return "not proved: an access is no sum of its indices"
         if self.gap <= 1:
@@ -132,7 +132,7 @@ def solve(band: Band, threads: int, shape: Digits, free: bool) -> Solution:
     `free`: whether the block may have another number of threads.
     """
     if band.entered is not None and len(band.loops) == 1:
-        return Solution(band, shape, None)  # so many threads share one loop out in one way
+        return Solution(band, shape, None)  # a single loop has one mapping for this number of threads
     search = _Search(band, Warps(band), shape)
     search.meet(shape)
     search.boxes()
@@ -153,7 +153,7 @@ def solve(band: Band, threads: int, shape: Digits, free: bool) -> Solution:
 
 
 def _alone(band: Band, digits: Digits) -> Found:
-    """What the only digits that there are cost."""
+    """The cost of the only possible digits."""
     warps = Warps(band)
     cost = replace(warps.cost(digits), arithmetic=of_warps(band, digits))
     return Found(cost, cost, ((digits, cost),), warps.work > WORK, warps.work)
@@ -168,33 +168,33 @@ class _Search(Mutable, dict=True):
 
     @property
     def best(self) -> tuple[Digits, Cost]:
-        """The digits that cost least, the first of equals."""
+        """The digits of least cost, the first of equals."""
         assert self._best is not None
         return self._best[1], self.found[self._best[1]]
 
     @property
     def _least_found(self) -> tuple[Fraction, Fraction]:
-        """What the best digits cost: memory, and arithmetic."""
+        """The cost of the best digits: memory, and arithmetic."""
         assert self._best is not None
         return self._best[0]
 
     @cached_property
     def boxes_of_all(self) -> Fraction:
-        """Warps that run all iterations, if none idles."""
+        """The number of warps for all iterations, if no lane idles."""
         return Fraction(prod(self.band.counted), self.band.request.lanes)
 
     @property
     def shape_cost(self) -> Cost:
-        """What the mapping by shape costs."""
+        """The cost of the mapping by shape."""
         return self.found[self.shape]
 
     @property
     def is_cut(self) -> bool:
-        """Whether the search has done all that it may."""
+        """Whether the search reached its limit."""
         return self.warps.work > WORK
 
     def meet(self, digits: Digits) -> None:
-        """Counts what `digits` cost, with the arithmetic of a block of one warp where they make one."""
+        """Counts the cost of `digits`, with the arithmetic of a block of one warp where they are one."""
         if digits not in self.found and not self.is_cut:
             own = of_lanes(digits, self.band.request.lanes)
             cost = replace(self.warps.cost(digits), arithmetic=of_warps(self.band, own))
@@ -203,22 +203,22 @@ class _Search(Mutable, dict=True):
                 self._best = cost.order, digits
 
     def done(self) -> bool:
-        """Whether nothing can be better than what was found."""
+        """Whether the best found reaches the lower bound."""
         return self.is_cut or self._least_found <= (self._bound, self._none)
 
     @cached_property
     def _bound(self) -> Fraction:
-        """What memory costs at least; nothing is known of it where boxes are so few that counting them is quicker."""
+        """The lower bound of the memory cost; none where boxes are so few that counting them is quicker."""
         boxes = comb(self.band.request.lanes.bit_length() + len(self.band.loops) - 2, len(self.band.loops) - 1)
         return Fraction(0) if boxes <= FEW else least(self.band).idling
 
     @cached_property
     def _none(self) -> Fraction:
-        """Arithmetic that any mapping has."""
+        """The arithmetic of every mapping."""
         return least_of_warps(self.band, ())
 
     def boxes(self) -> None:
-        """Every box of a warp's lanes that may be better than the best. A team has its threads: there a box is a whole warp."""
+        """Every box of a warp's lanes that may improve on the best. A team has its threads: there a box is a whole warp."""
         loops = _order(self.band)
         room = [_room(self.band, loop) for loop in loops]
         total = min(self.band.request.lanes, prod(room))
@@ -240,7 +240,7 @@ class _Search(Mutable, dict=True):
             radix //= 2
 
     def _is_hopeless(self, lanes: Digits) -> bool:
-        """Whether all boxes around `lanes` cost at least what was found already."""
+        """Whether all boxes that contain `lanes` cost at least as much as the best."""
         box = box_of(lanes, len(self.band.loops))
         total = 0
         for stream in self.band.streams:
@@ -254,7 +254,7 @@ class _Search(Mutable, dict=True):
         return least > memory or (least == memory and least_of_warps(self.band, lanes) >= arithmetic)
 
     def front(self) -> tuple[tuple[Digits, Cost], ...]:
-        """The mappings that no other one is better than in every way, cheapest first."""
+        """The Pareto front, cheapest first."""
         costs = list(self.found.items())
         kept = [(d, c) for d, c in costs if not any(other.dominates(c) for _, other in costs)]
         seen: set[tuple[Fraction, ...]] = set()
@@ -268,7 +268,7 @@ class _Search(Mutable, dict=True):
 
 @lru_cache(REMEMBERED)
 def _fewest(steps: tuple[tuple[int, int], ...], width: int, request: Coalescing) -> int:
-    """The least weighted sectors and lines of a box, wherever it begins."""
+    """The least weighted sectors and lines of a box, at any start."""
     offsets = sums(steps)
     sectors = min(touching(offsets, gcd(width, request.sector), request.sector))
     return WEIGHTS.sector * sectors + WEIGHTS.line * max(1, -(-sectors * request.sector // request.line))
@@ -281,12 +281,12 @@ def _room(band: Band, loop: int) -> int:
 
 
 def _above(extent: int) -> int:
-    """The power of two that is not below `extent`."""
+    """The least power of two that is at least `extent`."""
     return 1 << max(0, extent - 1).bit_length()
 
 
 def _order(band: Band) -> tuple[int, ...]:
-    """Loops whose lanes lie closest in memory first; of equals the inner ones."""
+    """Loops sorted by the distance of neighbours in memory, least first; inner ones first among equals."""
 
     def closeness(loop: int) -> int:
         return sum(s.trips for s in band.streams if 0 < abs(s.steps[loop]) <= band.request.sector)
@@ -295,7 +295,7 @@ def _order(band: Band) -> tuple[int, ...]:
 
 
 def _narrow(band: Band, threads: int) -> Iterator[Digits]:
-    """Digits as long as short rows are, in every order, with blocks of about `threads`."""
+    """Digits with the lengths of short rows, in every order, with blocks of about `threads`."""
     most = 4 * band.request.lanes
     small = [n for n, extent in enumerate(band.extents) if extent is not None and 1 < extent <= most]
     short = [n for n in small if (band.extents[n] or 0) & ((band.extents[n] or 0) - 1)]
@@ -321,7 +321,7 @@ def _is_close(band: Band, loop: int) -> bool:
 
 
 def _lengths(length: int, threads: int, extent: int | None, lanes: int) -> Iterator[int]:
-    """Radices that make blocks of whole warps, or nearly, out of rows of that length; none beyond the extent."""
+    """Radices by which blocks of whole warps, or nearly, cover rows of that length; none beyond the extent."""
     whole = lanes // gcd(length, lanes)
     most = 4 * threads // length
     found = (whole * max(1, threads // (length * whole)), threads // length, most)
@@ -329,7 +329,7 @@ def _lengths(length: int, threads: int, extent: int | None, lanes: int) -> Itera
 
 
 def _block(band: Band, lanes: Digits, threads: int, shape: Digits) -> Digits:
-    """The rest of a block's threads, dealt out so that it touches least, of a team so that indices are cheapest."""
+    """The remaining digits of a block, chosen for the least footprint; for a team, for the least arithmetic."""
     loops = len(band.loops)
     box = box_of(lanes, loops)
     room = [max(1, (threads if e is None else _above(e)) // n) for e, n in zip(band.extents, box, strict=True)]
@@ -340,7 +340,7 @@ def _block(band: Band, lanes: Digits, threads: int, shape: Digits) -> Digits:
     for parts in _parts(threads // band.request.lanes, [room[n] for n in order]):
         more = joined((*lanes, *((loop, radix) for loop, radix in zip(order, parts, strict=True) if radix > 1)))
         if band.entered is not None and (len(more) > len(shape) or compared(band, more) > compared(band, shape)):
-            continue  # each digit is in what barriers are found from, which takes time
+            continue  # the analysis of barriers takes time for each digit
         cheap, near = of_warps(band, more), _footprint(band, more)
         key = (near, cheap) if band.entered is None else (cheap, near)
         if best is None or key < best:
@@ -349,7 +349,7 @@ def _block(band: Band, lanes: Digits, threads: int, shape: Digits) -> Digits:
 
 
 def _footprint(band: Band, digits: Digits) -> int:
-    """What a block touches in all, weighted."""
+    """The weighted footprint of a block."""
     box = box_of(digits, len(band.loops))
     total = 0
     for stream in band.streams:
@@ -360,7 +360,7 @@ def _footprint(band: Band, digits: Digits) -> int:
 
 
 def _parts(left: int, room: list[int]) -> Iterator[tuple[int, ...]]:
-    """Every way to write `left` as a product of powers of two, none above its room, the first ones large first."""
+    """Every factorisation of `left` into powers of two, each within its room, large first factors first."""
     if not room:
         if left == 1:
             yield ()
@@ -373,7 +373,7 @@ def _parts(left: int, room: list[int]) -> Iterator[tuple[int, ...]]:
 
 
 def joined(digits: Digits) -> Digits:
-    """Digits of one loop that follow each other as one."""
+    """Adjacent digits of one loop joined."""
     found: list[tuple[int, int]] = []
     for loop, radix in digits:
         if found and found[-1][0] == loop:

@@ -1,1 +1,1 @@
-"""What a mapping costs: accesses and digits of threads in; sectors, conflicts and operations out. Nothing is chosen here."""
+"""The cost of a mapping: accesses and digits of threads in; sectors, conflicts and operations out. No choice is made here."""

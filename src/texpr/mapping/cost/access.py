@@ -1,7 +1,7 @@
-"""What an access costs one warp, counted by enumerating its lanes: sectors, lines, and conflicts of banks.
+"""The cost of an access for one warp, by enumeration of its lanes: sectors, lines, and bank conflicts.
 
-What one request does is `isa.requests`. Counted for the first warp of block 0, at the first iteration of each loop, sizes that
-are open taken as `SIZE`, arrays aligned to 256 bytes.
+The model of one request is `isa.requests`. Counted for the first warp of block 0, at the first iteration of each loop, with
+open sizes taken as `SIZE`, and arrays aligned to 256 bytes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from texpr.support.record import Record
 class Access(Record):
     """One load, store or atomic of one warp. Counts are None where the element depends on data.
 
-    Global: `sectors` moved, the `least` that hold the same bytes, `lines`. Shared: `conflicts`, further rounds of the banks.
+    Global: `sectors` transferred, the `least` that hold the same bytes, `lines`. Shared: `conflicts`, the extra rounds due to
+    bank conflicts.
     """
 
     buffer: str
@@ -35,7 +36,8 @@ class Access(Record):
 
 
 class Request(Record):
-    """One load, store or atomic of one warp: the first element that each lane touches, `count` of them side by side."""
+    """One load, store or atomic of one warp: the first element that each lane accesses, and the number `count` of consecutive
+    ones."""
 
     load: Load
     kind: str
@@ -46,24 +48,24 @@ class Request(Record):
 
     @property
     def width(self) -> int:
-        """Bytes that one lane touches."""
+        """The bytes that one lane accesses."""
         return self.load.dtype.bytes * self.count
 
     @property
     def starts(self) -> list[int] | None:
-        """The first byte of each lane, from the start of the buffer; None where one depends on data."""
+        """The byte offset of each lane in the buffer; None where one depends on data."""
         found = [address(self.load, lane) for lane in self.lanes]
         known = [at * self.load.dtype.bytes for at in found if at is not None]
         return None if self.load.data or len(known) < len(found) else known
 
 
 def accesses(kernel: k.Kernel, machine: Coalescing) -> tuple[Access, ...]:
-    """What every access of memory in `kernel` that is not a thread's own costs, in textual order."""
+    """The cost of every access in `kernel` to memory that is not private to a thread, in textual order."""
     return tuple(_cost(request, machine) for request in requests(kernel))
 
 
 def requests(kernel: k.Kernel) -> Iterator[Request]:
-    """Every access of memory in `kernel` that is not a thread's own, in textual order."""
+    """Every access in `kernel` to memory that is not private to a thread, in textual order."""
     spaces = {a.buffer: a.space for a in kernel.arrays}
     sizes = {s: SIZE for s in kernel.sizes} | {a.base: 0 for a in kernel.axes if a.base is not None}
     lanes: list[Point] = []
@@ -97,7 +99,7 @@ def _block(body: tuple[k.Stmt, ...], lanes: list[Point], spaces: Mapping[Buffer,
 
 
 def _entering(loop: k.For, lanes: list[Point]) -> Iterator[Point]:
-    """The lanes that run the loop's first iteration."""
+    """The lanes for which the loop runs an iteration."""
     for lane in lanes:
         lo, hi = number(loop.lo, lane), number(loop.hi, lane)
         if lo is not None and (hi is None or lo < hi):
@@ -111,7 +113,7 @@ def _cost(request: Request, machine: Coalescing) -> Access:
         return Access(*head)
     own = request.space is Space.CLUSTER and request.load.index[0].as_sym is not None
     if request.space is Space.CLUSTER and not own:
-        return Access(*head)  # perhaps of several blocks
+        return Access(*head)  # may involve several blocks
     if request.space is not Space.GLOBAL:
         return Access(*head, conflicts=conflicts(starts, width, machine.banks, machine.word))
     size = len(set(starts)) * width
@@ -120,7 +122,7 @@ def _cost(request: Request, machine: Coalescing) -> Access:
 
 
 def rounds(load: Load, lanes: list[Point], machine: Coalescing) -> int:
-    """How often shared memory is asked for an element of each lane, at least once for all that are served together."""
+    """The rounds of a shared memory request for an element of each lane, at least one for each part of the lanes."""
     found, width = [address(load, lane) for lane in lanes], load.dtype.bytes
     starts = [at * width for at in found if at is not None]
     if len(starts) < len(found):

@@ -1,7 +1,8 @@
-"""Index arithmetic of a mapping: what it takes threads to find their iterations, and the elements that these touch.
+"""The index arithmetic of a mapping: the instructions for iterations, and for the addresses of accesses.
 
-A thread has the digits of its number once. One of a grid finds its iteration, past loops that share a dimension, and whether it
-is one; one of a team steps on in loops, and compares. Weighed with how often it is done, in instructions of warps.
+The digits of the thread number are computed once. A thread of a grid band computes its iteration, dividing where loops share
+a dimension, and its guard; one of a team steps through loops with compares. Weighted by execution counts, in warp
+instructions.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from texpr.mapping.cost.streams import INSIDE, Band
 from texpr.mapping.cost.weights import INSTRUCTIONS
 
 DIMENSIONS = 3
-"""Of a grid. Where there are more loops, the inner two have one each, and the others share one."""
+"""The dimensions of a grid. With more loops, the two innermost have one each, and the others share one."""
 
 
 def of_thread(band: Band, digits: Digits) -> Operations:
-    """What a thread needs once to find its iteration, or the first of them: digits, places of blocks, what keeps it in."""
+    """The instructions that a thread runs once for its (first) iteration: digits, block offsets, the guard."""
     threads = prod(radix for _, radix in digits)
     own = of_loops(digits, len(band.loops))
     total = _digits(own, threads)
@@ -36,13 +37,13 @@ def of_thread(band: Band, digits: Digits) -> Operations:
 
 
 def compared(band: Band, digits: Digits) -> int:
-    """Loops of which some threads may have no iteration."""
+    """The loops of which some threads may have no iteration."""
     tiles = (prod(d.radix for d in each) for each in of_loops(digits, len(band.loops)))
     return sum(1 for tile, extent in zip(tiles, band.extents, strict=True) if tile > 1 and (extent is None or extent % tile))
 
 
 def least_of_warps(band: Band, chosen: Digits) -> Fraction:
-    """What arithmetic of any warp that has the digits `chosen`, and others, is not below."""
+    """A lower bound of the arithmetic of any warp with the digits `chosen`, and others."""
     own = _digits(of_loops(chosen, len(band.loops)), prod(radix for _, radix in chosen))
     if band.entered is None:
         moved = [2 + (band.extents[loop] is None) for loop in {loop for loop, _ in chosen}]
@@ -51,12 +52,12 @@ def least_of_warps(band: Band, chosen: Digits) -> Fraction:
 
 
 def addresses(band: Band) -> Fraction:
-    """Instructions for the addresses of all accesses, which no mapping changes."""
+    """The instructions for the addresses of all accesses, independent of the mapping."""
     return Fraction(prod(band.counted), band.request.lanes) * sum(s.trips * s.arithmetic for s in band.streams)
 
 
 def _digits(own: Sequence[Sequence[Digit]], threads: int) -> Operations:
-    """`share` of each loop, which is tested to be this."""
+    """The `share` of each loop; a test checks that it is."""
     strides = {d.stride for each in own for d in each}
     total = Operations()
     for each in own:
@@ -71,7 +72,7 @@ def _digits(own: Sequence[Sequence[Digit]], threads: int) -> Operations:
 
 
 def _folded(band: Band, tiles: Sequence[int]) -> Operations:
-    """The loops that share the last dimension of the grid: each but the outermost is a remainder and leaves a quotient."""
+    """The loops that share the last dimension of the grid: each but the outermost takes a remainder and a quotient."""
     total = Operations()
     if len(tiles) <= DIMENSIONS:
         return total
@@ -84,7 +85,7 @@ def _folded(band: Band, tiles: Sequence[int]) -> Operations:
 
 
 def _steps(band: Band, digits: Digits) -> Fraction:
-    """Instructions for steps of a team's loops, each time it comes to the band: to add, and to compare."""
+    """The instructions of a team's loops at each execution of the band: additions and compares."""
     tiles = [prod(d.radix for d in each) for each in of_loops(digits, len(band.loops))]
     total, turns = Fraction(0), Fraction(1)
     for extent, span, tile in zip(band.extents, band.spans, tiles, strict=True):
@@ -97,7 +98,7 @@ def _steps(band: Band, digits: Digits) -> Fraction:
 
 
 def of_warps(band: Band, digits: Digits) -> Fraction:
-    """Instructions of index arithmetic of all warps of a band: of its mapping, and of the addresses of its accesses."""
+    """The index arithmetic of all warps of a band: of its mapping, and of the addresses of its accesses."""
     warps = -(-prod(radix for _, radix in digits) // band.request.lanes)
     own = Fraction(of_thread(band, digits).instructions)
     if band.entered is None:
@@ -106,7 +107,7 @@ def of_warps(band: Band, digits: Digits) -> Fraction:
 
 
 def _blocks(band: Band, digits: Digits) -> Iterator[Fraction]:
-    """Blocks along each loop of a grid."""
+    """The number of blocks along each loop of a grid."""
     for each, extent in zip(of_loops(digits, len(band.loops)), band.extents, strict=True):
         tile = prod(d.radix for d in each)
         yield Fraction(INSIDE, tile) if extent is None else Fraction(-(-extent // tile))

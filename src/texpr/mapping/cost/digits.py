@@ -7,11 +7,11 @@ from typing import TypeAlias
 from texpr.ir.steps.digits import Digit
 
 Digits: TypeAlias = tuple[tuple[int, int], ...]
-"""Loop (its place in the band) and radix of each digit of a thread number, fastest first."""
+"""Loop (its position in the band) and radix of each digit of a thread number, fastest first."""
 
 
 def of_loops(digits: Digits, loops: int) -> tuple[tuple[Digit, ...], ...]:
-    """The digits of each loop; those of one loop weigh the product of those before them."""
+    """The digits of each loop; the weight of a digit is the product of the loop's radices before it."""
     own: list[list[Digit]] = [[] for _ in range(loops)]
     weights = [1] * loops
     stride = 1
@@ -23,7 +23,7 @@ def of_loops(digits: Digits, loops: int) -> tuple[tuple[Digit, ...], ...]:
 
 
 def of_lanes(digits: Digits, lanes: int) -> Digits:
-    """The digits of a warp's lanes, of those of a block, where the first ones multiply to a warp; else all of them."""
+    """The digits of a warp's lanes, where the first digits of a block multiply to a warp; otherwise all of them."""
     found: list[tuple[int, int]] = []
     left = lanes
     for loop, radix in digits:

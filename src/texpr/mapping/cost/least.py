@@ -1,16 +1,16 @@
-"""A cost that no mapping of a band goes below, whatever its bijection of iterations to lanes.
+"""A lower bound on the cost of every mapping of a band, for any bijection of iterations to lanes.
 
-A warp runs n ≤ 32 iterations. If at most m_a of all iterations touch one and the same sector of stream a, the warp touches k_a
-sectors with k_a · m_a ≥ n. If at most μ_ab of them touch one sector of a and one of b, then k_a · k_b · μ_ab ≥ n, since each
-iteration of the warp lies in one of the k_a · k_b pairs. The same holds for lines, and for a sector of one stream with a line
-of another. The least Σ weight · k over all whole numbers that meet these inequalities, c(n), is found by branch and bound. A
-band of N iterations then costs at least Σ c(n_w) over its warps. Where as few warps as can be run them, at most 31 lanes are
-idle in all, and the least such sum is a bound for every mapping that idles no more. For one that idles as it likes,
-N · min c(n) / n is.
+A warp runs n ≤ 32 iterations. If at most m_a of all iterations access one and the same sector of stream a, the warp accesses
+k_a sectors with k_a · m_a ≥ n. If at most μ_ab of them access one sector of a and one of b, then k_a · k_b · μ_ab ≥ n, since
+each iteration of the warp lies in one of the k_a · k_b pairs. The same holds for lines, and for a sector of one stream with a
+line of another. The least Σ weight · k over all integers that satisfy these inequalities, c(n), is found by branch and bound.
+A band of N iterations then costs at least Σ c(n_w) over its warps. With the minimal number of warps, at most 31 lanes are
+idle in all, and the least such sum bounds every mapping with no more idle lanes. For arbitrary mappings the bound is N · min
+c(n) / n.
 
-m and μ are counted from the differences of iterations whose addresses lie within a window of so many bytes: wherever the window
-begins, all of what is in it lies within such differences of any one of them. Where it does begin is known if every loop that
-moves an access within a window is short and none of the others do; then only what truly shares the window is counted.
+m and μ are counted from the differences of iterations whose addresses lie within a window of so many bytes: wherever the
+window starts, all iterations in it differ by such differences from any one of them. The start is known if every loop that
+moves an access within a window is short and no other loop does; then only iterations that truly share the window are counted.
 """
 
 from __future__ import annotations
@@ -29,25 +29,26 @@ from texpr.mapping.cost.weights import WEIGHTS
 from texpr.support.record import Mutable, Record
 
 DIFFERENCES = 12_000
-"""How many differences are looked at for one pair of windows before one bound is given up for it."""
+"""The most differences examined for a pair of windows before its bound is given up."""
 
 SMALL = 16
-"""Loops up to this extent have the place of the first iteration in them told apart."""
+"""For loops up to this extent, the positions of the first iteration are distinguished."""
 
 LOOKED_AT = 12_000
-"""Places times differences that are looked at for one pair of windows."""
+"""The most pairs of position and difference examined for a pair of windows."""
 
 MANY = WARP
-"""More iterations than this are not told apart: no warp has more lanes."""
+"""Counts are clipped to this: no warp has more lanes."""
 
 BRANCHES = 20000
-"""How many values are tried for the inequalities before the bound is left at what is known by then."""
+"""The most values tried for the inequalities before the current bound is taken."""
 
 
 class Window(Record):
-    """So many bytes of one stream: a sector or a line of it.
+    """A window of so many bytes of one stream: a sector or a line of it.
 
-    `start`: where in a window the band's first iteration lies, if that is the same whatever the loops around and inside do.
+    `start`: the offset of the band's first iteration in a window, if it is the same for all iterations of the loops around
+    and inside.
     """
 
     steps: tuple[int, ...]
@@ -57,20 +58,21 @@ class Window(Record):
 
     @property
     def reach(self) -> int:
-        """How far apart two elements in it may begin."""
+        """The greatest distance of two elements in it."""
         return self.size - self.width
 
     @property
     def moved_by(self) -> frozenset[int]:
-        """The loops whose iterations lie at other places of a window."""
+        """The loops whose iterations have different offsets in a window."""
         return frozenset(n for n, step in enumerate(self.steps) if step % self.size)
 
 
 class Least(Record):
-    """Bounds on what a band costs: `sectors` alone, and `weighted` as `Cost.weighted` is, where no banks conflict.
+    """Lower bounds of a band's cost: `sectors` alone, and `weighted` as `Cost.weighted`, without bank conflicts.
 
-    They hold where no more lanes are idle than must be; `idling`, below `weighted`, holds for every mapping. `proved`: False
-    where some stream is no sum, so that nothing is known of it. `whole`: no limit of work was met, which would make bounds low.
+    They hold for mappings with a minimal number of idle lanes; `idling`, below `weighted`, holds for every mapping. `proved`:
+    False where some stream is not affine, so that nothing is known of it. `whole`: no work limit was reached, which would
+    weaken the bounds.
     """
 
     sectors: Fraction
@@ -81,7 +83,7 @@ class Least(Record):
 
 
 def least(band: Band) -> Least:
-    """The bounds for `band`."""
+    """The lower bounds for `band`."""
     if band.refined is not None:
         return least(band.refined)
     iterations = prod(band.counted)
@@ -108,20 +110,20 @@ def least(band: Band) -> Least:
 
 
 def _start(streams: Sequence[Stream], size: int) -> int | None:
-    """Where in a window of `size` bytes all of `streams` begin, whatever the loops that are not the band's do."""
+    """The common offset of all of `streams` in a window of `size` bytes, if loops outside of the band do not change it."""
     starts = {s.first % size for s in streams}
     moved = any(step % size for s in streams for step, _ in s.outer)
     return None if moved or len(starts) > 1 else starts.pop()
 
 
 def _by_lanes(weights: Sequence[int], table: Table, most: int) -> tuple[tuple[int, ...], bool]:
-    """c(1), c(2), …: what a warp of so many lanes costs at least; and whether no limit was met."""
+    """c(1), c(2), …: the least cost of a warp with so many lanes; and whether no limit was reached."""
     found = [cheapest(weights, table, n) for n in range(1, most + 1)]
     return tuple(cost for cost, _ in found), all(whole for _, whole in found)
 
 
 def _of_warps(by_lanes: tuple[int, ...], iterations: int) -> int:
-    """The least Σ c(n) over as few warps as run all iterations: lanes that must idle do so where most is saved."""
+    """The least Σ c(n) over the minimal number of warps: idle lanes are placed where they save most."""
     lanes_of_all = len(by_lanes)
     warps = -(-iterations // lanes_of_all)
     idle = warps * lanes_of_all - iterations
@@ -135,7 +137,8 @@ Table = tuple[tuple[int, ...], ...]
 
 
 def shared_by(windows: Sequence[Window], spans: tuple[int, ...]) -> tuple[Table, bool]:
-    """μ for each pair of windows, and m on the diagonal, at most `MANY`, which says nothing; and whether no limit was met."""
+    """μ for each pair of windows, and m on the diagonal, at most `MANY`, which bounds nothing; and whether no limit was
+    reached."""
     found = [[together(min(a, b, key=_key), max(a, b, key=_key), spans) for b in windows] for a in windows]
     alone = [found[n][n][0] for n in range(len(windows))]
     table = tuple(tuple(min(alone[i], alone[j], each[0]) for j, each in enumerate(row)) for i, row in enumerate(found))
@@ -148,9 +151,9 @@ def _key(window: Window) -> tuple[tuple[int, ...], int, int, int]:
 
 @lru_cache(REMEMBERED)
 def together(one: Window, other: Window, spans: tuple[int, ...]) -> tuple[int, bool]:
-    """At most how many iterations lie in one window of `one` and one of `other`; `MANY` stands for that many and more.
+    """An upper bound of the iterations in one window of `one` and one of `other`; `MANY` is that many or more.
 
-    And whether that was counted; it is `MANY` where a limit of work was met.
+    And whether it was counted; it is `MANY` where a work limit was reached.
     """
     free = prod((n for n, a, b in zip(spans, one.steps, other.steps, strict=True) if not a and not b), start=1)
     if free >= MANY or any(_run(a, b, n, one, other) >= MANY for a, b, n in zip(one.steps, other.steps, spans, strict=True)):
@@ -176,7 +179,7 @@ def together(one: Window, other: Window, spans: tuple[int, ...]) -> tuple[int, b
 
 
 def _run(step: int, step2: int, span: int, one: Window, other: Window) -> int:
-    """How many iterations along one loop lie in both windows."""
+    """The number of iterations along one loop that lie in both windows."""
     if not step and not step2:
         return span
     ends = (w.reach // abs(s) for w, s in ((one, step), (other, step2)) if s)
@@ -187,7 +190,8 @@ _Difference = tuple[dict[int, int], int, int]
 
 
 def _differences(one: Window, other: Window, loops: tuple[int, ...], spans: tuple[int, ...]) -> list[_Difference] | None:
-    """Each difference of two iterations with its differences of addresses, where both are in reach; None where too many."""
+    """Each difference of two iterations with its differences of addresses, where both are in reach; None where there are too
+    many."""
     found: list[_Difference] = []
     rests = [
         tuple(sum(abs(w.steps[n]) * (spans[n] - 1) for n in loops[at:]) for w in (one, other)) for at in range(len(loops) + 1)
@@ -217,7 +221,7 @@ def _differences(one: Window, other: Window, loops: tuple[int, ...], spans: tupl
 
 
 def _small(loops: Sequence[int], spans: tuple[int, ...], first: frozenset[int], most: int) -> tuple[int, ...]:
-    """The loops in which places are told apart, `most` of them in all: those of `first` rather than others."""
+    """The loops whose positions are distinguished, at most `most` in all: those of `first` by preference."""
     chosen: list[int] = []
     total = 1
     for loop in sorted(loops, key=lambda n: (n not in first, spans[n])):
@@ -233,14 +237,14 @@ def _places(small: tuple[int, ...], spans: tuple[int, ...]) -> Iterator[dict[int
 
 
 def _within(found: list[_Difference], place: dict[int, int], spans: tuple[int, ...]) -> Iterator[_Difference]:
-    """Differences that lead from `place` to an iteration that is there."""
+    """The differences that lead from `place` to an existing iteration."""
     for each in found:
         if all(0 <= at + each[0][loop] < spans[loop] for loop, at in place.items()):
             yield each
 
 
 def _in_window(found: Iterable[_Difference], window: Window, place: dict[int, int], which: int) -> Iterator[_Difference]:
-    """Differences from `place` that stay in its window of the stream, where it is known where that begins."""
+    """The differences from `place` that stay in its window of the stream, if the window's start is known."""
     if window.start is None or not window.moved_by <= place.keys():
         yield from found
         return
@@ -251,7 +255,7 @@ def _in_window(found: Iterable[_Difference], window: Window, place: dict[int, in
 
 
 def _fullest(counts: dict[tuple[int, int], int], reach: int, reach2: int) -> int:
-    """The most that any pair of windows around (0, 0) holds, by sums over a grid of the addresses."""
+    """The maximum count in any pair of windows that contains (0, 0), by prefix sums over a grid of the addresses."""
     if all(a == b for a, b in counts):
         return _fullest_run({a: n for (a, _), n in counts.items()}, min(reach, reach2))
     rows, columns = sorted({a for a, _ in counts}), sorted({b for _, b in counts})
@@ -271,7 +275,7 @@ def _fullest(counts: dict[tuple[int, int], int], reach: int, reach2: int) -> int
 
 
 def _fullest_run(counts: dict[int, int], reach: int) -> int:
-    """The same where both addresses are one."""
+    """The same where both addresses are equal."""
     places = sorted(at for at in counts if -reach <= at <= reach)
     most = total = first = 0
     for at in places:
@@ -289,8 +293,8 @@ def _after(values: list[int], end: int) -> int:
 
 
 def cheapest(weights: Sequence[int], table: Table, lanes: int) -> tuple[int, bool]:
-    """The least Σ weight · k with k_i · table[i][i] ≥ lanes and k_i · k_j · table[i][j] ≥ lanes; or, where a limit of work was
-    met, what is below it, and False."""
+    """The least Σ weight · k with k_i · table[i][i] ≥ lanes and k_i · k_j · table[i][j] ≥ lanes, and True; or, if a work
+    limit was reached, a lower bound of it, and False."""
     order = sorted((n for n, w in enumerate(weights) if w), key=lambda n: -weights[n])
     search = _Inequalities([weights[n] for n in order], [[table[i][j] for j in order] for i in order], lanes)
     search.visit(0, [])
@@ -306,11 +310,11 @@ class _Inequalities(Mutable):
 
     @property
     def alone(self) -> int:
-        """What each stream costs by itself: always a bound."""
+        """The sum of each stream's own least cost: always a lower bound."""
         return sum(w * -(-self.lanes // self.table[n][n]) for n, w in enumerate(self.weights))
 
     def visit(self, at: int, chosen: list[int]) -> None:
-        """Values for the variables from `at` on."""
+        """Branches over the variables from `at` on."""
         self.left -= 1
         if self.left < 0:
             return
@@ -328,6 +332,6 @@ class _Inequalities(Mutable):
             self.visit(at + 1, [*chosen, value])
 
     def _needed(self, at: int, chosen: list[int]) -> int:
-        """The least value that the variables chosen leave to `at`."""
+        """The least value of `at` that the chosen variables permit."""
         own = -(-self.lanes // self.table[at][at])
         return max((own, *(-(-self.lanes // (k * self.table[at][n])) for n, k in enumerate(chosen))))

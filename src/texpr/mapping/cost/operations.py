@@ -1,7 +1,7 @@
-"""Operations on indices, counted in the text of expressions.
+"""Counts of operations on indices, from expressions.
 
-A factor or a divisor that is a power of two shifts or masks; of a division that is made anyway a remainder takes two operations
-more; equal parts are computed once.
+A factor or divisor that is a power of two is a shift or a mask; a remainder whose division is computed anyway takes two more
+operations; common subexpressions are computed once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ REMEMBERED = 1 << 12
 
 
 class Operations(Record):
-    """On indices, by kind. `pairs`: remainders whose division is made anyway; `open`: divisions and remainders by sizes."""
+    """Counts by kind. `pairs`: remainders whose division is computed anyway; `open`: divisions and remainders by sizes."""
 
     additions: int = 0
     multiplications: int = 0
@@ -32,7 +32,7 @@ class Operations(Record):
 
     @property
     def instructions(self) -> int:
-        """How many instructions these become: see `weights`."""
+        """The number of instructions: see `weights`."""
         return sum(getattr(self, name) * weight for name, weight in zip(names(self), INSTRUCTIONS, strict=True))
 
 
@@ -43,7 +43,7 @@ def is_power(number: int) -> bool:
 
 @lru_cache(REMEMBERED)
 def operations(values: tuple[Expr, ...]) -> Operations:
-    """What evaluating all of `values` takes, equal parts once."""
+    """The operations that evaluate all of `values`, common subexpressions once."""
     seen: dict[Expr | FloorDiv | Mod | Min | Max | Xor, None] = {}
     for value in values:
         _gather(value, seen)
@@ -55,7 +55,7 @@ def operations(values: tuple[Expr, ...]) -> Operations:
 
 
 def _gather(value: Expr, seen: dict[Expr | FloorDiv | Mod | Min | Max | Xor, None]) -> None:
-    """The sums and the operations below `value`, each once."""
+    """The sums and operations below `value`, each once."""
     if value in seen:
         return
     seen[value] = None
@@ -68,7 +68,7 @@ def _gather(value: Expr, seen: dict[Expr | FloorDiv | Mod | Min | Max | Xor, Non
 
 
 def _of(part: Expr | FloorDiv | Mod | Min | Max | Xor, divided: set[tuple[Expr, Expr]]) -> Operations:
-    """What `part` takes, once the parts of it are there."""
+    """The operations of `part`, given its operands."""
     match part:
         case Expr():
             factors = [abs(c) for _, c in part.terms if abs(c) != 1]
@@ -83,18 +83,18 @@ def _of(part: Expr | FloorDiv | Mod | Min | Max | Xor, divided: set[tuple[Expr, 
         case Min() | Max():
             return Operations(len(part.args) - 1)
         case Xor():
-            return Operations(shifts=2)  # of the low bits of the mask, and the exclusive or
+            return Operations(shifts=2)  # masking the low bits, and the exclusive or
 
 
 def divisions(by: int | None) -> Operations:
-    """One division by a number, or by what is known only where it runs."""
+    """One division by a constant, or by a size."""
     if by is None:
         return Operations(open=1)
     return Operations() if by == 1 else Operations(shifts=1) if is_power(by) else Operations(divisions=1)
 
 
 def remainders(by: int | None, paired: bool) -> Operations:
-    """One remainder; `paired`: the same division is made, too."""
+    """One remainder; `paired`: the same division is computed, too."""
     if by == 1:
         return Operations()
     if by is not None and is_power(by):

@@ -1,13 +1,13 @@
-"""The seed's measure φ, Σ |f(t + 1) − f(t)| over neighbouring lanes of a warp, and the digits at which it is least.
+"""The source's measure φ, Σ |f(t + 1) − f(t)| over neighbouring lanes of a warp, and the digits that minimise it.
 
-A step from one lane to the next sets the lowest digits that are full back to 0 and the one after them on by one: a *carry
-case*. Within a case the difference of addresses is one number, Δ_p = step · weight of digit p less what the digits before it
-had added, and of the 2^n − 1 steps of a warp 2^(n − 1 − p) are of case p. So φ is a sum over cases: exact, floors and all.
+A step from one lane to the next resets the lowest full digits to 0 and increments the next one: a *carry case*. Within a case
+the difference of addresses is a constant, Δ_p = step · weight of digit p less the sum of the digits before it, and of the 2^n
+− 1 steps of a warp 2^(n − 1 − p) are of case p. So φ is a sum over cases: exact, floors included.
 
-φ prefers what lies close by, not what lies in few sectors, and is kept beside σ to show both. It is minimised over binary
-digits by branch and bound: what the first digits cost, later ones cannot lower. `phi_program` states the same as an integer
-program. Its certificate of a case is that of Farkas' lemma: d − Δ and d + Δ as combinations, with multipliers that are not
-negative, of what is not negative in the case's box; Δ does not move within the box, so the constant d − |Δ| ≥ 0 is all of it.
+φ rewards proximity, not few sectors, and is reported beside σ. It is minimised over binary digits by branch and bound: later
+digits cannot lower the cost of the first ones. `phi_program` states the same as an integer program. Its certificate of a case
+is that of Farkas' lemma: d − Δ and d + Δ as combinations, with non-negative multipliers, of constraints of the case's box; Δ
+is constant within the box, so the constant d − |Δ| ≥ 0 is the whole certificate.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from texpr.mapping.cost.streams import Band
 from texpr.support.record import Mutable, Record, field
 
 ORDERS = 50_000
-"""Prefixes of digits that are looked at; past that the best found so far is taken."""
+"""The most prefixes of digits examined; after that the best so far is taken."""
 
 
 class Phi(Record):
-    """Binary digits of a warp's lanes, fastest first, as the loop of each; φ there; whether no order is better."""
+    """Binary digits of a warp's lanes, fastest first, as the loop of each; their φ; whether it is proved minimal."""
 
     loops: tuple[int, ...]
     value: int
@@ -60,14 +60,14 @@ def phi(band: Band, loops: tuple[int, ...]) -> int:
 
 
 def trips_of(band: Band) -> tuple[int, ...]:
-    """How often each stream is met, by their common divisor."""
+    """The executions of each stream, divided by their greatest common divisor."""
     trips = [stream.trips for stream in band.streams]
     common = gcd(*trips) or 1
     return tuple(n // common for n in trips)
 
 
 def least_phi(band: Band) -> Phi | None:
-    """The digits at which φ is least; None where an access is no sum of its indices."""
+    """The digits that minimise φ; None where an access is not affine."""
     if any(stream.index is not None for stream in band.streams) or 0 in band.counted:
         return None
     room = rooms(band)
@@ -78,7 +78,7 @@ def least_phi(band: Band) -> Phi | None:
 
 
 def rooms(band: Band) -> tuple[int, ...]:
-    """How many binary digits each loop has for lanes."""
+    """The most binary digits of each loop among the lanes."""
     most = band.request.lanes.bit_length() - 1
     return tuple(most if e is None else min(most, max(0, e - 1).bit_length()) for e in band.extents)
 
@@ -93,7 +93,7 @@ class _Search(Mutable):
     used: list[int] = field(default_factory=list[int])
 
     def visit(self, loops: tuple[int, ...], before: list[int], value: int) -> None:
-        """Orders that begin with `loops`, whose digits add `before` at most and cost `value`."""
+        """Branches over orders that start with `loops`, whose digits contribute at most `before`, at the cost `value`."""
         self.left -= 1
         if self.left < 0 and self.best is not None:
             return

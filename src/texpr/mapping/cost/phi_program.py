@@ -1,9 +1,9 @@
-"""The least φ as an integer program, for CP-SAT, where OR-tools is installed (the extra `solver`).
+"""The minimal φ as an integer program, for CP-SAT, where OR-tools is installed (the extra `solver`).
 
-Variables: y[p, l, n], digit p of the lanes is loop l's, which has n digits before it; and d[a, p] ≥ |Δ| for stream a and carry
-case p. The weight 2^n of a digit times its loop's step is a sum over y, so Δ is affine in y, and the certificate of each case
-is a pair of inequalities. Bijectivity: each digit is one loop's, and the digits of a loop come in order. OR-tools is imported
-on first use. Results are deterministic: one worker, and a limit on deterministic time.
+Variables: y[p, l, n], digit p of the lanes belongs to loop l, with n digits of l before it; and d[a, p] ≥ |Δ| for stream a
+and carry case p. The weight 2^n of a digit times its loop's step is a sum over y, so Δ is affine in y, and the certificate of
+each case is a pair of inequalities. Bijectivity: each digit belongs to one loop, and the digits of a loop come in order.
+OR-tools is imported on first use. Results are deterministic: one worker, and a limit on deterministic time.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from texpr.support.lazy import Module
 _cp_model: Any = Module("ortools.sat.python.cp_model")
 
 WORK = 10.0
-"""Deterministic seconds, which are the same on every machine."""
+"""The limit in deterministic seconds, the same on every machine."""
 
 LARGEST = 1 << 53
-"""The most that φ may be for the solver, whose numbers have 64 bits."""
+"""The greatest φ for the solver, which uses 64-bit numbers."""
 
 
 def least_phi_by_program(band: Band) -> Phi | None:
-    """As `least_phi`; None also where numbers are too large for the solver, or it found nothing in its time."""
+    """As `least_phi`; None also where numbers are too large for the solver, or it found nothing within its limit."""
     if any(stream.index is not None for stream in band.streams) or 0 in band.counted:
         return None
     room = rooms(band)
@@ -64,7 +64,7 @@ def least_phi_by_program(band: Band) -> Phi | None:
 
 
 def _bijective(model: Any, chosen: dict[tuple[int, int, int], Any], lanes: int, room: tuple[int, ...]) -> None:
-    """Each digit is of one loop, and n is how many digits that loop has before it."""
+    """Each digit belongs to one loop, and n is the number of the loop's digits before it."""
     for p in range(lanes):
         model.AddExactlyOne(y for key, y in chosen.items() if key[0] == p)
         for loop in range(len(room)):

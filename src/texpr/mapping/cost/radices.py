@@ -1,4 +1,4 @@
-"""The numbers at which accesses cut an index: what they divide it by."""
+"""The radices at which accesses split an index: its divisors in subscripts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from texpr.affine.expr import Expr, FloorDiv, Mod, Sym, children
 
 
 def divisors(value: Expr, sym: Sym) -> Iterator[Expr]:
-    """What `sym` itself is divided by in `value`."""
+    """The divisors of `sym` itself in `value`."""
     for monomial, _ in value.terms:
         for atom in monomial:
             if isinstance(atom, FloorDiv | Mod) and atom.num.as_sym is sym and sym not in atom.den.syms():
@@ -19,7 +19,7 @@ def divisors(value: Expr, sym: Sym) -> Iterator[Expr]:
 
 
 def chain(numbers: Iterable[int], below: int | None) -> tuple[int, ...]:
-    """Of `numbers` those above 1, and below `below`, each a divisor of the next."""
+    """Those of `numbers` above 1 and below `below` that form a chain, each a divisor of the next."""
     found: list[int] = []
     for number in sorted(set(numbers)):
         if number > 1 and (not found or number % found[-1] == 0):

@@ -1,17 +1,17 @@
-"""What no box of lanes goes below where rows begin anywhere in a sector.
+"""A lower bound on the cost of boxes of lanes where rows may start anywhere in a sector.
 
-Let rows of a stream begin at each multiple of g bytes equally often, elements at some of them, and let a window (a sector or a
-line) have q = size / g of these units. A box of lanes has the same columns P in every row. Over q shifts of a row, one unit
-each, its columns touch |P − {0 … q − 1}| windows in all: one for each place, of any shift, from which a window reaches one of
-them. That is |P| + q − 1 or more (of two finite sets of integers |A + B| ≥ |A| + |B| − 1). So a row costs (|P| + q − 1) / q
-windows on the average at least, and a warp with r rows and u units in all (u + (q − 1) r) / q.
+Let rows of a stream start at each multiple of g bytes equally often, elements at some of them, and let a window (a sector or
+a line) have q = size / g of these units. A box of lanes has the same columns P in every row. Over the q shifts of a row, one
+unit each, its columns touch |P − {0 … q − 1}| windows in all: one for each offset, of any shift, at which a window contains
+one of them. That is at least |P| + q − 1 (for finite sets of integers |A + B| ≥ |A| + |B| − 1). So a row costs at least (|P|
++ q − 1) / q windows on average, and a warp with r rows and u units in all (u + (q − 1) r) / q.
 
 Rows of two streams bound each other as sectors do (`least`): if at most μ iterations lie in one row of a and one of b, then
-r_a · r_b · μ ≥ n. Lanes of one row that no window joins count as several rows, so those of one lie within n windows. Where rows
-begin where windows do, these are counted instead.
+r_a · r_b · μ ≥ n. Lanes of one row without a common window count as several rows, so those of one row lie within n windows.
+Where rows are aligned to windows, windows are counted instead.
 
-A loop of known extent moves rows equally often to each place, too, if its extent is a multiple of how many places there are: so
-a tile's rows begin anywhere where those of the array do, though its first one may not.
+A loop of known extent also shifts rows to each offset equally often, if its extent is a multiple of the number of offsets: so
+a tile's rows start anywhere if those of the array do, though its first one may not.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from texpr.support.record import Record
 
 
 def least_of_rows(band: Band) -> Fraction:
-    """A bound on `Cost.weighted` of every box, as if no banks conflicted.
+    """A lower bound of `Cost.weighted` for every box, without bank conflicts.
 
-    Where boxes do not fill the band, its warps may have as many lanes as are cheapest.
+    Where boxes do not fill the band, the bound of the cheapest number of lanes is taken for each warp.
     """
     lanes = band.request.lanes
     filled = prod(band.counted) % lanes == 0 and not any(e % min(lanes, 1 << (e - 1).bit_length()) for e in band.extents if e)
@@ -42,7 +42,8 @@ def least_of_rows(band: Band) -> Fraction:
 
 
 class _Rows(Record):
-    """Of windows of `size` bytes: how many units of them a lane has at least, and rows, with what they weigh and share."""
+    """Windows of `size` bytes: the least number of units for each lane, and rows, with their weights and the iterations that
+    they share."""
 
     size: int
     fixed: Fraction
@@ -51,9 +52,9 @@ class _Rows(Record):
 
     @classmethod
     def of(cls, band: Band, size: int) -> _Rows:
-        """Those of `band`."""
+        """The rows of `band`."""
         fixed = Fraction(0)
-        weights: dict[Window, int] = {}  # equal windows are touched alike
+        weights: dict[Window, int] = {}  # equal windows are accessed alike
         for stream in (s for s in band.streams if not s.shared and s.index is None):
             grain = _grain(band, stream, size)
             if grain == size:
@@ -67,15 +68,16 @@ class _Rows(Record):
         return cls(size, fixed, tuple(weights.values()), shared_by(list(weights), band.spans)[0])
 
     def windows(self, lanes: int) -> Fraction:
-        """Windows that a warp of so many lanes touches at least, on the average, over all streams, as often as they come."""
+        """The least average number of windows that a warp of so many lanes accesses, over all streams, weighted by
+        executions."""
         return self.fixed * lanes + Fraction(cheapest(self.weights, self.table, lanes)[0], self.size)
 
 
 def _grain(band: Band, stream: Stream, size: int) -> int:
-    """Bytes at each multiple of which rows begin equally often, `size` where they begin where windows do.
+    """The granularity in bytes at which rows start equally often, `size` where they are aligned to windows.
 
-    Rows are what loops move by more than lanes of one row can lie apart, and loops inside of the band or around it by anything:
-    open ones, and those that come to each place equally often. Elements that may overlap in part are not looked at.
+    Rows are separated by loops that move by more than the extent of a row's lanes, and by loops inside of the band or around
+    it: open ones, and those that reach each offset equally often. Elements that may partly overlap are not handled.
     """
     if any(step % stream.width for step in stream.steps):
         return size

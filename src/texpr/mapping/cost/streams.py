@@ -1,11 +1,11 @@
-"""The accesses of a band as functions from iterations to bytes: all that the solver of σ looks at.
+"""The accesses of a band as functions from iterations to bytes: the input of the solver of σ.
 
 A *stream* is one access of the band's body: `address = first + Σ step · index`, in bytes, over the band's loops and over the
-loops inside of it that a thread runs in order. Sizes that are open are taken as numbers of which only what the text promises
-is special (`representatives`); a row of such a size begins at any multiple of what divides it.
+sequential loops inside of it. Open sizes are taken as numbers that have only the promised properties (`representatives`); a
+row of such a size starts at any multiple of its known divisors.
 
-An index that depends on data (`A[I[i]]`) steps as far as it may: another row for each value of what it depends on. An access
-whose index is no sum (a swizzle, a floor that no cut took away) is kept as it is, and evaluated.
+A data-dependent index (`A[I[i]]`) is taken to have a large step: another row for each value of the symbols that it depends
+on. An access whose index is not affine (a swizzle, a floor that remains) is kept as it is, and evaluated.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ from texpr.mapping.cost.radices import chain, divisors
 from texpr.support.record import Mutable, Record, field, replace
 
 OPEN = 4099
-"""About what an open size is taken to be: larger than any tile, odd, and not near a power of two times a small number."""
+"""About the value of an open size: larger than any tile, odd, and not near a power of two times a small number."""
 
 INSIDE = 1 << 15
-"""Iterations that an open extent is counted as."""
+"""The trip count assumed for an open extent."""
 
 FEW = 64
-"""Fewer iterations than this are all looked at, ends and all."""
+"""Up to this many iterations, all are examined, the last ones included."""
 
 SMALL = 4096
-"""Iterations up to which each is evaluated, where an address is no sum."""
+"""Up to this many iterations, each is evaluated, where an address is not affine."""
 
 FAR = 1009
-"""How many rows apart an index that depends on data steps."""
+"""The step of a data-dependent index, in rows."""
 
 Outer = tuple[tuple[int, int | None], ...]
-"""Steps in bytes and extents of loops that are not the band's; None: an extent that is open."""
+"""Steps in bytes and extents of loops outside of the band; None: an open extent."""
 
 
 class Stream(Record):
-    """One access. `steps`: bytes that an iteration of each of the band's loops moves it on; `first`: where it begins.
+    """One access. `steps`: the step in bytes for each of the band's loops; `first`: the address of the first iteration.
 
-    `outer`: the loops inside of the band around it, with the extents that weigh it. `times`: how often the text has it.
-    `index`: its address in bytes where that is no sum. `shared`: it is to memory that threads of a block share. `arithmetic`:
-    instructions that its address takes.
+    `outer`: the loops inside of the band around it, with the extents that weight it. `times`: how often it occurs in the
+    text. `index`: its address in bytes where that is not affine. `shared`: it accesses memory of the block. `arithmetic`: the
+    instructions for its address.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Stream(Record):
 
     @property
     def trips(self) -> int:
-        """How often one iteration of the band makes the access."""
+        """The executions of the access in one iteration of the band."""
         total = self.times
         for _, extent in self.outer:
             total *= OPEN if extent is None else extent
@@ -77,12 +77,11 @@ class Stream(Record):
 
 
 class Band(Record):
-    """What σ is solved for: names and extents of the loops of a band (None: open), and the accesses below them.
+    """The input of σ: names and extents of the loops of a band (None: open), and the accesses below them.
 
-    `spans`: what open extents are taken to be where a number is needed. `entered`: how often a team of threads, which shares
-    the band out, comes to it; None where it is shared out over the grid. `refined`: the same iterations by more loops, the
-    digits at which accesses cut an index, where that makes every address a sum. `guarded`: some iterations may do nothing, as
-    at the rim of an array that is not known to have whole tiles.
+    `spans`: the values assumed for open extents. `entered`: the executions of the band by a team of threads; None where it is
+    distributed over the grid. `refined`: the same iterations by more loops, the digits at which accesses split an index, if
+    that makes every address affine. `guarded`: some iterations may do nothing, as in partial tiles of an array.
     """
 
     loops: tuple[Sym, ...]
@@ -96,17 +95,17 @@ class Band(Record):
 
     @property
     def counted(self) -> tuple[int, ...]:
-        """Extents as they are counted: so much of an open one that its ends do not matter."""
+        """The extents used in counts: large enough for open ones that boundary effects vanish."""
         return tuple(INSIDE if e is None else e for e in self.extents)
 
     def is_small(self, stream: Stream) -> bool:
-        """Whether an address that is no sum can be looked at in each iteration, and is the same in each turn of other loops."""
+        """Whether a non-affine address can be evaluated in each iteration, and does not depend on other loops."""
         known = None not in self.extents and prod(self.counted) <= SMALL
         return known and stream.index is not None and stream.index.syms() <= set(self.loops)
 
 
 def representatives(sizes: Iterable[Sym], where: Iterable[ir.Compare]) -> dict[Sym, int]:
-    """A number for each open size: about `OPEN`, with the divisors and in the range that `where` promises, no two alike."""
+    """A number for each open size: about `OPEN`, with the divisors and in the range that `where` promises, all different."""
     names = tuple(sizes)
     known = Known({s: (0, None) for s in names}, tuple(_facts(where)))
     found: dict[Sym, int] = {}
@@ -150,11 +149,11 @@ def band_of(
     team: bool = False,
     request: Coalescing = COALESCING,
 ) -> Band:
-    """The streams of a band of `loops` around `body`, which runs once for each iteration of the loops `around`.
+    """The streams of a band of `loops` around `body`, executed for each iteration of the loops `around`.
 
-    `values`: numbers for sizes. Buffers of `own` cost nothing (registers); those of `shared` lie in memory of the block,
-    with rows that are so many elements longer. `team`: the band is shared out over a team of threads, not over the grid.
-    `request`: how the machine answers lanes.
+    `values`: numbers for sizes. Buffers of `own` cost nothing (registers); those of `shared` lie in memory of the block, with
+    rows padded by so many elements. `team`: the band is distributed over a team of threads, not over the grid. `request`: the
+    machine's model of a request.
     """
     syms = tuple(p.sym for p in loops)
     local = {s.buffer for s in ir.walk(body) if isinstance(s, ir.New)} | set(own)
@@ -171,7 +170,7 @@ def band_of(
 
 
 def _refined(band: Band, builder: _Builder, body: tuple[ir.Stmt, ...], turns: _Inner) -> Band | None:
-    """`band` with loops cut where addresses divide their indices, if they are sums then."""
+    """`band` with loops split at the divisors of their indices, if addresses are affine then."""
     cuts: dict[Sym, tuple[int, ...]] = {}
     for sym, extent in zip(band.loops, band.extents, strict=True):
         dens = [d for s in band.streams if s.index is not None for d in divisors(s.index, sym)]
@@ -202,9 +201,9 @@ def _refined(band: Band, builder: _Builder, body: tuple[ir.Stmt, ...], turns: _I
 
 
 def _extent(extent: Expr, values: Mapping[Sym, int]) -> tuple[int | None, int]:
-    """The extent of a loop, None where it is open, and what it is taken to be where a number is needed.
+    """The extent of a loop, None where it is open, and the number assumed for it.
 
-    A size that is promised to be small counts as known; a share of a size, as ⌈n / 4096⌉, may be as large as any.
+    A size that is promised to be small counts as known; a part of a size, as ⌈n / 4096⌉, may be large.
     """
     if extent.is_constant:
         return extent.constant, max(1, extent.constant)
@@ -215,7 +214,7 @@ def _extent(extent: Expr, values: Mapping[Sym, int]) -> tuple[int | None, int]:
 
 
 def _number(value: Expr, values: Mapping[Sym, int]) -> int:
-    """`value`, symbols without a number taken as 0."""
+    """`value`, with 0 for symbols without a number."""
     try:
         return value.evaluate({**dict.fromkeys(value.syms(), 0), **values})
     except ZeroDivisionError:
@@ -230,8 +229,8 @@ _Inner = tuple[tuple[Sym, int | None], ...]
 
 
 class _Builder(Mutable):
-    """Gathers streams. `lanes`: loops whose iterations are the lanes of vectors: one access for all of them. `meaning`: indices
-    of the text in those of `syms`, where these are others."""
+    """Collects streams. `lanes`: loops whose iterations are vector lanes: one access for all of them. `meaning`: indices of
+    the text over those of `syms`, where these differ."""
 
     syms: tuple[Sym, ...]
     values: dict[Sym, int]
@@ -261,7 +260,7 @@ class _Builder(Mutable):
                     self.visit(block, inner)
 
     def merged(self) -> tuple[Stream, ...]:
-        """Each stream once, with how often it comes."""
+        """Each stream once, with the number of its occurrences."""
         return tuple(replace(stream, times=times) for stream, times in self.found.items())
 
     def stream(self, load: Load, kind: str, inner: _Inner) -> Stream:
@@ -288,7 +287,7 @@ class _Builder(Mutable):
         return Stream(name, wide, moved, _number(rest, self.values), outer, 1, None, is_shared, kind, arithmetic)
 
     def _in_banks(self, address: Expr) -> Expr:
-        """An address in shared memory without parts that are whole words and the same for all lanes: they turn the banks."""
+        """An address in shared memory without terms that are whole words and the same for all lanes: these rotate the banks."""
         kept = ZERO + address.constant
         for monomial, coefficient in address.terms:
             part = term(monomial, coefficient)
@@ -300,7 +299,7 @@ class _Builder(Mutable):
         return _rows(buffer, self.values, self.shared.get(buffer, 0))
 
     def _far(self, load: Load, width: int) -> dict[Sym, int]:
-        """Bytes that an index depending on data adds for each symbol that it depends on."""
+        """The bytes added by each symbol on which a data-dependent index depends."""
         far: dict[Sym, int] = {}
         rows = self._rows(load.buffer)
         for at, index in enumerate(load.index):
@@ -322,7 +321,7 @@ class _Builder(Mutable):
 
 
 def _rows(buffer: Buffer, values: Mapping[Sym, int], row_padding: int) -> tuple[int, ...]:
-    """Elements between neighbours along each dimension."""
+    """The stride of each dimension, in elements."""
     if buffer.strides is not None:
         return tuple(_number(s, values) for s in buffer.strides)
     found: list[int] = []
@@ -335,7 +334,7 @@ def _rows(buffer: Buffer, values: Mapping[Sym, int], row_padding: int) -> tuple[
 
 
 def _strides(buffer: Buffer) -> tuple[Expr, ...]:
-    """The factors of the indices as a kernel has them: a size is one, and so is a product of them."""
+    """The factors of the indices as in a kernel: sizes, and products of them."""
     if buffer.strides is not None:
         return buffer.strides
     found: list[Expr] = []
@@ -347,7 +346,7 @@ def _strides(buffer: Buffer) -> tuple[Expr, ...]:
 
 
 def _touched(stmt: ir.Stmt) -> Iterator[tuple[Load, str]]:
-    """Elements that `stmt` itself reads, and those it writes."""
+    """The elements that `stmt` itself reads, and those that it writes."""
     targets = stmt.targets if isinstance(stmt, ir.Bind) else ()
     for load in loads(stmt):
         yield load, "store" if isinstance(stmt, ir.Bind) and stmt.update is None and any(load is t for t in targets) else "load"

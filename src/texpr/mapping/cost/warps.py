@@ -1,12 +1,12 @@
-"""What a mapping costs, counted: sectors, lines and requests of every warp of a band, without running one.
+"""The cost of a mapping, by counting: sectors, lines and requests of every warp of a band, without simulation.
 
-A mapping is a list of digits of the thread number, fastest first: (loop, radix). Digits of one loop weigh the product of those
-before them, so a block has a box of iterations, and so has a warp wherever the first digits multiply to 32.
+A mapping is a list of digits of the thread number, fastest first: (loop, radix). The weight of a digit is the product of the
+loop's radices before it, so a block covers a box of iterations, and so does a warp wherever the first digits multiply to 32.
 
-What a warp touches depends on where its lanes stand among each other and on where its first one falls within a line. The first
-is the same for all whole boxes; the second takes each value of a subgroup of the integers mod 128 equally often, or, for loops
-of known extent, as often as is counted here. Warps at the end of a loop of known extent have a smaller box of their own. So the
-counts are exact for known extents; for open ones they are those of the inside.
+The windows that a warp accesses depend on the relative offsets of its lanes and on the offset of the first one in a line. The
+former are the same for all complete boxes; the latter takes each value of a subgroup of the integers mod 128 equally often
+or, for loops of known extent, as often as is counted here. Warps at the end of a loop of known extent have a smaller box. So
+the counts are exact for known extents; for open ones they are those of the interior.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from texpr.mapping.cost.weights import WEIGHTS
 from texpr.support.record import Mutable, Record, field
 
 Box: TypeAlias = tuple[int, ...]
-"""Iterations along each loop of a band."""
+"""The iterations of a box along each loop of a band."""
 
 _Point: TypeAlias = tuple[Expr | None, tuple[int, ...]]
 
 
 class Cost(Record):
-    """Of a whole band, or of one stream in it. `conflicts`: further rounds of the banks of shared memory. `arithmetic`:
-    instructions that find indices and addresses; it decides between mappings that cost memory the same."""
+    """The cost of a whole band, or of one stream in it. `conflicts`: extra rounds due to bank conflicts in shared memory.
+    `arithmetic`: instructions for indices and addresses; it decides between mappings with equal memory cost."""
 
     sectors: Fraction = Fraction(0)
     lines: Fraction = Fraction(0)
@@ -54,28 +54,28 @@ class Cost(Record):
         )
 
     def dominates(self, other: Cost) -> bool:
-        """Whether this is nowhere worse, and somewhere better."""
+        """Pareto dominance: whether this is nowhere worse, and somewhere better."""
         own, others = self.vector, other.vector
         return own != others and all(a <= b for a, b in zip(own, others, strict=True))
 
     @property
     def vector(self) -> tuple[Fraction, Fraction, Fraction, Fraction, Fraction]:
-        """The parts in the order that they are written."""
+        """The components in order."""
         return self.sectors, self.lines, self.requests, self.conflicts, self.arithmetic
 
     @property
     def weighted(self) -> Fraction:
-        """What memory does for it as one number: see `WEIGHTS`."""
+        """The memory cost as one number: see `WEIGHTS`."""
         return sum((w * part for w, part in zip(WEIGHTS, self.vector[:-1], strict=True)), start=Fraction(0))
 
     @property
     def order(self) -> tuple[Fraction, Fraction]:
-        """By what one is better than another: memory, and among equals arithmetic."""
+        """The sort key: memory, then arithmetic."""
         return self.weighted, self.arithmetic
 
 
 class Warps(Mutable):
-    """Counts for one band; it remembers what it has counted. `work`: sets of lanes looked at, which limits count.
+    """Counts for one band, memoised. `work`: the sets of lanes examined, which limits count.
 
     `lanes`: threads whose requests count as one, where that is not a warp.
     """
@@ -90,11 +90,11 @@ class Warps(Mutable):
 
     @property
     def side(self) -> int:
-        """How many threads ask at once."""
+        """The number of threads in one request."""
         return self.lanes or self.band.request.lanes
 
     def cost(self, digits: Digits) -> Cost:
-        """Of all warps of the band, over all streams. Lanes that run on along a loop do so along its digits."""
+        """The cost of all warps of the band, over all streams. Lanes that wrap along a loop do so along its digits."""
         fine = self.band.refined
         if fine is not None and len(self.band.loops) == 1 and len(digits) == 1 and digits[0][1] % self.side == 0:
             extents = [e for e in fine.extents if e is not None]
@@ -106,7 +106,7 @@ class Warps(Mutable):
         return sum((self.of(stream, digits) for stream in self.band.streams), start=Cost())
 
     def of(self, stream: Stream, digits: Digits) -> Cost:
-        """What one stream costs all warps of the band."""
+        """The cost of one stream for all warps of the band."""
         key = (stream, digits)
         if key not in self._found:
             self._found[key] = self._counted(stream, digits) if stream.index is None else self._evaluated(stream, digits)
@@ -136,11 +136,11 @@ class Warps(Mutable):
         return Cost(sectors * share, lines * share, requests * share, conflicts * share)
 
     def _open(self, tile: Box) -> int:
-        """Iterations of a box along loops of open extent."""
+        """The iterations of a box along loops of open extent."""
         return prod(radix for radix, extent in zip(tile, self.band.extents, strict=True) if extent is None)
 
     def _kinds(self, tile: Box) -> Iterator[tuple[Box, tuple[int | None, ...]]]:
-        """Each kind of box, whole or cut short along some loops, and how many of them along each loop, as in `_starts`."""
+        """Each kind of box, complete or truncated along some loops, and their number along each loop, as in `_starts`."""
         ways: list[list[tuple[int, int | None]]] = []
         for extent, radix in zip(self.band.extents, tile, strict=True):
             if extent is None:
@@ -153,7 +153,7 @@ class Warps(Mutable):
             yield tuple(k[0] for k in kind), tuple(k[1] for k in kind)
 
     def _offsets(self, stream: Stream, digits: Digits, lanes: Box | None, inside: Box) -> Iterator[tuple[int, ...]]:
-        """For each warp that a box has: where its lanes are, in bytes from the box's first iteration, each place once."""
+        """For each warp of a box the offsets of its lanes in bytes from the box's first iteration, without repetitions."""
         if lanes is not None:
             yield sums(tuple((step, count) for step, count in zip(stream.steps, inside, strict=True) if count > 1))
             return
@@ -165,7 +165,7 @@ class Warps(Mutable):
                 yield tuple(sorted(places))
 
     def _in_order(self, stream: Stream, digits: Digits, inside: Box) -> Iterator[tuple[int | None, ...]]:
-        """For each warp of a box where each lane is, in bytes from the box's first iteration; None for one that idles."""
+        """For each warp of a box the offset of each lane in bytes from the box's first iteration; None for an idle one."""
         points = _points(of_lanes(digits, self.side), len(inside))
         for first in range(0, len(points), self.side):
             lanes = points[first : first + self.side]
@@ -174,7 +174,7 @@ class Warps(Mutable):
                 yield warp
 
     def _evaluated(self, stream: Stream, digits: Digits) -> Cost:
-        """What a stream that is no sum costs: all of its warps, if they are few, or those of a few boxes."""
+        """The cost of a non-affine stream: of all of its warps, if they are few, or of those of a few boxes."""
         lanes = of_lanes(digits, self.side)
         points = _points(lanes, len(self.band.loops))
         tile = box_of(lanes, len(self.band.loops))
@@ -218,20 +218,20 @@ def _evaluate(stream: Stream, band: Band, point: tuple[int, ...]) -> int:
 
 @lru_cache(REMEMBERED)
 def touched(offsets: tuple[int, ...], start: int, request: Coalescing) -> tuple[int, int]:
-    """Sectors and lines of elements at `offsets` from a byte `start`."""
+    """Sectors and lines of elements at `offsets` from the byte `start`."""
     starts = [at + start for at in offsets]
     return len(windows(starts, request.sector)), len(windows(starts, request.line))
 
 
 FIRST = 0, 1, 5
-"""Boxes that are looked at where there are many, along each loop."""
+"""The boxes examined along each loop where there are many."""
 
 FEW = 4
-"""Places up to which each is looked at for itself."""
+"""Up to so many starts, each is examined by itself."""
 
 
 def _touched(offsets: tuple[int, ...], starts: dict[int, int], request: Coalescing) -> tuple[int, int]:
-    """Sectors and lines of elements at `offsets` from a byte that begins at each of `starts` that often."""
+    """Sectors and lines of elements at `offsets`, summed over `starts` with their multiplicities."""
     if len(starts) <= FEW:
         found = [(touched(offsets, start, request), often) for start, often in starts.items()]
         return sum(f[0] * n for f, n in found), sum(f[1] * n for f, n in found)
@@ -245,7 +245,7 @@ def _touched(offsets: tuple[int, ...], starts: dict[int, int], request: Coalesci
 
 @lru_cache(REMEMBERED)
 def sums(steps: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
-    """Every Σ step · index, each once, in order."""
+    """The set of Σ step · index, sorted."""
     found = {0}
     for step, count in steps:
         if step:
@@ -255,7 +255,7 @@ def sums(steps: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
 
 @lru_cache(REMEMBERED)
 def box_of(digits: Digits, loops: int) -> Box:
-    """Iterations along each loop that a block has side by side."""
+    """The box of a block, in iterations along each loop."""
     box = [1] * loops
     for loop, radix in digits:
         box[loop] *= radix
@@ -264,7 +264,7 @@ def box_of(digits: Digits, loops: int) -> Box:
 
 @lru_cache(REMEMBERED)
 def lane_box(digits: Digits, loops: int, lanes: int) -> Box | None:
-    """The box of a warp, where the first digits multiply to one."""
+    """The box of a warp, if the first digits multiply to one."""
     first: list[tuple[int, int]] = []
     total = 1
     for loop, radix in digits:
@@ -280,7 +280,7 @@ def lane_box(digits: Digits, loops: int, lanes: int) -> Box | None:
 
 @lru_cache(REMEMBERED)
 def _points(digits: Digits, loops: int) -> tuple[tuple[int, ...], ...]:
-    """The iteration of each thread of a block, from the first of its box."""
+    """The iteration of each thread of a block, relative to its box."""
     found: list[tuple[int, ...]] = []
     for thread in range(prod(radix for _, radix in digits)):
         point, weight = [0] * loops, [1] * loops
@@ -293,9 +293,9 @@ def _points(digits: Digits, loops: int) -> tuple[tuple[int, ...], ...]:
 
 
 def _starts(stream: Stream, tile: Box, blocks: tuple[int | None, ...], line: int) -> dict[int, int]:
-    """How often a box begins at each byte of a line, times `line`.
+    """How often a box starts at each byte of a line, times `line`.
 
-    `blocks`: how many boxes there are along each loop; 0 or less for the one box after so many whole ones.
+    `blocks`: the number of boxes along each loop; 0 or less for the single box after so many complete ones.
     """
     spread, first = line, stream.first
     found = {0: 1}
@@ -321,7 +321,7 @@ def _starts(stream: Stream, tile: Box, blocks: tuple[int | None, ...], line: int
 
 
 def _moved(found: dict[int, int], step: int, count: int, line: int) -> dict[int, int]:
-    """`found` from each of `count` places, `step` bytes apart, mod `line`."""
+    """`found` shifted by `count` steps of `step` bytes, mod `line`, summed."""
     period = line // gcd(line, step)
     total: dict[int, int] = {}
     for number in range(min(period, count)):
@@ -333,7 +333,7 @@ def _moved(found: dict[int, int], step: int, count: int, line: int) -> dict[int,
 
 
 def _rounds(warp: tuple[int | None, ...], starts: dict[int, int], width: int, request: Coalescing) -> int:
-    """Rounds of the banks beyond the least, of lanes at these bytes from one that begins at each of `starts` that often."""
+    """The extra rounds due to bank conflicts, of lanes at these bytes, summed over `starts` with their multiplicities."""
     begins = Counter[int]()
     for start, often in starts.items():
         begins[start % request.word] += often
@@ -342,5 +342,5 @@ def _rounds(warp: tuple[int | None, ...], starts: dict[int, int], width: int, re
 
 @lru_cache(REMEMBERED)
 def _conflicts(warp: tuple[int | None, ...], start: int, width: int, request: Coalescing) -> int:
-    """Rounds of the banks beyond the least for lanes at these bytes from `start`."""
+    """The extra rounds due to bank conflicts for lanes at these bytes from `start`."""
     return conflicts([None if at is None else at + start for at in warp], width, request.banks, request.word)

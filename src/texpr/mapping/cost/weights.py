@@ -1,6 +1,6 @@
-"""What the parts of a cost weigh against each other, each number with where it comes from. None is measured by this project.
+"""The weights of the components of a cost, each with its source. None is measured by this project.
 
-The unit is a quarter of a clock of a multiprocessor: the slot of one instruction of a warp, where four are issued a clock.
+The unit is a quarter of a clock of a multiprocessor: the issue slot of one warp instruction, of which there are four a clock.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from texpr.support.record import Record
 
 
 class Weight(Record):
-    """One number. `says`: what a source says of it; `source`: which, "assumed" where there is none."""
+    """One number. `says`: the statement of the source; `source`: which, "assumed" where there is none."""
 
     part: str
     value: int
@@ -20,7 +20,7 @@ class Weight(Record):
 
 
 class Weights(NamedTuple):
-    """Of memory: what `Cost.weighted` adds up."""
+    """Of memory: the weights of `Cost.weighted`."""
 
     sector: int
     line: int
@@ -29,8 +29,8 @@ class Weights(NamedTuple):
 
 
 class Instructions(NamedTuple):
-    """Instructions that one operation on an index becomes, divisors that are no power of two. `pair`: what the remainder
-    takes where the same division was made already; `open`: a division, or a remainder, by a size."""
+    """The instructions of one operation on an index, for divisors that are no power of two. `pair`: a remainder whose
+    division is computed already; `open`: a division, or a remainder, by a size."""
 
     addition: int
     multiplication: int
@@ -74,4 +74,4 @@ TABLE = (
     Weight("the same after the division", INSTRUCTIONS.pair, "2", _SASS),
     Weight("division, remainder by a size", INSTRUCTIONS.open, "21 to 25", _SASS),
 )
-"""All of them, as the documentation shows them."""
+"""All weights, as shown in the documentation."""

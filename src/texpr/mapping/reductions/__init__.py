@@ -1,1 +1,1 @@
-"""Parallel reductions made explicit: a program with `reduce` in, one whose parallel loops write apart out."""
+"""Parallel reductions made explicit: a program with `reduce` in, one whose parallel loops have disjoint writes out."""

@@ -1,11 +1,11 @@
-"""A loop whose iterations meet, cut into a loop for each statement, the loops inside of it without anything between.
+"""Loop fission of a reducing loop: a loop for each statement, perfectly nested with the loops inside of it.
 
 par n |i| reduce(s, c) { let p = at[i]  if p < k { c[p] += 1  par d |j| { s[p, j] += x[i, j] } } }
     →    par n |i| reduce(c) { let p = at[i]  if p < k { c[p] += 1 } }
          par n |i| reduce(s) { par d |j| { let p = at[i]  if p < k { s[p, j] += x[i, j] } } }
 
-Legal for what the text permits: iterations meet only in what a `reduce` lets them meet in, in any order, so that a statement
-may wait until all have done the one before it; and a `let` or a test that is asked again reads what nobody here writes.
+Legal for what the text permits: iterations are dependent only through `reduce`, in any order, so that a statement may wait
+for all instances of the one before it; and a `let` or a condition that is evaluated again reads nothing that is written here.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ from texpr.support.record import replace
 
 
 def cut(par: ir.Par, fresh: Callable[[str], str]) -> tuple[ir.Par, ...]:
-    """`par`, which reduces, as several loops or a deeper one, or by itself. `fresh` makes a new name of one."""
+    """`par`, which reduces, as several loops or a perfect nest, or unchanged. `fresh` makes a fresh name from one."""
     pieces = [*_pieces(par.body)]
     if is_asked(par) or not _are_alike(par.body, written(par.body)):
         return (par,)
     if len(pieces) < 2:
         return (_deepened(par),)
     updated = [each for piece in pieces for each in {*par.reduce} & written(piece)]
-    if len(updated) > len({*updated}):  # in which order others come is free, but updates of one element are proved in order
+    if len(updated) > len({*updated}):  # order is free across buffers, but not between updates of one element
         return (par,)
     first, *rest = (_deepened(_alone(par, piece)) for piece in pieces)
     return (first, *(loop for each in rest for loop in copied((each,), fresh) if isinstance(loop, ir.Par)))
 
 
 def _are_alike(body: Body, changed: frozenset[Buffer]) -> bool:
-    """Whether each `let` and test on the way to a statement says the same whenever it is asked, and no memory is made there."""
+    """Whether each `let` and condition on the path to a statement has the same value at each evaluation, and there is no
+    `new`."""
     for stmt in body:
         match stmt:
             case ir.Let() | ir.If():
@@ -51,7 +52,7 @@ def _are_alike(body: Body, changed: frozenset[Buffer]) -> bool:
 
 
 def _pieces(body: Body) -> Iterator[Body]:
-    """Each statement of `body`, with the tests around it and the `let`s that it is by."""
+    """Each statement of `body`, with the conditions around it and the `let`s that it uses."""
     lets: Body = ()
     for stmt in body:
         match stmt:
@@ -76,7 +77,7 @@ def _alone(par: ir.Par, piece: Body) -> ir.Par:
 
 
 def _deepened(par: ir.Par) -> ir.Par:
-    """`par` around the loop that alone stands below its `let`s and tests, which go into that."""
+    """`par` interchanged with its `let`s and conditions, which move into the only loop below them."""
     *ahead, last = par.body
     while isinstance(last, ir.If) and len(last.then) and not last.orelse:
         *more, inner = last.then

@@ -1,4 +1,4 @@
-"""Parallel reductions made explicit in the program, before anything is mapped.
+"""Parallel reductions made explicit in the program, before mapping.
 
 `par N |i| reduce(s) { s += e }` is, by what the text permits,
 
@@ -9,7 +9,7 @@
 - a plain `par` with atomic updates (`#atomic`): where the element depends on the reduced index, for integer updates and
   for maximum and minimum, or where the text asks.
 
-Each way is a record, in a file of `ways`. The first by rank that is for a reduction, and can make it, does.
+Each way is a record, in a file of `ways`. The first applicable one by rank that can be built is taken.
 
 Before: a function as checked. After: every `par … reduce` left is a team reduction or is marked `#atomic`.
 """
@@ -31,14 +31,14 @@ from texpr.schedule.tree import Body
 from texpr.support.record import replace
 
 WAYS: tuple[Way, ...] = tuple(sorted(gather(ways.__name__, ways.__path__, "WAY", Way), key=lambda way: way.rank))
-"""By rank; no two of one rank are for the same reduction."""
+"""By rank; ways of one rank exclude each other."""
 
 
 def arrange(function: ir.Function, machine: Reductions) -> ir.Function:
-    """`function` with every parallel reduction in one of the forms above, as they are shared out on a `machine`.
+    """`function` with every parallel reduction in one of the forms above, for a `machine`.
 
-    Of so `few` iterations that a team would leave most threads idle one thread does all in turn, where there are iterations
-    around them for others.
+    A reduction with at most `few` iterations, which would leave most threads of a team idle, is run by one thread, if
+    iterations around it occupy the others.
     """
     names = {b.name for b in ir.buffers(function)} | {s.name for s in bound(function.body)} | {s.name for s in function.sizes}
     made = _Arranger(Limits(machine.chunk, machine.few, machine.part), names, frozenset(function.sizes)).host(
@@ -66,7 +66,7 @@ class _Arranger:
         return tuple(self._each(body, around, self.host, self._top))
 
     def team(self, body: Body, around: Around) -> Body:
-        """Statements that a team of threads shares."""
+        """Statements that a team of threads runs."""
         return tuple(self._each(body, around, self.team, self._inner))
 
     def _each(
@@ -98,7 +98,7 @@ class _Arranger:
         return self._made(par, around, at_top=False)
 
     def _made(self, par: ir.Par, around: Around, *, at_top: bool) -> Body:
-        """What `par` becomes, by the first way that is for it."""
+        """`par` rewritten by the first applicable way."""
         case = Case(
             par,
             around,

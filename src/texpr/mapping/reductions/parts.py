@@ -1,10 +1,11 @@
-"""Sums in parts: chunks of a loop that reduces, each into an element of its own, and a loop over these.
+"""Reductions in two stages: chunks of a loop, each into an element of its own, and a loop that combines these.
 
     par n |i| reduce(s) { s += x[i] }
     →   par n / C |b| { own = 0  par C |i| reduce(own) { own += x[C * b + i] }  parts[b] = own }
         par n / C |p| reduce(s) { s += parts[p] }
 
-With loops `around` it, each of their iterations has parts: `parts[b, j]`, which are made ahead of these loops.
+With loops `around` it, each of their iterations has its own partial values: `parts[b, j]`, which are computed before these
+loops.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ def split(
     fresh: Callable[[str], str],
     around: tuple[ir.Par, ...] = (),
 ) -> tuple[Body, ir.Par]:
-    """What makes the parts of what `loops` add up in `body`, of `most` iterations each, and the loop that adds these."""
+    """The statements that compute partial results of `loops` over `body`, of `most` iterations each, and the loop that
+    combines them."""
     outer, *inner = loops
     chunk = _chunk(inner, most)
     blocks = (outer.extent + (chunk - 1)) // chunk
@@ -111,7 +113,7 @@ def _join(accumulator: Accumulator, partial: dict[Slot, Buffer], at: tuple[Expr,
 
 
 def _into(body: Body, found: tuple[Accumulator, ...], own: dict[Slot, Buffer]) -> Body:
-    """`body` with the updates of the accumulators turned to the block's own ones."""
+    """`body` with the updates of the accumulators redirected to the block's own ones."""
     slots = {_slot(t) for a in found for t in a.targets}
 
     def target(load: Load) -> Load:

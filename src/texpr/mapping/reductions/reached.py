@@ -1,9 +1,11 @@
-"""Where a reduction updates what it reduces into: elsewhere that element is somebody else's, or none at all.
+"""The condition under which a reduction updates its element: otherwise the element may belong to another iteration, or not
+exist.
 
     par m |i| { par i |j| reduce(s) { s[i - 1] += x[j] } }   →   par m |i| { if 0 < i { par i |j| reduce(s) { … } } }
 
-Threads join what they have once for all iterations, and do so where there are none of these. So what an update needs is asked
-ahead of the loop, for some numbers inside: a · j + p ≥ 0 and q - b · j ≥ 0 at some j where ⌊p / a⌋ + ⌊q / b⌋ ≥ 0.
+Threads combine their partial results once for all iterations, and do so even where there are no iterations. So the condition
+of an update is tested before the loop, as an existential over the loops inside: a · j + p ≥ 0 and q - b · j ≥ 0 for some j
+where ⌊p / a⌋ + ⌊q / b⌋ ≥ 0.
 """
 
 from __future__ import annotations
@@ -28,11 +30,12 @@ from texpr.schedule.tree import Body
 from texpr.support.record import Record, field, replace
 
 _MOST = 64
-"""Facts at which elimination ends, for each step may square their number."""
+"""The limit of facts in an elimination, of which each step may square their number."""
 
 
 class Around(Record, dict=True):
-    """What is around a statement. `numbers`: `sizes` and indices; `nest`: each `par`; `own`: memory that its iteration made."""
+    """The context of a statement. `numbers`: `sizes` and indices; `nest`: each `par`; `own`: memory declared in its
+    iteration."""
 
     facts: tuple[Formula, ...]
     sizes: frozenset[Sym]
@@ -41,7 +44,7 @@ class Around(Record, dict=True):
     own: frozenset[Buffer] = field(default_factory=frozenset[Buffer])
 
     def inside(self, stmt: ir.Stmt, taken: bool = True) -> Around:
-        """The same for what is in `stmt`."""
+        """The context of the statements in `stmt`."""
         match stmt:
             case ir.Par() | ir.Seq():
                 facts, numbers = (*self.facts, between(0, stmt.sym, stmt.extent)), self.numbers | {stmt.sym}
@@ -54,11 +57,11 @@ class Around(Record, dict=True):
                 return self
 
     def inside_all(self, loops: Sequence[ir.Loop]) -> Around:
-        """The same for what is in nested loops."""
+        """The context of the body of nested loops."""
         return reduce(Around.inside, loops, self)
 
     def after(self, stmt: ir.Stmt) -> Around:
-        """The same for what comes after `stmt`."""
+        """The context after `stmt`."""
         return replace(self, own=self.own | {stmt.buffer}) if isinstance(stmt, ir.New) else self
 
     @cached_property
@@ -67,12 +70,12 @@ class Around(Record, dict=True):
         return known(facts_of(self.facts))
 
     def is_harmless(self, target: Load) -> bool:
-        """Whether the element is there, and no iteration but one may touch it."""
+        """Whether the element is in bounds, and accessed by no other iteration."""
         ends = (e for i, s in zip(target.index, target.buffer.shape, strict=True) for e in (i, s - 1 - i))
         return (target.buffer in self.own or self._is_apart(target)) and all(map(self.known.nonnegative, ends))
 
     def _is_apart(self, target: Load) -> bool:
-        """Whether each parallel loop has a subscript that tells its iterations apart, wherever the buffer is touched."""
+        """Whether, for each parallel loop, some subscript distinguishes its iterations, wherever the buffer is accessed."""
         places = [[at for at, e in enumerate(target.index) if self._tells(e, par.sym)] for par in self.nest]
         if not all(places):
             return False
@@ -80,13 +83,13 @@ class Around(Record, dict=True):
         return all(load.index[at] == target.index[at] for load in inside for at, *_ in places)
 
     def _tells(self, subscript: Expr, sym: Sym) -> bool:
-        """Whether a subscript differs wherever the index does."""
+        """Whether a subscript is injective in the index."""
         found = lines((subscript,), sym)
         return bool(found) and all(rest.syms() <= self.sizes for _, rest in found)
 
 
 def outermost(function: ir.Function) -> Around:
-    """What is around the statements of a function."""
+    """The context of the statements of a function."""
     promised = [compare(c.op, c.left, c.right) for c in function.where]
     sizes = (*function.sizes, *(sym for sym, _ in function.consts))
     return Around((*(Ge(expr(s)) for s in function.sizes), *promised), frozenset(sizes), frozenset(sizes))
@@ -95,7 +98,8 @@ def outermost(function: ir.Function) -> Around:
 def where_reached(
     loops: Sequence[ir.Loop], body: Body, found: Sequence[Accumulator], around: Around, made: Body
 ) -> Body | None:
-    """`made`, which updates what `loops` reduce into in `body`, only where these do; None where that cannot be asked ahead."""
+    """`made`, which updates what `loops` reduce into in `body`, guarded by the condition that these do; None where it cannot
+    be computed before the loop."""
     if all(around.is_harmless(target) for each in found for target in each.targets):
         return made
     needs = {_needs(loops, body, each, around.numbers) for each in found}
@@ -108,7 +112,7 @@ def where_reached(
 
 
 def _only_updates(body: Body, found: Sequence[Accumulator]) -> bool:
-    """Whether `body` does nothing but these updates."""
+    """Whether `body` consists of these updates only."""
     wanted = {target.buffer for each in found for target in each.targets}
     own = {s.buffer for s in ir.walk(body) if isinstance(s, ir.New)}
     binds = [t.buffer for s in ir.walk(body) if isinstance(s, ir.Bind) for t in s.targets]
@@ -116,7 +120,7 @@ def _only_updates(body: Body, found: Sequence[Accumulator]) -> bool:
 
 
 def _needs(loops: Sequence[ir.Loop], body: Body, wanted: Accumulator, numbers: frozenset[Sym]) -> tuple[Formula, ...] | None:
-    """What holds wherever an element is updated, and nowhere else, over `numbers`; None if that is not known."""
+    """The condition, over `numbers`, that holds exactly where an element is updated; None if it is not known."""
     outer = [between(0, loop.sym, loop.extent) for loop in loops]
     inner = {loop.sym for loop in (*loops, *ir.walk(body)) if isinstance(loop, ir.Par | ir.Seq)}
     every = {_somewhere((*outer, *facts), inner, numbers) for facts in _updates(body, wanted, ())}
@@ -124,7 +128,7 @@ def _needs(loops: Sequence[ir.Loop], body: Body, wanted: Accumulator, numbers: f
 
 
 def _updates(body: Body, wanted: Accumulator, facts: tuple[Formula, ...]) -> Iterator[tuple[Formula, ...]]:
-    """What holds around each update of an element."""
+    """The conditions around each update of an element."""
     for stmt in body:
         match stmt:
             case ir.Bind():
@@ -140,7 +144,7 @@ def _updates(body: Body, wanted: Accumulator, facts: tuple[Formula, ...]) -> Ite
 
 
 def _somewhere(given: Sequence[Formula], inner: Collection[Sym], numbers: frozenset[Sym]) -> tuple[Formula, ...] | None:
-    """What of `numbers` makes `given` hold for some numbers `inner`."""
+    """The condition on `numbers` under which `given` holds for some values of `inner` (projection)."""
     plain = [*flat(simple_extrema(fact) for fact in given)]
     kept = [fact for fact in plain if syms(fact).isdisjoint(inner)]
     left: list[Expr] = []
@@ -162,7 +166,7 @@ def _somewhere(given: Sequence[Formula], inner: Collection[Sym], numbers: frozen
 
 
 def lines(facts: Sequence[Expr], sym: Sym) -> list[tuple[int, Expr]] | None:
-    """Each expression with `sym` as a slope and the rest; None where it is anything but a term of them."""
+    """Each expression as slope and rest in `sym`; None where `sym` occurs other than linearly."""
     found = [(sum(c for m, c in e.terms if m == (sym,)), e) for e in facts if sym in e.syms()]
     found = [(slope, e - term((sym,), slope)) for slope, e in found]
     return found if all(slope and sym not in e.syms() for slope, e in found) else None

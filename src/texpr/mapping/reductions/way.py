@@ -1,4 +1,5 @@
-"""A way to make a parallel reduction explicit, as a record, and what several of them ask. Each lives in a file of `ways`."""
+"""A way to make a parallel reduction explicit, as a record, and predicates that several of them share. Each lives in a file
+of `ways`."""
 
 from __future__ import annotations
 
@@ -25,28 +26,28 @@ from texpr.support.record import Record, replace
 
 
 class Rank(IntEnum):
-    """Which way comes first of those that are for a reduction, by what each saves."""
+    """The order of the applicable ways, by what each saves."""
 
     GIVEN = 0
-    """A schedule says the order of the loops."""
+    """A schedule determines the order of the loops."""
     ALONE = 1
-    """One thread makes all of it, and its neighbours have enough to do."""
+    """One thread computes all of it, and other iterations occupy the other threads."""
     PLAIN = 2
-    """There is nothing to be reduced."""
+    """There is no reduction."""
     CUT = 3
-    """Statements that reduce apart are reductions of their own."""
+    """Statements that reduce independently become reductions of their own."""
     ATOMIC = 4
-    """Iterations meet where only memory can join them."""
+    """Iterations reduce into elements that depend on the reduced index: atomics."""
     TEAM = 5
-    """Threads share it, and join what they have once."""
+    """Threads share it, and combine their partial results once."""
     PARTS = 6
-    """Blocks, or threads, make a part each, and these are joined in memory."""
+    """Blocks, or threads, compute a part each, and these are combined in memory."""
     ORDER = 7
-    """Always possible: in order."""
+    """Sequentially: always possible."""
 
 
 class Limits(Record):
-    """What `arrange` was asked for, in iterations."""
+    """The limits for `arrange`, in iterations."""
 
     chunk: int
     few: int
@@ -54,10 +55,10 @@ class Limits(Record):
 
 
 class Case(Record, eq=False, dict=True):
-    """A `par` and the band of loops from it inward. `at_top`: it stands in no other `par`, so that blocks may share it.
+    """A `par` and the band of loops from it inward. `at_top`: it is outermost, so that blocks may share it.
 
-    `fresh` makes a new name of one. `team` arranges what a team of threads shares, `below` what stands where the `par` does,
-    `again` another loop in its place. `sizes`: what is known before the function runs.
+    `fresh` makes a fresh name from one. `team` arranges the body of a team, `below` the replacement of the `par`, `again`
+    another loop in its place. `sizes`: what is known before the function runs.
     """
 
     par: ir.Par
@@ -72,7 +73,7 @@ class Case(Record, eq=False, dict=True):
 
     @cached_property
     def band(self) -> tuple[tuple[ir.Par, ...], Body]:
-        """The loops as they stand, and what is inside of them all."""
+        """The loops, and the body of the innermost."""
         return band(self.par)
 
     @cached_property
@@ -81,36 +82,36 @@ class Case(Record, eq=False, dict=True):
 
     @property
     def body(self) -> Body:
-        """What is inside of all loops."""
+        """The body of all loops."""
         return self.band[1]
 
     @property
     def plain(self) -> tuple[ir.Par, ...]:
-        """The loops whose iterations never meet."""
+        """The loops that do not reduce."""
         return self._parted[0]
 
     @property
     def reducing(self) -> tuple[ir.Par, ...]:
-        """The loops whose iterations meet."""
+        """The loops that reduce."""
         return self._parted[1]
 
     @cached_property
     def found(self) -> tuple[Accumulator, ...]:
-        """What they meet in."""
+        """The accumulators."""
         return accumulators(self.body, buffers(self.reducing))
 
     @cached_property
     def is_invariant(self) -> bool:
-        """Whether each of these is one element for all of the reduced iterations."""
+        """Whether each accumulator is one element for all reduced iterations."""
         return invariant(self.found, self.reducing, self.body)
 
     def has_room(self, loops: Sequence[ir.Loop]) -> bool:
-        """Whether memory for each iteration can be set aside before a function runs."""
+        """Whether memory for each iteration can be allocated before a function runs."""
         return all(loop.extent.syms() <= self.sizes for loop in loops)
 
 
 class Way(Record):
-    """`make`: what the `par` becomes, None where it cannot be made so after all, and the next way is asked."""
+    """`make`: the replacement of the `par`, None where it cannot be built after all, and the next way is tried."""
 
     rank: Rank
     applies: Callable[[Case], bool]
@@ -118,13 +119,13 @@ class Way(Record):
 
 
 def parted(loops: tuple[ir.Par, ...]) -> tuple[tuple[ir.Par, ...], tuple[ir.Par, ...]]:
-    """The loops whose iterations never meet, and those that reduce."""
+    """The loops that do not reduce, and those that do."""
     return tuple(p for p in loops if not p.reduce), tuple(p for p in loops if p.reduce)
 
 
 def told_apart(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> tuple[ir.Par, ...]:
-    """`loops` without the `reduce` of those whose index is a subscript, in one place, of all that they update: iterations of
-    these never meet."""
+    """`loops` with `reduce` removed from those whose index is a subscript, in one dimension, of all accumulators: their
+    iterations are independent."""
 
     def never_meets(loop: ir.Par) -> bool:
         places: dict[Buffer, set[int]] = {}
@@ -137,12 +138,12 @@ def told_apart(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> tuple[ir
 
 
 def buffers(reducing: tuple[ir.Par, ...]) -> frozenset[Buffer]:
-    """What the loops reduce into."""
+    """The buffers that the loops reduce into."""
     return frozenset(b for loop in reducing for b in loop.reduce)
 
 
 def invariant(found: tuple[Accumulator, ...], reducing: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> bool:
-    """Whether each accumulator is one element for all of the reduced iterations, and nothing asks for atomics."""
+    """Whether each accumulator is one element for all reduced iterations, and no atomics are requested."""
     varying = frozenset(loop.sym for loop in reducing) | bound(body)
     local = frozenset(s.buffer for s in ir.walk(body) if isinstance(s, ir.New))
     return not any(is_atomic(loop) for loop in reducing) and not any(
@@ -151,7 +152,7 @@ def invariant(found: tuple[Accumulator, ...], reducing: tuple[ir.Par, ...], body
 
 
 def stay_apart(plain: tuple[ir.Par, ...], reducing: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> bool:
-    """Whether no two iterations of `plain` meet in what is reduced into, wherever each is in `reducing`."""
+    """Whether no two iterations of `plain` reduce into one element, for any iterations of `reducing`."""
     varying = frozenset(loop.sym for loop in (*plain, *reducing)) | bound(body)
     targets: dict[Buffer, list[Load]] = {}
     for each in (t for a in accumulators(body, buffers(reducing)) for t in a.targets):
@@ -169,12 +170,12 @@ def stay_apart(plain: tuple[ir.Par, ...], reducing: tuple[ir.Par, ...], body: tu
 
 
 def most(loops: Sequence[ir.Loop]) -> float:
-    """How many iterations nested loops have together; without end where the program does not say."""
+    """The product of the trip counts of nested loops; infinite where the program does not bound it."""
     return prod((loop.extent.constant if loop.extent.is_constant else inf) for loop in loops)
 
 
 def prefers_thread(thread: ir.Par, body: tuple[ir.Stmt, ...]) -> bool:
-    """Whether, of what differs by outer iteration and by loops inside, neighbours read neighbours in outer ones alone."""
+    """Whether accesses that vary with outer iterations and inner loops are contiguous along outer iterations only."""
     loops = {s.sym for s in ir.walk(body) if isinstance(s, ir.Par | ir.Seq)}
     every = {load for stmt in ir.walk(body) if isinstance(stmt, ir.Bind) for load in loads(stmt)}
     found = [contiguous(load) for load in every if thread.sym in (syms := used(load)) and syms & loops]
@@ -182,7 +183,7 @@ def prefers_thread(thread: ir.Par, body: tuple[ir.Stmt, ...]) -> bool:
 
 
 def as_seq(loops: tuple[ir.Par, ...]) -> tuple[ir.Seq, ...]:
-    """The loops in order. Raises Limitation E0909 for one that a schedule gave to blocks."""
+    """The loops as `seq`s. Raises Limitation E0909 for one that a schedule bound to blocks."""
     bound = next((p for p in loops if (level_of(p) or "").startswith("grid")), None)
     if bound is not None:
         reason = f"blocks that share `{bound.sym.base}` would meet in elements that threads do not combine so"
@@ -198,7 +199,7 @@ def as_seq(loops: tuple[ir.Par, ...]) -> tuple[ir.Seq, ...]:
 
 
 def serial(body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
-    """`body` as one thread runs it: reductions in it are loops in order."""
+    """`body` as one thread runs it: its reductions are sequential loops."""
 
     def each(stmt: ir.Stmt) -> ir.Stmt:
         match stmt:

@@ -1,4 +1,5 @@
-"""So few iterations that most threads of a team would have none: a thread makes them in turn, where others have their own.
+"""A trip count so small that most threads of a team would idle: a thread runs it sequentially, while others run other
+iterations.
 
 par n |i| { par 5 |a| reduce(y) { y[i] += … } }   →   par n |i| { seq 5 |a| { y[i] += … } }
 """
@@ -15,7 +16,7 @@ from texpr.schedule.tree import Body
 from texpr.support.record import replace
 
 ENOUGH = 128
-"""Iterations that are threads enough, each of which does few others in turn."""
+"""The number of parallel iterations that suffices, with few sequential ones each."""
 
 
 def _applies(case: Case) -> bool:
@@ -30,7 +31,7 @@ def _make(case: Case) -> Body:
 
 
 def _together(body: tuple[ir.Stmt, ...]) -> float:
-    """How many iterations of nested `par`s there may be at once; without end where somebody says what they are for."""
+    """The number of parallel iterations of nested `par`s; infinite where a schedule determines their mapping."""
     together = 1.0
     for stmt in body:
         inside = max(map(_together, ir.blocks(stmt)), default=1.0)
@@ -42,7 +43,7 @@ def _together(body: tuple[ir.Stmt, ...]) -> float:
 
 
 def _in_turn(body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
-    """`body` as one thread runs it, all its loops in order."""
+    """`body` as one thread runs it, with sequential loops."""
 
     def each(stmt: ir.Stmt) -> ir.Stmt:
         match stmt:

@@ -1,4 +1,4 @@
-"""Iterations that meet in elements that depend on the reduced index, or where the text asks: each update is an atomic.
+"""Reductions into elements that depend on the reduced index, or where the text requests it: each update is an atomic.
 
 par n |i| reduce(h) { h[at[i]] += 1 }   →   par n |i| #atomic { h[at[i]] += 1 }
 """
@@ -23,7 +23,7 @@ def _make(case: Case) -> Body:
 
 
 def may_be_atomic(accumulator: Accumulator, reducing: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> bool:
-    """Whether there is an atomic for the update, which the text lets take any order."""
+    """Whether there is an atomic operation for the update, whose order the text frees."""
     update, dtype = accumulator.update, accumulator.targets[0].dtype
     asked = any(is_atomic(loop) for loop in reducing)
     if len(accumulator.targets) != 1 or not may_meet(update, dtype, asked):
@@ -34,7 +34,7 @@ def may_be_atomic(accumulator: Accumulator, reducing: tuple[ir.Par, ...], body: 
 
 
 def _is_engine_s(accumulator: Accumulator, body: tuple[ir.Stmt, ...]) -> bool:
-    """Whether the tensor memory accelerator makes every such update, which combines more types than threads do."""
+    """Whether the tensor memory accelerator performs every such update; it supports more types than threads do."""
     copies = [s for s in ir.walk(body) if isinstance(s, ir.Par) and mark(s, Tensor)]
     inside = {id(s) for copy in copies for s in ir.walk(copy.body)}
     binds = (s for s in ir.walk(body) if isinstance(s, ir.Bind) and s.targets[0].buffer is accumulator.targets[0].buffer)

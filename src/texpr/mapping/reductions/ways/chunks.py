@@ -1,4 +1,4 @@
-"""At the top of a program: blocks reduce chunks into a buffer of partial values, then one block reduces those (`parts`)."""
+"""At the top of a program: blocks reduce chunks into a buffer of partial values, then one block combines those (`parts`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def _applies(case: Case) -> bool:
 
 
 def _make(case: Case) -> Body | None:
-    """None where blocks could not tell whether there is an iteration."""
+    """None where the condition of the update cannot be tested."""
     (*memory, parts), last = split(case.reducing, serial(case.body), case.found, case.limits.chunk, case.fresh)
     made = where_reached(case.reducing, case.body, case.found, case.around, (parts, last))
     return None if made is None else (*memory, *made)

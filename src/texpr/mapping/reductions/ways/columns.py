@@ -1,4 +1,4 @@
-"""Sums of columns, whose neighbours lie side by side: a thread each, and where these may be too few, a thread for each part.
+"""Column sums, whose neighbours are contiguous: one thread each, and where these may be too few, one thread for each part.
 
 par n |j| { par m |i| reduce(s) { s[j] += x[i, j] } }
 """
@@ -18,7 +18,7 @@ from texpr.mapping.reductions.way import Case, Rank, Way, as_seq, most, prefers_
 from texpr.schedule.tree import Body
 
 THREADS_ENOUGH = 1 << 17
-"""Threads that need no more beside them."""
+"""The number of threads that suffices without parts."""
 
 
 def _applies(case: Case) -> bool:
@@ -31,7 +31,7 @@ def _make(case: Case) -> Body | None:
 
 
 def columns(case: Case, reducing: tuple[ir.Par, ...], body: Body, found: tuple[Accumulator, ...]) -> tuple[Body, Body] | None:
-    """What makes the parts of sums over `reducing`, ahead of the plain loops, and what adds them, inside of these."""
+    """The statements for partial sums over `reducing`, before the plain loops, and those that combine them, inside of these."""
     inside, plain, rows = as_seq(reducing), case.plain, case.limits.rows
     if (
         not rows
@@ -49,7 +49,7 @@ def columns(case: Case, reducing: tuple[ir.Par, ...], body: Body, found: tuple[A
 
 
 def _reads_each(body: tuple[ir.Stmt, ...], loops: tuple[ir.Par, ...]) -> bool:
-    """Whether something is read that differs by all loops, so that it is more than the parts of sums over some of them."""
+    """Whether some load varies with all loops, so that it is larger than the partial sums over some of them."""
     every = {loop.sym for loop in loops}
     return any(every <= used(load) for stmt in ir.walk(body) for load in loads(stmt))
 

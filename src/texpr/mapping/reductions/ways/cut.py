@@ -1,4 +1,4 @@
-"""Statements of a loop that reduce apart: a loop for each (`apart`), which is a reduction of its own."""
+"""Statements of a loop that reduce independently: a loop for each (`apart`), which is a reduction of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops that a schedule ordered: reductions where they stand, by atomics where iterations meet and may do so, or in order."""
+"""Loops that a schedule ordered: reductions in place, by atomics where that is permitted, or sequential."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from texpr.schedule.tree import Body
 
 
 def _applies(case: Case) -> bool:
-    """Whether a schedule put plain loops inside of a reduction, so that none of them may change places."""
+    """Whether a schedule put plain loops inside of a reduction, which may then not be interchanged."""
     loops, _ = case.band
     reduced = [bool(p.reduce) for p in loops]
     return reduced != sorted(reduced) and any(level_of(p) is not None or is_own(p) for p in loops)

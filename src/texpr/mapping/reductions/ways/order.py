@@ -1,4 +1,4 @@
-"""In order, which is always right: by the thread that owns the element, or around all else where iterations meet anywhere."""
+"""Sequentially, which is always right: by the thread that owns the element, or outermost where the element is arbitrary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Loops that do not reduce: what is inside of them may, for the threads that share it, or for one thread of each."""
+"""Loops that do not reduce: reductions in their body are arranged for the team of threads, or for the thread of each
+iteration."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ def _make(case: Case) -> Body:
 
 
 def _ahead(case: Case) -> tuple[Body, Body]:
-    """Sums that stand in the body by themselves, in parts ahead of it."""
+    """Independent sums of the body, in parts before it."""
     ahead, inside = list[ir.Stmt](), list[ir.Stmt]()
     for stmt in case.body:
         loops, inner = band(stmt) if isinstance(stmt, ir.Par) else ((), ())
@@ -43,7 +44,7 @@ def _ahead(case: Case) -> tuple[Body, Body]:
 def _is_alone(
     loops: tuple[ir.Par, ...], inner: tuple[ir.Stmt, ...], found: tuple[Accumulator, ...], body: tuple[ir.Stmt, ...]
 ) -> bool:
-    """Whether a sum in `body` reads nothing that `body` makes, so that it may be made before."""
+    """Whether a sum in `body` reads nothing that `body` writes, so that it may be hoisted."""
     own = {target.buffer for each in found for target in each.targets}
     read = {load.buffer for stmt in ir.walk(inner) for load in loads(stmt)}
     here = bound(body) - bound(rebuild(loops, inner))

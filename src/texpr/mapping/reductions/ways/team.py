@@ -1,6 +1,6 @@
-"""A team of threads shares the iterations: partial values in registers, which are joined once; the loop is kept as it is.
+"""A team of threads shares the iterations: partial values in registers, which are combined once; the loop is kept.
 
-Where the element may be somebody else's in case of no iteration, a test is ahead of it (`reached`).
+Where the element may belong to another iteration if there are no reduced ones, a guard is added (`reached`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from texpr.schedule.tree import Body
 
 
 def _applies(case: Case) -> bool:
-    """Whether it is one block that does it: in a nest, or where no memory for parts can be set aside."""
+    """Whether a single block runs it: in a nest, or where no memory for parts can be allocated."""
     if not case.is_invariant:
         return False
     if case.plain:
@@ -23,14 +23,14 @@ def _applies(case: Case) -> bool:
 
 
 def _make(case: Case) -> Body | None:
-    """None where threads could not tell whether there is an iteration."""
+    """None where the condition of the update cannot be tested."""
     around, kept = case.around.inside_all(case.plain), rebuild(case.reducing, serial(case.body))
     made = where_reached(case.reducing, case.body, case.found, around, kept)
     return None if made is None else rebuild(case.plain, made)
 
 
 def _prefers_team(thread: ir.Par, reduced: ir.Par, body: tuple[ir.Stmt, ...]) -> bool:
-    """Whether, of what differs by reduced iteration, neighbours read neighbours in these and not in outer ones."""
+    """Whether accesses that vary with reduced iterations are contiguous along these and not along outer ones."""
     found = [contiguous(load) for stmt in ir.walk(body) for load in loads(stmt) if reduced.sym in used(load)]
     return any(reduced.sym in syms for syms in found) and not any(thread.sym in syms for syms in found)
 
