@@ -1,6 +1,6 @@
-"""The package that a build leaves: headers, sources, libraries, packages for C++ and Rust, manifest and hashes.
+"""The artifact that a build leaves: headers, sources, libraries, packages for C++ and Rust, manifest and hashes.
 
-`build` writes it whole or not at all, and the same input gives the same bytes; `verify` derives and proves it again.
+`build` writes it atomically, and is deterministic; `verify` derives and proves it again.
 """
 
 from texpr.artifact.build import Artifact, build, refuse_early

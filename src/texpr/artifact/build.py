@@ -20,8 +20,8 @@ from texpr.support.record import Record
 
 
 class Artifact(Record):
-    """What was built: where, for which targets, every file, what ptxas said of each kernel (function, target → binary), and the
-    proofs by target."""
+    """The result of a build: its folder, targets, every file, ptxas' report of each kernel (function, target → binary), and
+    the proofs by target."""
 
     directory: Path
     name: str
@@ -41,11 +41,11 @@ def build(
     sign: Callable[[bytes], bytes] | None = None,
     consts: Mapping[str, int] | None = None,
 ) -> Artifact:
-    """Build the functions of `parts` into `directory`, whole or not at all; the same input gives the same bytes.
+    """Builds the functions of `parts` into `directory`, atomically and deterministically.
 
-    `sign` makes a signature of the list of hashes. `consts` is recorded: what the text's consts were given.
-    Raises `TexprError`: nothing to build or a mixture of targets (E0805–E0807),
-    a folder that is not ours or cannot be written (E0810–E0812), a compiler that is missing or broken (E06).
+    `sign` signs the list of hashes. `consts` is recorded: the values of the text's consts. Raises `TexprError`: nothing to
+    build or a mixture of targets (E0805–E0807), a folder that is not an artifact or cannot be written (E0810–E0812), a
+    compiler that is missing or broken (E06).
     """
     where(parts)
     require_names(name, parts)
@@ -65,7 +65,7 @@ def build(
 
 
 def _origins(parts: Sequence[Part]) -> dict[str, Origin]:
-    """The files that functions come from, with the lines that their plans mention, for some target."""
+    """The source files of functions, with the lines that their plans mention, for some target."""
     found: dict[str, Origin] = {}
     for plan in (plan for part in parts for plan in part.plans):
         origin = origin_of(plan)
@@ -76,7 +76,7 @@ def _origins(parts: Sequence[Part]) -> dict[str, Origin]:
 
 
 def refuse_early(tools: Tools, targets: Sequence[str], directory: Path) -> None:
-    """Raises what `build` would raise, whatever is built: for the targets, the folder, and the compilers of this machine."""
+    """Raises early what `build` would raise in any case: for the targets, the folder, and the compilers of this machine."""
     on = backend_of(targets)
     refuse_foreign(directory)
     tools.versions(device=on == "cuda")

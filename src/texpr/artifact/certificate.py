@@ -1,4 +1,4 @@
-"""What an artifact carries for its plans to be proved again, without a search: tags as text, and the proofs themselves."""
+"""The part of an artifact by which its plans are proved again without search: tags as text, and the proofs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PROOF = "proof.json"
 
 
 def written(tags: Tags, asked: Question) -> str:
-    """Tags of a plan, of which `asked` is the question, as text that says the same, which is looked at here."""
+    """The tags of a plan, of which `asked` is the question, as text, which is checked to parse to the same."""
     own = numbered(asked)
     text = tags_text(tags, own)
     try:
@@ -47,13 +47,13 @@ def written(tags: Tags, asked: Question) -> str:
 
 
 def carried(tags: Tags, asked: Question, to: Question) -> Iterator[Tags]:
-    """Tags of one question as those of another one, about the same in other texts, if it numbers as much."""
+    """The tags of one question transferred to another one, about the same in other texts, if the numbers of items agree."""
     with suppress(TexprError):
         yield parse_tags(tags_text(tags, numbered(asked)), numbered(to))
 
 
 def numbered(asked: Question) -> Numbered:
-    """What tags of a question name by number, with the lines of the plan's text, or of the program's."""
+    """The items of a question that tags refer to by number, with the lines of the plan's text, or of the program's."""
     program, reading = asked.program, asked.reading
     return Numbered(
         program.function.name,
@@ -70,7 +70,7 @@ def _place(target: Load | Ref) -> str:
 
 
 def _text(stmt: k.Stmt) -> str:
-    """A statement without why it is there."""
+    """The text of a statement without its origin."""
     said, span = stmt_text(stmt).split("  --")[0].split(" covers ")[0], getattr(stmt, "span", NOWHERE)
     return said if span is NOWHERE else f"{said}, line {span.line}"
 
@@ -80,14 +80,15 @@ def _combiners(program: Program) -> Mapping[str, Combiner]:
 
 
 def proofs_text(proofs: Mapping[str, Sequence[Data]]) -> str:
-    """`proof.json`, of proofs by target in any order."""
+    """`proof.json`, for proofs by target in any order."""
     return proof_text({target: sorted(each, key=lambda proof: str(proof["function"])) for target, each in proofs.items()})
 
 
 def of_texts(proof: Proof, schedule: Proof | None, shipped: Mapping[str, str | None]) -> Data:
-    """The data of a proof, with that of its schedule, if there is one: that the program as laid out is the one as written.
+    """The data of a proof, with that of its schedule, if there is one: that the program after the schedule is equivalent to
+    the one before.
 
-    `shipped`: the texts that it is a proof of, by kind; the proof names their hashes, so that it is one of no others.
+    `shipped`: the texts of the proof, by kind; the proof contains their hashes, so that it applies to no others.
     """
     of = {kind: sha256(text.encode()).hexdigest() for kind, text in sorted(shipped.items()) if text is not None}
     data = {**proof.data, "of": of}
@@ -99,32 +100,32 @@ def of_texts(proof: Proof, schedule: Proof | None, shipped: Mapping[str, str | N
 
 
 def may_be_open(function: Function) -> bool:
-    """Whether the text lets pass what is not proved."""
+    """Whether the text permits what is not proved."""
     return any(directive.name == UNPROVED for directive in function.directives)
 
 
 def shipped_texts(plan: str, program: str, tags: str, written: str | None, notes: str | None) -> Mapping[str, str | None]:
-    """The texts of a proof, by the ends of their names."""
+    """The texts of a proof, by file name suffix."""
     return {"plan": plan, "te": program, "tags": tags, "written.te": written, "notes": notes}
 
 
 def proof_path(target: str, function: str, end: str) -> str:
-    """Where a text of the proof lies, by the end of its name."""
+    """The path of a text of the proof, by file name suffix."""
     return f"proof/{target}/{identifier(function)}.{end}"
 
 
 def program_text(function: Function) -> str:
-    """`function` as it is shipped: a text of its own, without schedules, which reads as what prints so.
+    """`function` as it is shipped: a text of its own, without schedules, which parses to what prints the same.
 
-    Raises CompilerBug where the language has no words for something in it.
+    Raises CompilerBug where the language cannot express something in it.
     """
     return said(function)[0]
 
 
 def said(function: Function) -> tuple[str, Function]:
-    """`function` as text, and what that says. Raises CompilerBug where the language has no words for something in it."""
+    """`function` as text, and what that parses to. Raises CompilerBug where the language cannot express something in it."""
     try:
-        first = _parsed(_print(function))  # where a number may be written otherwise, such as 0 that is a float
+        first = _parsed(_print(function))  # numbers may be written otherwise, such as 0 as a float
         text = _print(first)
         again = _parsed(text)
     except TexprError as why:

@@ -1,4 +1,4 @@
-"""What compilers make of the sources of an artifact: libraries, and code for devices. All the rest of it is text."""
+"""The compiled files of an artifact: libraries, and device code. All other files are text."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from texpr.isa.registry import resolve
 from texpr.support.diagnostic import error
 
 CPU_FLAGS = ("-fno-exceptions", "-fno-rtti")
-"""What is told of code for a CPU, beyond what is told of all."""
+"""Compiler flags for CPU code, in addition to the common ones."""
 
 
 def make(tools: Tools, name: str, parts: Sequence[Part]) -> Made:
-    """Compile the sources of `parts` for an artifact called `name`. Raises as the compilers do (E06)."""
+    """Compiles the sources of `parts` for an artifact called `name`. Raises as the compilers do (E06)."""
     return _cpu(tools, name, parts) if where(parts) == "cpu" else _cuda(tools, name, parts)
 
 
 def binary_paths(record: Recorded) -> tuple[str, ...]:
-    """The files that compilers make, by path."""
+    """The compiled files, by path."""
     libraries = [f"lib/libtexpr_{record.name}.so", f"lib/libtexpr_{record.name}.a"]
     if record.on != "cuda":
         return tuple(libraries)
@@ -44,7 +44,7 @@ def binary_paths(record: Recorded) -> tuple[str, ...]:
 
 
 def image_origins(parts: Sequence[Part]) -> dict[str, tuple[str, str]]:
-    """The sources that are images of device code, by path: the name of the array, and the path of the code."""
+    """The sources that embed device code, by path: the name of the array, and the path of the code."""
     if where(parts) != "cuda":
         return {}
     found = [variants(parts, at) for at in range(len(parts[0].plans))]
@@ -101,7 +101,7 @@ def _libraries(name: str, shared: bytes, static: bytes) -> dict[str, bytes]:
 
 
 def _device_files(tools: Tools, found: Sequence[Variant], compiled: Sequence[DeviceCode]) -> tuple[dict[str, bytes], bool]:
-    """Cubins and PTX of a function as files, and all of them as a fatbin where that can be made; and whether it can."""
+    """Cubins and PTX of a function as files, and a fatbin of all of them if possible; and whether it was."""
     function, files = identifier(found[0].plan.name), dict[str, bytes]()
     for binary in compiled:
         files[f"lib/{function}.{binary.target}.cubin"] = binary.cubin

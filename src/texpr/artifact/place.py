@@ -1,4 +1,4 @@
-"""Writing a folder whole or not at all."""
+"""Atomic replacement of a folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SUMS = "SHA256SUMS"
 MANIFEST = "manifest.json"
 
 SIGNATURE = "SHA256SUMS.sig"
-"""A signature of SHA256SUMS, of an artifact that is signed."""
+"""The signature of SHA256SUMS, if the artifact is signed."""
 
 
 def sums(files: Mapping[str, bytes]) -> bytes:
@@ -27,12 +27,12 @@ def sums(files: Mapping[str, bytes]) -> bytes:
 
 
 def listed(directory: Path) -> dict[str, str]:
-    """Hash by path, as SHA256SUMS in `directory` says. Raises OSError, ValueError."""
+    """Hash by path, from SHA256SUMS in `directory`. Raises OSError, ValueError."""
     return hashes((directory / SUMS).read_bytes())
 
 
 def hashes(data: bytes) -> dict[str, str]:
-    """Hash by path, as a SHA256SUMS says. Raises ValueError."""
+    """Hash by path, from the text of a SHA256SUMS. Raises ValueError."""
     *lines, rest = data.decode("utf-8").split("\n")
     if rest:
         raise ValueError(f"{SUMS} does not end with a line")
@@ -40,7 +40,7 @@ def hashes(data: bytes) -> dict[str, str]:
 
 
 def publish(directory: Path, files: Mapping[str, bytes]) -> None:
-    """Make `directory` hold just `files`, all of them or, on an error, what it held before.
+    """Makes `directory` contain exactly `files` or, on an error, what it contained before.
 
     Replaces an artifact (a folder whose every file its SHA256SUMS lists) or an empty folder. Raises `TexprError`: something
     else is there (E0810), it cannot be written (E0811), the disk is full (E0812).
@@ -64,7 +64,7 @@ def publish(directory: Path, files: Mapping[str, bytes]) -> None:
 
 
 def refuse_foreign(directory: Path) -> None:
-    """Raises `TexprError` E0810 where `directory` holds what no build put there. Deletes nothing."""
+    """Raises `TexprError` E0810 where `directory` contains files that no build wrote. Deletes nothing."""
     if directory.is_symlink() or (directory.exists() and not directory.is_dir()):
         raise error("E0810", None, f"{directory} is there, and is not a folder", help="choose another folder")
     try:
@@ -90,7 +90,7 @@ def unwritable(directory: Path, reason: OSError) -> TexprError:
 
 
 def _swap(directory: Path, new: Path, old: Path) -> None:
-    """Put `new` where `directory` is, and that, if anything, at `old`."""
+    """Renames `new` to `directory`, and the previous `directory`, if any, to `old`."""
     if not directory.exists():
         new.rename(directory)
         return

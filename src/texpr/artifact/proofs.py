@@ -1,4 +1,4 @@
-"""The proof that an artifact carries: of each plan, against its program, both as they are shipped.
+"""The proof in an artifact: of each plan, against its program, both as they are shipped.
 
 proof.json                  what was to be shown, how it was, and of which texts
 proof/TARGET/NAME.plan      the plan, of which the sources are the print
@@ -41,22 +41,22 @@ from texpr.support.record import as_dict, replace
 
 
 def show(function: Function, plan: Plan, written: Function | None = None) -> Shown:
-    """What is shipped of `function`, as it was laid out: proved from the texts alone, with the tags that this is by.
+    """The shipped texts of `function` after its schedule: proved from the texts alone, with the tags used.
 
-    `written`: the program before a schedule laid it out. That both do the same is proved as far as it can be. Raises
-    CompilerBug where the plan is not what its program says, or that not what was written, or where the language has no words
-    for one of them; and Limitation where neither that nor the opposite is proved of the plan, but if the text lets it pass.
+    `written`: the program before the schedule. The equivalence of both is proved as far as possible. Raises CompilerBug where
+    the plan differs from its program, or that from the written one, or where the language cannot express one of them; and
+    Limitation where the plan is neither proved nor refuted, unless the text permits it.
     """
     text, (program, spoken) = plan_text(plan), said(function)
     shipped = parse_plan(text)
-    own = question(function, plan)  # whose lines say most to who searches
+    own = question(function, plan)  # its lines are the most useful ones in messages
     asked = question(spoken, shipped)
     found = certified(asked, shipped, *carried(search(own), own, asked))
     unproved = may_be_open(function)
     try:
         found.proof.require(unproved)
     except (CompilerBug, Limitation):
-        proved(function, plan).require(unproved)  # whose places are those of the text that was written
+        proved(function, plan).require(unproved)  # its places are those of the source text
         raise
     tags = tags_as_text(found.tags, asked)
     before, notes, schedule = _as_written(written, function, spoken) if written is not None else (None, None, None)
@@ -67,8 +67,8 @@ def show(function: Function, plan: Plan, written: Function | None = None) -> Sho
 
 
 def _as_written(written: Function, laid: Function, spoken: Function) -> tuple[str, str, Proof]:
-    """The program as it was written, and notes of the one that was laid out, as texts; and the proof, by these, that both do
-    the same. Raises CompilerBug where they do not, and Limitation E0509 where that is undecided."""
+    """The program as written, and notes of the one after its schedule, as texts; and the proof of their equivalence by these.
+    Raises CompilerBug where they differ, and Limitation E0509 where that is undecided."""
     (text, before), notes = said(written), notes_text(laid)
     if len(statements(spoken)) != len(statements(laid)):
         raise CompilerBug(f"`{laid.name}` as it was laid out has other statements in its text")
@@ -78,7 +78,7 @@ def _as_written(written: Function, laid: Function, spoken: Function) -> tuple[st
 
 
 def proof_files(parts: Sequence[Part]) -> dict[str, str]:
-    """The files of the proof, by path; none for plans whose program is not at hand."""
+    """The files of the proof, by path; none for plans without a program."""
     files: dict[str, str] = {}
     proofs: dict[str, list[Data]] = {}
     for part in parts:

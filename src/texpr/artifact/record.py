@@ -1,7 +1,7 @@
-"""What enters the texts of an artifact and does not follow from its plans. manifest.json has it, from where it is read back.
+"""The inputs of an artifact's texts that do not follow from its plans, recorded in manifest.json and parsed from it.
 
-Whoever verifies an artifact derives every text again from its plans and from this. So what is read is little and plain: names,
-numbers, lines of a source; and what can be one of a few things only must be one of them.
+Verification derives every text again from the plans and this record. So the record is small and plain: names, numbers, lines
+of a source; and enumerated values are checked.
 """
 
 from __future__ import annotations
@@ -20,26 +20,25 @@ from texpr.support.record import Record, field
 Data: TypeAlias = Mapping[str, Any]
 
 DEEPEST = 32
-"""How deep lists and objects of an artifact's JSON may lie in each other."""
+"""The limit of nesting in an artifact's JSON."""
 
 HOST_LIBRARIES = ("dl", "pthread")
-"""What a launcher needs of the host, which every host has."""
+"""The libraries that a launcher needs on every host."""
 
 CPU_LIBRARIES = (("m",), ("gomp", "m"), ("omp", "m"))
-"""What code for a CPU may need: OpenMP's library is that of the compiler, if it has one."""
+"""The possible libraries of CPU code: OpenMP's is that of the compiler, if it has one."""
 
 RESOURCES = ("registers", "spill_stores", "spill_loads", "stack_bytes", "shared_bytes", "barriers")
-"""What ptxas says of a kernel."""
+"""The figures of ptxas for a kernel."""
 
 
 class Recorded(Record):
     """The inputs of an artifact beside its plans.
 
-    `functions`: their names, in order; `origins`: the files they come from, and the lines of these that sources show, by
-    function; `libraries`: what is linked beside the artifact's own; `fatbin`: whether one could be made. Of the rest only the
-    manifest is made: `tools` and `flags`, versions of compilers and what they were told; `consts`: values that
-    the text's consts were given before it became a program; `used`: what a kernel takes of a device, by function, target and
-    kernel.
+    `functions`: their names, in order; `origins`: their source files, and the lines of these that the generated sources show,
+    by function; `libraries`: what is linked in addition; `fatbin`: whether one could be made. The rest is only for the
+    manifest: `tools` and `flags`, versions of compilers and their flags; `consts`: the values of the text's consts; `used`:
+    the device resources of a kernel, by function, target and kernel.
     """
 
     name: str
@@ -66,7 +65,7 @@ def recorded(
     name: str, version: str, targets: Sequence[str], functions: Sequence[str], origins: Mapping[str, Origin], made: Made,
     consts: Mapping[str, int],
 ) -> Recorded:  # fmt: skip
-    """What is recorded of a build."""
+    """The record of a build."""
     used = {
         (function, target, usage.kernel): dict(usage.numbers())
         for (function, target), code in made.codes.items()
@@ -78,7 +77,7 @@ def recorded(
 
 
 def load_json(data: bytes) -> object:
-    """The value of a JSON text that is not nested too deeply. Raises ValueError."""
+    """The value of a JSON text with limited nesting. Raises ValueError."""
     text = data.decode("utf-8")
     depth = deepest = 0
     for mark in re.findall(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', text):
@@ -97,7 +96,7 @@ def _refused(word: str) -> None:
 
 
 def read_record(manifest: Data) -> Recorded:
-    """What a manifest records. Raises ValueError where it records what no build does."""
+    """The record in a manifest. Raises ValueError for a record that no build writes."""
     functions = [_mapping(each) for each in _list(manifest.get("functions"))]
     names = tuple(_text(each.get("name")) for each in functions)
     targets = tuple(_one_of(each, TARGETS) for each in _list(manifest.get("targets")))

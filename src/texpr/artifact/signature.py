@@ -1,6 +1,6 @@
 """Signatures of an artifact's list of hashes: Ed25519, by the package `cryptography`, which only this file imports.
 
-Hashes say that a folder is whole. Who made it they do not say: whoever can edit a file can edit its hash, too.
+Hashes show integrity, not authorship: whoever edits a file can also edit its hash.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 LARGEST_KEY = 1 << 16
-"""Bytes of a file with a key."""
+"""The limit of bytes of a key file."""
 
 _HEAD = b"ed25519 "
 
 
 def signer(path: Path) -> Callable[[bytes], bytes]:
-    """What signs with the private key in the PEM file `path`, as the text of a signature. Raises TexprError E0823, E0824."""
+    """The signing function for the private key in the PEM file `path`; it gives the text of a signature. Raises TexprError
+    E0823, E0824."""
     key = _private(_key_bytes(path), path)
     return lambda data: _HEAD + b64encode(key.sign(data)) + b"\n"
 
 
 def signs(path: Path) -> Callable[[bytes, bytes], bool]:
-    """What says whether a signature is one of some bytes, by the public key in the PEM file `path`. Raises TexprError E0823,
-    E0824."""
+    """The verifying function for the public key in the PEM file `path`. Raises TexprError E0823, E0824."""
     key = _public(_key_bytes(path), path)
 
     def holds(signature: bytes, data: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""What the proofs of an artifact say, for people."""
+"""Summaries of the proofs of an artifact."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from texpr.artifact.certificate import Data
 
 
 def counts(proofs: Mapping[str, Sequence[Data]]) -> dict[str, dict[str, int]]:
-    """How many obligations have which verdict, by target; those of a schedule that is believed are left out."""
+    """The number of obligations by verdict, by target, without those of a schedule that is believed."""
     found: dict[str, dict[str, int]] = {}
     for target, each in proofs.items():
         total = found.setdefault(target, {})
@@ -22,8 +22,8 @@ def counts(proofs: Mapping[str, Sequence[Data]]) -> dict[str, dict[str, int]]:
 
 
 def believed_schedules(proofs: Mapping[str, Sequence[Data]]) -> list[tuple[str, int]]:
-    """The functions, as TARGET/NAME, of which it is not proved that their schedules keep to what was written, and how much of
-    that is open."""
+    """The functions, as TARGET/NAME, whose schedule is not proved to preserve the program, and the number of open
+    obligations."""
     return [
         (f"{target}/{proof['function']}", proof["schedule"]["counts"]["undecided"])
         for target, each in proofs.items()
@@ -33,7 +33,7 @@ def believed_schedules(proofs: Mapping[str, Sequence[Data]]) -> list[tuple[str, 
 
 
 def open_plans(proofs: Mapping[str, Sequence[Data]]) -> list[tuple[str, int]]:
-    """The functions, as TARGET/NAME, of whose plans something is not proved, which their text lets pass; and how much."""
+    """The functions, as TARGET/NAME, with unproved obligations of their plans, which their text permits; and the number."""
     return [
         (f"{target}/{proof['function']}", number)
         for target, each in proofs.items()

@@ -1,4 +1,4 @@
-"""What an artifact needs of a machine's compilers. The room `toolchain` has it; a test may hand in something else."""
+"""The interface of an artifact to a machine's compilers, implemented by `toolchain`; tests may pass something else."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Protocol, TypeAlias
 from texpr.support.record import Record
 
 Share: TypeAlias = Callable[[Callable[[int], bytes], Sequence[str]], Iterator[bytes]]
-"""Answers of a task for 0, 1, … as many as there are names, in order; other processes may find them."""
+"""The results of a task for 0, 1, … as many as there are names, in order; other processes may compute them."""
 
 
 def in_turn(task: Callable[[int], bytes], names: Sequence[str]) -> Iterator[bytes]:
-    """The answers, found one after the other."""
+    """The results, computed sequentially."""
     return map(task, range(len(names)))
 
 
 class Usage(Protocol):
-    """What one kernel takes of a device; its fields are those of the manifest."""
+    """The device resources of one kernel; its fields are those of the manifest."""
 
     @property
     def kernel(self) -> str:
@@ -34,22 +34,22 @@ class DeviceCode(Protocol):
 
     @property
     def target(self) -> str:
-        """Such as `sm_90a`."""
+        """The target, such as `sm_90a`."""
         ...
 
     @property
     def cubin(self) -> bytes:
-        """Machine code, for this target alone."""
+        """Machine code, for this target only."""
         ...
 
     @property
     def ptx(self) -> bytes:
-        """PTX, which a driver can translate for this target, and if that has no suffix for later ones."""
+        """PTX, which a driver can translate for this target and, if it has no suffix, for later ones."""
         ...
 
     @property
     def kernels(self) -> Sequence[Usage]:
-        """What each kernel takes."""
+        """The resources of each kernel."""
         ...
 
 
@@ -57,13 +57,13 @@ class Tools(Protocol):
     """The compilers of a machine. Every method may raise `TexprError` (E06) or `CompilerBug`."""
 
     def versions(self, *, device: bool) -> Mapping[str, str]:
-        """What the compilers call themselves; with `device`, the device's too."""
+        """The names and versions of the compilers; with `device`, of the device compiler, too."""
         ...
 
     def flags(
         self, *, device: bool, told: Sequence[str] = (), openmp: bool = False, march: str = ""
     ) -> Mapping[str, Sequence[str]]:
-        """What `library` tells the host's compiler, and with `device`, what the device's is told; of which machine."""
+        """The flags of `library` for the host's compiler, and with `device`, of the device compiler; and the architecture."""
         ...
 
     def openmp(self) -> str | None:
@@ -74,24 +74,24 @@ class Tools(Protocol):
         self, name: str, sources: Mapping[str, str], headers: Mapping[str, str], *, flags: Sequence[str] = (),
         libraries: Sequence[str] = (), openmp: bool = False, march: str = "",
     ) -> tuple[bytes, bytes]:  # fmt: skip
-        """The shared and the static library of C (`.c`) and C++ (`.cpp`) sources, for any machine of this architecture, or of
-        those from `march` on."""
+        """The shared and the static library of C (`.c`) and C++ (`.cpp`) sources, for any machine of this architecture, or
+        for those from `march` on."""
         ...
 
     def devices(self, wanted: Sequence[tuple[str, str]], headers: Mapping[str, str]) -> Sequence[DeviceCode]:
-        """Each `.cu` for a CUDA target, of its text and the target's name, in order."""
+        """Each `.cu` compiled for a CUDA target, given its text and the target's name, in order."""
         ...
 
     def fatbin(self, codes: Sequence[tuple[str, bytes, bytes]]) -> bytes | None:
-        """One file with code for several targets (each a name, a cubin, PTX), or None where that cannot be made here."""
+        """One file with code for several targets (each a name, a cubin, PTX), or None where it cannot be made here."""
         ...
 
 
 class Made(Record):
-    """What compilers make of an artifact's sources: `files` by path, and `codes` by function and target.
+    """The compiled files of an artifact: `files` by path, and `codes` by function and target.
 
-    `libraries`: what is to be linked beside it; `fatbin`: whether the code for all targets could be joined; `tools` and
-    `flags`: what the compilers call themselves, and what they were told.
+    `libraries`: what is to be linked in addition; `fatbin`: whether the code for all targets could be combined; `tools` and
+    `flags`: the names and versions of the compilers, and their flags.
     """
 
     files: Mapping[str, bytes]

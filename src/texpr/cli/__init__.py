@@ -1,4 +1,4 @@
-"""The command `texpr`: one file a verb, and the only room that prints."""
+"""The command `texpr`: one file a verb, and the only package that prints."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from texpr import __version__
 from texpr.support.lazy import resolve
 
 ENDED_BY = 128
-"""A process that a signal ended has this and the signal's number as its exit code, as shells report it."""
+"""Added to the signal's number for the exit code of a process that a signal ended, as in shells."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command with `arguments` (those of the process by default); the exit code.
+    """Runs the command with `arguments` (those of the process by default); gives the exit code.
 
-    Asked for its version alone, it answers without loading anything. Being interrupted or asked to end is no fault, also while
-    it loads: then the tools that it started are stopped and their folders removed, and it says nothing.
+    With `--version` alone, it answers without loading anything. An interrupt or a request to terminate is not a failure, also
+    during loading: the tools that it started are stopped, their folders removed, and nothing is printed.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given == ["--version"]:
@@ -39,12 +39,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def settle() -> None:
-    """For a process that only compiles: what is loaded stays, and little of what a compile makes is a cycle, so that searching
-    for garbage as often as Python does takes a sixth of the time."""
+    """Tunes garbage collection for a process that only compiles: modules stay loaded, and few objects of a compile are in
+    cycles, so the default frequency costs a sixth of the time."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
 
 
 def _end(number: int, frame: FrameType | None) -> NoReturn:
-    """Leave as an interrupt does: everything that is open is closed on the way out."""
+    """Exits as on an interrupt: everything that is open is closed."""
     sys.exit(ENDED_BY + number)

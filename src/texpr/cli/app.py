@@ -1,7 +1,7 @@
-"""The verbs, loaded when called, and what each way of failing looks like from outside.
+"""The verbs, loaded when called, and the exit code of each kind of failure.
 
-Exit codes: 0 fine; 1 the program or the data is wrong; 2 the call is wrong; 3 the compiler is wrong; 4 (`verify`) something is
-not proved, which its text lets pass.
+Exit codes: 0 success; 1 the program or the data is wrong; 2 the call is wrong; 3 the compiler is wrong; 4 (`verify`)
+something is not proved, which its text permits.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ WRONG_CALL = frozenset((
     "E0580", "E0707", "E0805", "E0806", "E0807", "E0810", "E0811", "E0850", "E0851", "E0852", "E0855", "E0860", "E0861",
     "E0862", "E0863", "E0823", "E0824",
 ))  # fmt: skip
-"""Wrong calls: a file, folder, size, target or schedule that cannot be used. All other codes blame the program or the data."""
+"""Wrong calls: a file, folder, size, target or schedule that cannot be used. All other codes concern the program or the data.
+"""
 
 
 class Verbs(click.Group):
@@ -51,7 +52,7 @@ class Verbs(click.Group):
         return cast(click.Command, resolve(f"texpr.cli.verbs.{cmd_name}:command"))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the verbs without loading them."""
+        """Lists the verbs without loading them."""
         with formatter.section("Verbs"):
             formatter.write_dl(list(VERBS.items()))
 
@@ -63,7 +64,7 @@ def texpr() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command line `arguments` and give its exit code; nothing escapes as a traceback."""
+    """Runs the command line `arguments` and gives its exit code; no exception escapes."""
     console = Console(json="--json" in arguments)
     try:
         with texpr.make_context("texpr", list(arguments), obj=console) as context:
@@ -76,7 +77,7 @@ def run(arguments: Sequence[str]) -> int:
         wrong.show()
         return 2
     except BrokenPipeError:
-        # The reader of our output has left. What is still buffered must not raise once more at exit.
+        # The reader of the output has closed it. What is still buffered must not raise again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except TexprError as wrong:

@@ -1,4 +1,4 @@
-"""`--arg NAME=FILE.npy|random|zeros|VALUE`: from words to arrays."""
+"""`--arg NAME=FILE.npy|random|zeros|VALUE`: from command-line words to arrays."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from texpr.support.record import Record
 
 
 def parse_arguments(function: Function, given: tuple[str, ...]) -> dict[str, str]:
-    """What `--arg NAME=…` says of each parameter; a missing inout starts as zeros. Raises click.UsageError."""
+    """The word of each parameter in `--arg NAME=…`; a missing inout starts as zeros. Raises click.UsageError."""
     words: dict[str, str] = {}
     names = [param.name for param in function.params]
     for text in given:
@@ -46,10 +46,11 @@ def parse_arguments(function: Function, given: tuple[str, ...]) -> dict[str, str
 def make_arrays(
     function: Function, words: Mapping[str, str], sizes: Mapping[str, int], seed: int
 ) -> tuple[dict[str, Array], dict[str, int]]:
-    """An array (rank 0 for a scalar) for each parameter, and each size: as given, by default, or found from the files' shapes.
+    """An array (rank 0 for a scalar) for each parameter, and each size: as given, by default, or solved from the files'
+    shapes.
 
-    `random` gives small integers, in floating types too, so that results can be compared; where the text promises a range or
-    that elements differ, they keep it. What a root, a logarithm or a power is taken of, or divides, is positive.
+    `random` gives small integers, in floating types too, so that results can be compared exactly; they satisfy promised
+    ranges and injectivity. Operands of roots, logarithms, powers and divisors are positive.
     """
     params = {param.name: param for param in function.params}
     loaded = {name: load_array(Path(word), params[name]) for name, word in words.items() if word.endswith(".npy")}
@@ -88,7 +89,7 @@ def load_array(path: Path, param: Buffer) -> Array:
 
 
 def _solve(function: Function, arrays: Mapping[str, Array], known: dict[Sym, int]) -> None:
-    """Find sizes from dimensions in which one is left unknown, linearly. What does not fit is said when the program is run."""
+    """Solves dimensions with one unknown for sizes, linearly. Mismatches are reported when the program is run."""
     entries = [
         (shape, extent)
         for param in function.params
@@ -115,7 +116,7 @@ def _refuse_unknown(function: Function, known: Mapping[Sym, int]) -> None:
 
 
 def _lie_densely(function: Function, known: dict[Sym, int]) -> None:
-    """Strides of which nothing is known are those of an array without gaps, in rows of rows. Raises click.UsageError."""
+    """Unknown strides are those of a dense row-major array. Raises click.UsageError."""
     for param in function.params:
         for at, stride in enumerate(param.strides or ()):
             sym = stride.as_sym
@@ -127,16 +128,17 @@ def _lie_densely(function: Function, known: dict[Sym, int]) -> None:
 
 
 _OF_POSITIVE = {"sqrt": 0, "rsqrt": 0, "log": 0, "log2": 0, "pow": 0, "div": 1}
-"""Operations that give nan, or what is no number, of some numbers, and which operand must be positive for them not to."""
+"""Operations that give nan, infinity or an error for some operands, and the operand that must be positive to avoid that."""
 
 _KEEPING = ("add", "mul", "div", "max", "min", "sqrt", "fma", "pow")
-"""Operations that give positive numbers of positive ones."""
+"""Operations that map positive numbers to positive ones."""
 
 
 def positive(function: Function) -> frozenset[Buffer]:
-    """The parameters that a root, a logarithm, a power or a division takes elements of, as they are or added and multiplied.
+    """The parameters whose elements are operands of a root, a logarithm, a power or a division, directly or through sums and
+    products.
 
-    What is a difference may be negative still: whether `random` gives nan then cannot be known from the text.
+    A difference may still be negative: whether `random` then gives nan is not known from the text.
     """
     lets = {stmt.sym: stmt.value for stmt in walk(function.body) if isinstance(stmt, Let)}
 
@@ -164,14 +166,14 @@ def positive(function: Function) -> frozenset[Buffer]:
 
 
 class _Filler(Record):
-    """Makes the arrays that no file gives, at known sizes."""
+    """Makes the arrays that are not read from files, at known sizes."""
 
     function: Function
     sizes: Mapping[Sym, int]
     generator: np.random.Generator
 
     def array(self, param: Buffer, word: str) -> Array:
-        """What `word` (zeros, random or a value) means for `param`."""
+        """The array for `word` (zeros, random or a value) and `param`."""
         shape, storage = self._shape(param), numpy_dtype(param.dtype)
         match word:
             case "zeros":
@@ -217,7 +219,7 @@ class _Filler(Record):
 
 
 def _number(param: Buffer, word: str) -> Any:
-    """The value of `word` in the type of `param`, rounded as NumPy does. Raises click.UsageError where it is none."""
+    """The value of `word` in the type of `param`, rounded as NumPy does. Raises click.UsageError if it is invalid."""
     number = _parsed(word, param.dtype)
     if number is None:
         what = "a whole number" if param.dtype.is_integer else "true or false" if param.dtype == BOOL else "a number"

@@ -1,4 +1,4 @@
-"""Two results of one program, side by side."""
+"""Comparison of two results of one program."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from texpr.support.diagnostic import Diagnostic, Note
 from texpr.support.record import Record
 
 FRACTION = {F64: 52, F32: 23, TF32: 10, F16: 10, BF16: 7, F8E4M3: 3, F8E5M2: 2}
-"""Bits of the fraction of each floating type."""
+"""Mantissa bits of each floating type."""
 
 ALLOWED = 64
-"""Units of the last place of a result's largest element by which floating results may differ: sums may be taken in another
-order, and the mathematical functions of two machines differ in the last places."""
+"""The tolerance of floating results, in units in the last place of a result's largest element: sums may be in another order,
+and mathematical functions of two machines differ in the last places."""
 
 
 class Comparison(Record):
-    """How far two arrays are apart: bit-equal or not, and the first element (in row order) that is too far, if any.
+    """The difference of two arrays: bit-equal or not, and the first element (in row order) beyond the tolerance, if any.
 
-    `nans`: how many elements are nan in both, of which nothing is compared; `count`: how many there are.
+    `nans`: the number of elements that are nan in both, which are not compared; `count`: the number of elements.
     """
 
     equal: bool
@@ -35,12 +35,12 @@ class Comparison(Record):
 
     @property
     def fits(self) -> bool:
-        """Whether no element is too far."""
+        """Whether every element is within the tolerance."""
         return self.at is None
 
 
 def compare(dtype: DType, actual: Array, expected: Array) -> Comparison:
-    """Compare two arrays of one shape and type; integers and booleans must be equal, floats within `ALLOWED`."""
+    """Compares two arrays of one shape and type; integers and booleans must be equal, floats within `ALLOWED`."""
     nans = int(np.count_nonzero(_both_nan(actual, expected))) if dtype.is_float else 0
     same = _same_bits(dtype, actual, expected)
     if bool(np.all(same)):
@@ -53,7 +53,7 @@ def compare(dtype: DType, actual: Array, expected: Array) -> Comparison:
 
 
 def _same_bits(dtype: DType, actual: Array, expected: Array) -> Array:
-    """Equal to the bit; any nan is as good as another."""
+    """Bit equality; all nans are equal."""
     unsigned = np.dtype(f"u{numpy_dtype(dtype).itemsize}")
     bits = np.ascontiguousarray(actual).view(unsigned) == np.ascontiguousarray(expected).view(unsigned)
     bits = np.asarray(bits).reshape(np.shape(actual))
@@ -75,7 +75,7 @@ def _near(dtype: DType, actual: Array, expected: Array) -> Array:
 
 
 def _told(outcome: Comparison) -> str:
-    """How two results that fit are alike; where they are nan, that says nothing of either."""
+    """The agreement of two results in words; nans are mentioned, as they are not compared."""
     if outcome.count and outcome.nans == outcome.count:
         return f"nothing was compared: all of {outcome.count} elements are nan in both (against interp)"
     how = "equal to the bit" if outcome.equal else "equal up to rounding"
@@ -87,7 +87,7 @@ def _told(outcome: Comparison) -> str:
 def judge(
     function: Function, results: Mapping[str, Array], expected: Mapping[str, Array]
 ) -> tuple[tuple[str, ...], tuple[Diagnostic, ...]]:
-    """Every output against the interpreter's: a line for each that fits, a diagnostic for each that does not."""
+    """Compares every output with the interpreter's: a line for each that agrees, a diagnostic for each that does not."""
     lines: list[str] = []
     found: list[Diagnostic] = []
     for buffer in (*function.results, *function.params):

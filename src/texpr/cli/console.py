@@ -1,7 +1,7 @@
-"""The one place that writes to the terminal.
+"""Output to the terminal, in one place.
 
-Results go to standard output, everything said about the work to standard error; with `--json` one object goes to standard
-output and nothing else. Colour and progress appear on terminals only.
+Results go to standard output, messages about the work to standard error; with `--json` one object goes to standard output and
+nothing else. Colour and progress appear on terminals only.
 """
 
 from __future__ import annotations
@@ -37,41 +37,41 @@ _CLEAR = "\r\x1b[K"
 
 
 class Console:
-    """Where one run of the command speaks."""
+    """The output of one run of the command."""
 
     def __init__(self, json: bool = False):
         self.json = json
 
     def say(self, text: str) -> None:
-        """A line of result, on standard output; silent with `--json`."""
+        """Prints a line of result to standard output; silent with `--json`."""
         if not self.json:
             sys.stdout.write(visible(text) + "\n")
 
     def table(self, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """Columns of text, on standard output; silent with `--json`."""
+        """Prints columns of text to standard output; silent with `--json`."""
         lines = [tuple(head), *(tuple(row) for row in rows)]
         widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
         for line in lines:
             self.say("  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip())
 
     def data(self, value: object) -> None:
-        """The one object of `--json`; silent without it."""
+        """Prints the one object of `--json`; silent without it."""
         if self.json:
             sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
     def diagnostics(self, found: Iterable[Diagnostic]) -> None:
-        """Each diagnostic with its caret, on standard error; silent with `--json`."""
+        """Prints each diagnostic with its caret to standard error; silent with `--json`."""
         if not self.json:
             paint = _paint(sys.stderr)
             sys.stderr.write("\n".join(render(diagnostic, paint) for diagnostic in found))
 
     def failure(self, found: Sequence[Diagnostic]) -> None:
-        """What stops the work: the diagnostics, or the object that holds them."""
+        """Prints a failure: the diagnostics, or the object that holds them."""
         self.diagnostics(found)
         self.data({"ok": False, "diagnostics": [as_data(diagnostic) for diagnostic in found]})
 
     def bug(self, fault: Exception, trace: str | None) -> None:
-        """The compiler is wrong: what happened and how to report it."""
+        """Prints a fault of the compiler: what happened and how to report it."""
         what, where = told_of(fault)
         sys.stderr.write(
             f"internal error: {visible(what)}\n"
@@ -85,9 +85,9 @@ class Console:
 
     @contextmanager
     def working(self, text: str) -> Generator[Callable[[str], None]]:
-        """Show what goes on, and how far it is as the function given says, while standard error is a terminal that can.
+        """Shows the current step, and its progress by the given function, while standard error is a capable terminal.
 
-        No thread of ours paints it: what goes on may fork this process.
+        It uses no thread, as the work may fork this process.
         """
         if self.json or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
             yield lambda done: None

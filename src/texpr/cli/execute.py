@@ -1,4 +1,4 @@
-"""The places where `texpr run` can run a function."""
+"""The machines and simulators on which `texpr run` can run a function."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ Executor: TypeAlias = Callable[[Mapping[str, Array]], dict[str, Array]]
 PLACES = ("interp", "cpu", "emulator", "cuda")
 
 EMULATED = "sm_90a"
-"""The target whose code `--on emulator` runs."""
+"""The target for `--on emulator`."""
 
 
 class Setting(Record):
-    """What a run has fixed: sizes that the code is built for, all sizes, the schedule, the emulator's order of threads."""
+    """The fixed parameters of a run: sizes fixed at build, all sizes, the schedule, the emulator's thread order."""
 
     fixed: Mapping[str, int]
     sizes: Mapping[str, int]
@@ -40,7 +40,7 @@ class Setting(Record):
 
 
 def executor(on: str, function: Function, setting: Setting) -> Executor:
-    """Make `function` ready to run `on` one of `PLACES`. Raises TexprError where it cannot be built or run there."""
+    """Prepares `function` to run on one of `PLACES`. Raises TexprError where it cannot be built or run there."""
     if on == "interp":
         return lambda arrays: interp.run(function, arrays, setting.sizes)
     match on:
@@ -57,7 +57,7 @@ def executor(on: str, function: Function, setting: Setting) -> Executor:
 
 
 def device_target() -> str:
-    """The newest target whose code the GPU of this machine runs. Raises TexprError E0782 where there is none."""
+    """The newest target whose code the GPU of this machine runs. Raises TexprError E0782 if there is none."""
     device = find_device()
     if isinstance(device, str):
         raise error("E0782", None, f"no CUDA device: {device}", help="run it in the emulator: --on emulator")
@@ -71,7 +71,7 @@ def device_target() -> str:
 
 
 def call(kernel: Kernel, arrays: Mapping[str, Array], setting: Setting) -> dict[str, Array]:
-    """Call `kernel` on copies of what it changes."""
+    """Calls `kernel` on copies of the arrays that it modifies."""
     given = {
         param.name: _own(param, arrays[param.name], setting.sizes) if param.role == "inout" else arrays[param.name]
         for param in kernel.function.params
@@ -86,7 +86,7 @@ def call(kernel: Kernel, arrays: Mapping[str, Array], setting: Setting) -> dict[
 
 
 def _own(param: Buffer, array: Array, sizes: Mapping[str, int]) -> Array:
-    """A copy of `array` that lies as `param` says, with what it has of strides."""
+    """A copy of `array` with the strides of `param`, where these are known."""
     strides = [stride.evaluate({Sym(name): size for name, size in sizes.items()}) for stride in param.strides or ()]
     if not strides or array.size == 0 or min(strides) < 0:
         return np.array(array)
@@ -98,7 +98,7 @@ def _own(param: Buffer, array: Array, sizes: Mapping[str, int]) -> Array:
 
 
 def _several(returned: object) -> tuple[Array, ...]:
-    """What a kernel returns (nothing, one result or a tuple), as a tuple."""
+    """The return value of a kernel (nothing, one result or a tuple) as a tuple."""
     if returned is None:
         return ()
     return cast("tuple[Array, ...]", returned if isinstance(returned, tuple) else (returned,))

@@ -1,4 +1,4 @@
-"""Reading what the user names and writing results, with a clear word for everything that can go wrong."""
+"""Reading input files and writing results, with an error for each failure."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def output_folder(path: Path) -> Path:
 
 
 def write_error(path: Path, fault: OSError) -> TexprError:
-    """Why nothing could be written at `path`."""
+    """The error for a failure to write at `path`."""
     full = "; nothing is left half written" if fault.errno in (errno.ENOSPC, errno.EDQUOT) else ""
     return error("E0855", None, f"`{path}` cannot be written: {fault.strerror or fault}{full}")
 
 
 def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Make the file `path` by `write(file)`: afterwards it is there whole, or as it was. Raises TexprError (E0855)."""
+    """Writes the file `path` atomically by `write(file)`. Raises TexprError (E0855)."""
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as fault:

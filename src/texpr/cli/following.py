@@ -1,4 +1,4 @@
-"""Whether the schedules and pragmas of a function can be followed: what `texpr check` says of them."""
+"""Whether the schedules and pragmas of a function can be applied, for `texpr check`."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from texpr.schedule.proposals import tried
 from texpr.support.diagnostic import CompilerBug, Diagnostic, TexprError
 
 MACHINES: Mapping[str | None, tuple[str, ...]] = {"cuda": ("sm_90a",), "cpu": ("cpu",), None: ("sm_90a", "cpu")}
-"""Where a schedule for a family, or for any target, is tried: it has to suit one of these."""
+"""The targets on which a schedule for a family, or for any target, is tried: it has to work on one of these."""
 
 SOME_SIZE = 4096
-"""A size at which a schedule that can be followed for some sizes can be followed, as a rule."""
+"""A size at which a schedule that works for some sizes usually works."""
 
 CERTAIN = ("E0901", "E0902", "E0903", "E0904", "E0906", "E0907", "E0908", "E0909")
-"""Refusals that stand at all sizes. The others may ask for an extent that is constant, which a build can fix."""
+"""Refusals that hold at all sizes. The others may need a constant extent, which a build can fix."""
 
 
 def refusals(function: Function, sizes: Mapping[str, int]) -> Iterator[Diagnostic]:
-    """What the schedules and pragmas of a legal function are refused for, whatever sizes are not among `sizes`. Consts have
-    their defaults."""
+    """The refusals of the schedules and pragmas of a legal function that hold for all sizes not in `sizes`. Consts have their
+    defaults."""
     if any(value is None for _, value in function.consts):
         return
     for schedule in function.schedules or (None,):
@@ -41,7 +41,7 @@ def refusals(function: Function, sizes: Mapping[str, int]) -> Iterator[Diagnosti
 
 
 def _refused(function: Function, schedule: Schedule | None, sizes: Mapping[str, int]) -> TexprError | None:
-    """Why a schedule cannot be followed on any of the machines that it is for; None where it can."""
+    """Why a schedule cannot be applied on any of its targets; None where it can."""
     target = None if schedule is None else schedule.target
     first: TexprError | None = None
     for name in MACHINES.get(target, (str(target),)):
@@ -67,17 +67,17 @@ def _refused_so(
     open_sizes: Collection[str],
     doubtful: Sequence[Diagnostic],
 ) -> bool:
-    """Whether what might be due to open sizes is said in the same words where each of them is a large power of two."""
+    """Whether a refusal that may be due to open sizes is the same when each of them is a large power of two."""
     try:
         refused = _refused(function, schedule, {**own(function, sizes), **dict.fromkeys(open_sizes, SOME_SIZE)})
-    except TexprError:  # no such sizes
+    except TexprError:  # invalid sizes
         return False
     said = {(found.code, found.message) for found in refused.diagnostics} if refused is not None else set[tuple[str, str]]()
     return all((found.code, found.message) in said for found in doubtful)
 
 
 def unbuildable(function: Function, sizes: Mapping[str, int], targets: Sequence[str]) -> Iterator[Diagnostic]:
-    """What `build` refuses a legal function for, on any of `targets`, by any of the schedules that suit one."""
+    """The refusals of `build` for a legal function on any of `targets`, by any schedule for it."""
     said: set[tuple[str, str]] = set()
     for machine in map(resolve, targets):
         for schedule in _suiting(function, machine):
@@ -91,5 +91,5 @@ def unbuildable(function: Function, sizes: Mapping[str, int], targets: Sequence[
 
 
 def _suiting(function: Function, machine: Target) -> Sequence[Schedule | str]:
-    """Those schedules that a build for `machine` may use; where there are none, what the compiler finds."""
+    """The schedules that a build for `machine` may use; if there are none, the automatic one."""
     return [s for s in function.schedules if s.target in (machine.name, machine.family, None)] or [AUTO]

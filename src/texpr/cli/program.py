@@ -1,4 +1,4 @@
-"""What several verbs share: their arguments, and the way from a file to a function."""
+"""Common parts of the verbs: their arguments, and the path from a file to a function."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def parse_sizes(given: tuple[str, ...]) -> dict[str, int]:
 
 
 def read_program(file: Path, sizes: dict[str, int]) -> tuple[Program, dict[str, int]]:
-    """The program in `file`, its consts fixed by `sizes`, and those sizes that are left. Raises TexprError."""
+    """The program in `file`, its consts fixed by `sizes`, and the remaining sizes. Raises TexprError."""
     source = read_source(file)
 
     def consts(tree: Tree) -> dict[str, int]:
@@ -66,7 +66,7 @@ def const_names(tree: Tree) -> frozenset[str]:
 def legal_function(file: Path, name: str | None, sizes: dict[str, int]) -> tuple[Function, dict[str, int]]:
     """The function `name` (or the only one) of a file, checked, and the sizes that are not consts.
 
-    Raises TexprError for a wrong program, click.UsageError for a function or size that is not there.
+    Raises TexprError for a wrong program, click.UsageError for an unknown function or size.
     """
     program, rest = read_program(file, sizes)
     function = select(program, name)
@@ -81,7 +81,7 @@ def legal_function(file: Path, name: str | None, sizes: dict[str, int]) -> tuple
 
 
 def at_sizes(function: Function, sizes: Mapping[str, int]) -> Function:
-    """`function` with those of `sizes` fixed that it has: what cannot be decided for all sizes may be decided for these."""
+    """`function` with those of `sizes` fixed that it has: more can be decided than for all sizes."""
     names = {sym.name for sym in function.sizes} & sizes.keys()
     if not names:
         return function

@@ -19,11 +19,12 @@ from texpr.support.diagnostic import Diagnostic
 from texpr.support.span import Span
 
 Paint: TypeAlias = Callable[[str, str], str]
-"""How text is coloured: `paint(text, style)`; styles are "error", "limitation", "note", "help", "gutter" and "strong"."""
+"""A function that colours text: `paint(text, style)`; styles are "error", "limitation", "note", "help", "gutter" and
+"strong"."""
 
 TAB = 4
 WIDTH = 120
-"""Longer source lines are shown in part."""
+"""Longer source lines are clipped."""
 
 
 def plain(text: str, style: str) -> str:
@@ -32,12 +33,12 @@ def plain(text: str, style: str) -> str:
 
 
 def severity(diagnostic: Diagnostic) -> str:
-    """ "limitation" for what this compiler cannot decide or do (E05), "error" for everything else."""
+    """ "limitation" for undecided or unsupported programs (E05), "error" for everything else."""
     return "limitation" if diagnostic.code.startswith("E05") else "error"
 
 
 def render(diagnostic: Diagnostic, paint: Paint = plain) -> str:
-    """The diagnostic as lines of text, the last one ended."""
+    """The diagnostic as lines of text, with a final line end."""
     kind = severity(diagnostic)
     spans = [span for span in (diagnostic.span, *(note.span for note in diagnostic.notes)) if span and span.source.text]
     margin = max((len(str(span.line)) for span in spans), default=1)
@@ -99,7 +100,7 @@ def _columns(char: str) -> int:
 
 
 def _laid_out(line: str) -> tuple[str, list[int]]:
-    """The line as shown, tabs expanded, and the column at which each of its characters (and its end) stands."""
+    """The line as displayed, tabs expanded, and the column of each of its characters (and of its end)."""
     shown: list[str] = []
     starts: list[int] = []
     at = 0
@@ -112,7 +113,7 @@ def _laid_out(line: str) -> tuple[str, list[int]]:
 
 
 def _place(span: Span, mark: str, style: str, margin: int, paint: Paint) -> list[str]:
-    """The arrow to the place, and where there is text, the line with the span underlined."""
+    """The location line and, if there is source text, the line with the span underlined."""
     arrow = " " * margin + paint("-->", "gutter") + " "
     if not span.source.text:
         return [arrow + visible(span.source.name)]
@@ -126,7 +127,7 @@ def _place(span: Span, mark: str, style: str, margin: int, paint: Paint) -> list
 
 
 def _underlined(line: str, start: int, stop: int, mark: str) -> tuple[str, str]:
-    """The line as shown and the line of marks below characters `start:stop`; a long line is cut around them."""
+    """The line as displayed and the line of marks below characters `start:stop`; a long line is clipped around them."""
     if len(line) > WIDTH:
         low = max(0, min(start - WIDTH // 3, len(line) - WIDTH))
         high = min(len(line), low + WIDTH)

@@ -1,7 +1,7 @@
-"""The memory behind a graph logical → allocation: a grid with one cell an element, the holes hatched.
+"""The memory of a graph logical → allocation: a grid with one cell an element, holes hatched.
 
-The innermost leaves run across, the others down, and each cell says which item it holds: its place among the items in row-major
-order of the logical domain, or what the caller gives.
+The innermost leaves run across, the others down, and each cell shows its item: the item's number in row-major order of the
+logical domain, or a value of the caller.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from texpr.draw.page.text import CELL, NAME, SMALL, fit, width
 from texpr.support.record import Record
 
 MOST_CELLS = 4096
-"""More make no picture that anyone can read."""
+"""More cells would be illegible."""
 
 ACROSS = 16
-"""As many cells as stand in a row of themselves, where there are three leaves or more."""
+"""The target number of cells in a row, for three leaves or more."""
 
 _HIGH = 26.0
 _LEAST = 30.0
-_GAP = 8.0  # between groups of cells, more where an outer leaf goes on
-_ASIDE = 10.0  # between names or indices and what they speak of
+_GAP = 8.0  # between groups of cells, wider where an outer leaf advances
+_ASIDE = 10.0  # between names or indices and what they label
 _HEAD = 20.0  # height of a line of indices
 
 
 class Cells(Record):
-    """What is written in each cell, and its class, a key of `texpr.draw.page.style.CELLS`; one axis a leaf."""
+    """The text and the class of each cell, a key of `texpr.draw.page.style.CELLS`; one axis a leaf."""
 
     texts: npt.NDArray[np.str_]
     kinds: npt.NDArray[np.str_]
@@ -44,9 +44,9 @@ class Cells(Record):
 def draw_allocation(
     graph: DomainGraph, values: Cells | None = None, *, across: int | None = None, title: str = "Allocation"
 ) -> str:
-    """The allocation as a document of SVG.
+    """The allocation as an SVG document.
 
-    `values` says what the cells hold (by default, which item); `across`, how many of the innermost leaves run across. Raises
+    `values`: the texts of the cells (by default, the item); `across`: the number of innermost leaves that run across. Raises
     ValueError for symbolic extents, for more than MOST_CELLS cells, and where `values` has another shape than the leaves.
     """
     cells = values or held(graph)
@@ -54,7 +54,7 @@ def draw_allocation(
 
 
 def held(graph: DomainGraph) -> Cells:
-    """Which item each element holds, by its place in row-major order of the logical domain; holes hold nothing."""
+    """The number of each element's item in row-major order of the logical domain; holes have none."""
     _shape(graph)
     found = visits(graph)
     place = np.zeros(found.visited.shape, np.int64)
@@ -65,7 +65,7 @@ def held(graph: DomainGraph) -> Cells:
 
 
 def describe(graph: DomainGraph, cells: Cells) -> str:
-    """The allocation in words: its leaves, and what its elements hold, in the order of memory."""
+    """The allocation in words: its leaves, and the contents of its elements in memory order."""
     listed = " ".join(str(text) or "hole" for text in cells.texts.flat)
     return f"Allocation [{', '.join(map(label, graph.leaves))}]: {listed}."
 
@@ -73,7 +73,7 @@ def describe(graph: DomainGraph, cells: Cells) -> str:
 def allocation_picture(
     graph: DomainGraph, cells: Cells | None = None, *, across: int | None = None, explained: bool = True
 ) -> Picture:
-    """The grid, and below it, where `explained`, what its colours mean. Raises ValueError as `draw_allocation` does."""
+    """The grid and, where `explained`, a legend below it. Raises ValueError as `draw_allocation` does."""
     cells = cells or held(graph)
     shape = _shape(graph)
     if cells.texts.shape != shape or cells.kinds.shape != shape:
@@ -87,7 +87,7 @@ def allocation_picture(
 
 
 def _shape(graph: DomainGraph) -> tuple[int, ...]:
-    """The extents of the leaves. Raises ValueError where they make no picture."""
+    """The extents of the leaves. Raises ValueError where they cannot be drawn."""
     for domain in graph.domains():
         if not domain.extent.is_constant:
             raise ValueError(f"the extent of `{domain}` is not a number; fix its sizes first")
@@ -98,7 +98,7 @@ def _shape(graph: DomainGraph) -> tuple[int, ...]:
 
 
 def _across(shape: Sequence[int]) -> int:
-    """How many of the innermost leaves run across: one of two, else as many as fit."""
+    """The number of innermost leaves that run across: one of two, else as many as fit."""
     count, cells = 0, 1
     for extent in reversed(shape):
         if count and (cells * extent > ACROSS or len(shape) <= 2):
@@ -116,7 +116,7 @@ class _Axis(Record):
 
     @classmethod
     def of(cls, leaves: Sequence[IterDomain], step: float) -> _Axis:
-        """Cells of size `step`, with a gap wherever a leaf but the innermost goes on, wider for outer ones."""
+        """Cells of size `step`, with a gap wherever a leaf other than the innermost advances, wider for outer ones."""
         starts = [0.0]
         extents = [leaf.extent.constant for leaf in leaves]
         count = int(np.prod(extents, dtype=np.int64))
@@ -133,7 +133,7 @@ class _Axis(Record):
         return self.starts[-1] + self.step if self.starts else 0.0
 
     def runs(self, depth: int) -> list[tuple[int, float, float]]:
-        """Each run of cells over which the leaf at `depth` stays the same: its index, and from where to where."""
+        """Each run of cells with one index of the leaf at `depth`: the index, its start and its end."""
         extents = [leaf.extent.constant for leaf in self.leaves]
         period = int(np.prod(extents[depth + 1 :], dtype=np.int64))
         firsts = range(0, len(self.starts), period) if period else range(0)
@@ -141,7 +141,7 @@ class _Axis(Record):
 
 
 def _grid(wide: _Axis, high: _Axis, cells: Cells) -> Picture:
-    """Cells with the indices of the leaves above them and to their left, and the leaves' names at the start of these."""
+    """Cells with the indices of the leaves above and to the left of them, and the leaves' names before these."""
     columns = [width(_name(leaf), NAME) + 2 * _ASIDE for leaf in high.leaves]
     lead = max(sum(columns), *(width(_name(leaf), NAME) + 2 * _ASIDE for leaf in wide.leaves), 0.0)
     top = _HEAD * (len(wide.leaves) + bool(high.leaves)) + 4

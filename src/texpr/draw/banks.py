@@ -1,4 +1,4 @@
-"""Where a tile's chunks of 16 bytes lie in shared memory, line by line of all banks, and what a read of a column meets."""
+"""The chunks of 16 bytes of a tile in shared memory, line by line of all banks, and the conflicts of a column read."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from texpr.isa.requests import conflicts
 from texpr.tma.swizzle import Swizzle
 
 MOST_LINES = 64
-"""More lines of memory repeat what has been seen: a swizzle has a period of at most eight."""
+"""The pattern repeats beyond: a swizzle has a period of at most eight lines."""
 
 CHUNKS = LINE // CHUNK
 
 
 def draw_banks(rows: int, row: int, swizzle: Swizzle) -> str:
-    """The map of a tile of `rows` rows of `row` bytes as a document of SVG. Raises ValueError as `banks_picture` does."""
+    """The map of a tile of `rows` rows of `row` bytes as an SVG document. Raises ValueError as `banks_picture` does."""
     conflicts = column_conflicts(rows, row, swizzle)
     title = f"{rows} rows of {row} bytes, {_named(swizzle)}"
     return document(banks_picture(rows, row, swizzle), title, f"{title}: {_said(conflicts)}.")
 
 
 def banks_picture(rows: int, row: int, swizzle: Swizzle) -> Picture:
-    """A line of the picture is a line of memory; a cell says which row and chunk of it lies there, one colour a chunk.
+    """A line of the picture is a line of memory; a cell shows the row and chunk that lies there, one colour a chunk.
 
-    Raises ValueError for rows that are no whole number of chunks, or longer than the swizzle's span.
+    Raises ValueError for rows that are not a multiple of a chunk, or longer than the swizzle's span.
     """
     places = chunk_places(rows, row, swizzle)
     shown = min(max(places.values(), default=0) // CHUNKS + 1, MOST_LINES)
@@ -55,7 +55,7 @@ def chunk_places(rows: int, row: int, swizzle: Swizzle) -> dict[tuple[int, int],
 
 
 def column_conflicts(rows: int, row: int, swizzle: Swizzle) -> int:
-    """Further rounds of the banks, at most, where eight threads read one chunk each of eight rows, one below the other."""
+    """The maximum of extra rounds due to bank conflicts, where eight threads read one chunk each of eight rows of a column."""
     places = chunk_places(rows, row, swizzle)
     columns = (
         [places[at, n] * CHUNK for at in range(first, min(first + CHUNKS, rows))]

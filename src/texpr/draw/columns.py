@@ -1,4 +1,4 @@
-"""A column of pixels, as the engine walks in im2col mode: planes of images, the bounding box, and the pixels of one copy."""
+"""A column of pixels in im2col mode: planes of images, the bounding box, and the pixels of one copy."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from texpr.support.record import Record
 from texpr.tma.im2col import pixel_list
 
 MOST = 40
-"""Pixels that are shown along a dimension."""
+"""The most pixels shown along a dimension."""
 
 MOST_IMAGES = 2
-"""Images that are shown."""
+"""The most images shown."""
 
 
 class _Column(Record):
-    """The pixels of one copy, each with its place in it. `sizes`: of space, W first, and of the images."""
+    """The pixels of one copy, each with its number in it. `sizes`: spatial ones, W first, and the number of images."""
 
     order: dict[tuple[int, ...], int]
     first: tuple[int, ...]
     sizes: tuple[int, ...]
 
     def cell(self, x: int, y: int, image: int) -> Cell:
-        """The pixel (x, y) of an image; along further dimensions of space, as the first one."""
+        """The pixel (x, y) of an image; at index 0 of further spatial dimensions."""
         pixel = (x, *((y, *self.first[2:-1]) if len(self.sizes) > 2 else ()), image)
         place = self.order.get(pixel)
         inside = all(0 <= i < size for i, size in zip(pixel, self.sizes, strict=True))
@@ -37,7 +37,7 @@ class _Column(Record):
 
 
 def columns_picture(map: k.TensorMap, sizes: tuple[int, ...], places: Sequence[tuple[int, ...]]) -> Picture:
-    """The first copy: its pixels on the planes of the images that it meets, before the filter's offset is added."""
+    """The first copy: its pixels on the planes of its images, before the filter's offset is added."""
     if not places:
         return line("where copies begin depends on data", CAPTION)
     lower, upper = ([corner[end] for corner in map.corners] for end in (0, 1))

@@ -1,5 +1,5 @@
-"""The copies of boxes that a kernel makes: the graph of each with the roles of its IterDomains, a box on the tensor, its tile,
-what all tiles of a small tensor hold, and the tile in the banks of shared memory."""
+"""The copies of boxes in a kernel: the graph of each with the roles of its IterDomains, a box on the tensor, its tile, the
+contents of all tiles of a small tensor, and the tile in the banks of shared memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from texpr.tma.model import Copy
 from texpr.tma.swizzle import Swizzle
 
 _ORDER = (Role.TILE, Role.STRIDE, Role.BOX, Role.COORDINATE, Role.PARTITIONED)
-"""Of an IterDomain with several roles, the one that is shown."""
+"""The order of preference of roles, of which one is shown for an IterDomain."""
 
 _LEVELS = {
     Level.FREE: "level 1: every hole is outside of the tensor, where the engine fills",
@@ -39,14 +39,14 @@ _LEVELS = {
 }
 
 MOST_LINES = 8
-"""Lines of shared memory that are shown of a tile: a swizzle begins anew after so many."""
+"""The lines of shared memory shown for a tile: the pattern of a swizzle repeats after them."""
 
 MOST_LOADED = 384
-"""Elements of all tiles together of which each is shown, with what it holds."""
+"""The most elements of all tiles together that are shown with their contents."""
 
 
 class Drawn(Record):
-    """One map: the copy's graph, as the schedule wrote it where that is known, and where the kernel's copies begin."""
+    """One tensor map: the copy's graph, as the schedule wrote it if known, and the corners of the kernel's copies."""
 
     map: k.TensorMap
     copy: Copy | None
@@ -69,7 +69,8 @@ class Drawn(Record):
 def draw_copies(
     name: str, kernels: tuple[k.Kernel, ...], copies: Mapping[str, Copy], written: Mapping[str, Written] | None = None
 ) -> str:
-    """Every map of the function `name` as a document of SVG. `copies`: that each was made for; `written`: by which schedule."""
+    """Every tensor map of the function `name` as an SVG document. `copies`: the copy of each; `written`: the same by its
+    schedule."""
     found: list[Drawn] = []
     for kernel in kernels:
         stored = {moved.map for _, moved in k.moves(kernel) if moved.tile and moved.tile.buffer is moved.source}
@@ -85,7 +86,7 @@ def draw_copies(
 
 
 def _outermost_first(values: tuple[int, ...]) -> str:
-    """Numbers as a tensor's dimensions are written."""
+    """Numbers in the order of a tensor's dimensions."""
     return " × ".join(map(str, reversed(values)))
 
 
@@ -106,7 +107,7 @@ def _parts(drawn: Drawn) -> Iterator[Picture]:
 
 
 def _on_tensor(drawn: Drawn, sizes: tuple[int, ...], strides: tuple[int, ...]) -> Iterator[Picture]:
-    """A box on the tensor with its tile, and where there are few elements, what every tile holds."""
+    """A box on the tensor with its tile and, for few elements, the contents of every tile."""
     map = drawn.map
     pitch = strides[0] // map.buffer.dtype.bytes if strides else sizes[0]
     boxes = tuple(each.box.constant for each in drawn.copy.dimensions) if drawn.copy else map.box
@@ -121,10 +122,10 @@ def _on_tensor(drawn: Drawn, sizes: tuple[int, ...], strides: tuple[int, ...]) -
 
 
 def loaded(copy: Copy, lowering: Lowering) -> Cells | None:
-    """What loads leave in the tiles of all iterations, an axis a leaf: which element of the tensor each place holds.
+    """The contents of the tiles of all iterations after loads, an axis a leaf: the element of the tensor in each place.
 
-    `Z` is what the engine filled with zero. None for open sizes, a tensor with gaps, other fills, more than can be shown, and
-    where the tile has room that the engine leaves as it was.
+    `Z` is a fill with zero. None for open sizes, a tensor with gaps, other fills, too many elements, and where the engine
+    leaves parts of the tile unwritten.
     """
     if not all(domain.extent.is_constant for domain in copy.graph.domains()):
         return None
@@ -143,7 +144,7 @@ def loaded(copy: Copy, lowering: Lowering) -> Cells | None:
 
 
 def _is_dense(copy: Copy, count: int) -> bool:
-    """Whether the `count` elements of the tensor lie one behind the other."""
+    """Whether the `count` elements of the tensor are contiguous."""
     ends = [(each.size - 1) * each.stride for each in copy.dimensions]
     return all(end.is_constant for end in ends) and sum(end.constant for end in ends) == count - 1
 
@@ -160,7 +161,7 @@ def _banks(map: k.TensorMap) -> Iterator[Picture]:
 
 
 def marks(copy: Copy) -> Marks:
-    """The roles of the IterDomains of a copy, and which of them are TMA-protected."""
+    """The roles of the IterDomains of a copy, and the TMA-protected ones."""
     roles = {name: next(role for role in _ORDER if role in found).value for name, found in copy.roles.items() if found}
     return Marks(roles=roles, notes={domain.sym.name: "TMA-protected" for domain in analysis(copy).protected})
 

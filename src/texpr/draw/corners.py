@@ -1,4 +1,4 @@
-"""Where a kernel's copies begin: the coordinates that its blocks give the engine, at sizes that are fixed."""
+"""The coordinates of a kernel's copies, as computed by its blocks at fixed sizes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from texpr.isa.levels import Level
 from texpr.support.record import replace
 
 MOST_BLOCKS = 512
-"""Blocks that are followed; of a larger grid, those at its ends alone."""
+"""The most blocks that are simulated; of a larger grid, those at its ends."""
 
 MOST_STEPS = 4000
-"""Statements of one block that are followed."""
+"""The most statements of one block that are simulated."""
 
 
 def corners(kernel: k.Kernel, sizes: dict[Sym, int]) -> dict[str, list[tuple[int, ...]]]:
-    """The coordinates of every map's copies, innermost first, in the order of blocks and statements, none of them twice."""
+    """The coordinates of every tensor map's copies, innermost first, in the order of blocks and statements, without
+    repetitions."""
     found: dict[str, dict[tuple[int, ...], None]] = {map.name: {} for map in kernel.maps}
     maps = kernel.map_of
     for block in _blocks(kernel):
@@ -37,7 +38,7 @@ def corners(kernel: k.Kernel, sizes: dict[Sym, int]) -> dict[str, list[tuple[int
 
 
 def most_telling(copy: Seen, places: list[tuple[int, ...]]) -> Seen | None:
-    """The copy at the last of those corners whose boxes meet most kinds of cells; None where none is known."""
+    """The copy at the last of the corners whose boxes cover most kinds of cells; None where none is known."""
     seen = [replace(copy, corner=corner) for corner in places]
     return max(reversed(seen), key=lambda each: (len(each.kinds), "loaded" in each.kinds), default=None)
 

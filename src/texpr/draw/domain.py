@@ -1,6 +1,6 @@
 """A graph of IterDomains: boxes for these, ellipses for transforms, the logical domain on top, the leaves below in order.
 
-Left and right of a transform are outer and inner. A leaf that is a logical IterDomain, or is transformed too, comes once more
+Left and right of a transform are outer and inner. A leaf that is a logical IterDomain, or is also transformed, is repeated
 among the leaves, dashed.
 """
 
@@ -23,21 +23,21 @@ from texpr.draw.page.text import CAPTION, KEPT, NAME, REASON, REMOVED, TITLE, Fo
 from texpr.support.record import Record, field
 
 LONGEST = 40
-"""Characters of a label; longer ones lose their middle, and show whole under a pointer."""
+"""The most characters of a label; longer ones are abbreviated in the middle, with the full text as tooltip."""
 
 _BOX = 30.0  # height
 _OVAL = 30.0
 _PAD = 12.0
-_HEAD = 6.0  # of an arrow's head, less a little so that the line ends inside it
-_ASIDE = 8.0  # between a box and what is written beside it
-_ROW = 16.0  # of what is written beside a box
-_PORT = 0.4  # where the two edges of a side meet an ellipse, of its half width
+_HEAD = 6.0  # of an arrowhead, slightly less so that the line ends inside it
+_ASIDE = 8.0  # between a box and its annotations
+_ROW = 16.0  # of an annotation
+_PORT = 0.4  # the offset of the two edges of a side on an ellipse, as a fraction of its half width
 _ROWS = ("logical", "leaves")
 NO_LOWER = "No index is below 0, by theorem; comparisons with 0 are not shown."
 
 
 class Line(Record):
-    """Something written beside a box."""
+    """An annotation beside a box."""
 
     text: str
     font: Font
@@ -45,7 +45,7 @@ class Line(Record):
 
 
 class _Shape(Record):
-    """A box or an ellipse: its label, its area, what is written beside it."""
+    """A box or an ellipse: its label, its area, its annotations."""
 
     kind: str
     label: str
@@ -55,18 +55,18 @@ class _Shape(Record):
 
     @property
     def node(self) -> Node:
-        """The room that it takes, outline included; the space before what is beside it comes out of the gap to the next."""
+        """The area that it occupies, outline included; the space before annotations is part of the gap to the next."""
         aside = max((width(each.text, each.font) for each in self.beside), default=0.0)
         height = max(_OVAL if self.kind == "transform" else _BOX, len(self.beside) * _ROW)
         return Node(self.layer, self.half + 1, self.half + 1 + aside, height)
 
 
 class Marks(Record):
-    """What a picture says of a graph besides its shape.
+    """The annotations of a graph's picture.
 
-    `predicates` stand beside their IterDomains: kept ones bold, removed ones struck out over the theorem that implies them.
-    `roles` gives IterDomains, by name, a class of `texpr.draw.page.style.ROLES`; a legend says what each means. `notes` are
-    words beside IterDomains, by name.
+    `predicates` are beside their IterDomains: kept ones bold, removed ones struck out above the theorem that implies them.
+    `roles` gives IterDomains, by name, a class of `texpr.draw.page.style.ROLES`; a legend explains each. `notes` are texts
+    beside IterDomains, by name.
     """
 
     predicates: Predicates | None = None
@@ -75,20 +75,21 @@ class Marks(Record):
 
     @property
     def hides_lower(self) -> bool:
-        """Whether comparisons with 0 are left out: where no index may be below 0 they all go, for the same simple reasons."""
+        """Whether comparisons with 0 are omitted: if no index can be negative they are all removed, for the same simple
+        reasons."""
         if self.predicates is None or any(kept.bound.side is Side.LOW for kept in self.predicates.kept):
             return False
         return any(removed.bound.side is Side.LOW for removed in self.predicates.removed)
 
     def kind(self, domain: IterDomain) -> str:
-        """The class of a box. Raises KeyError for a role that there is not."""
+        """The class of a box. Raises KeyError for an unknown role."""
         role = self.roles.get(domain.sym.name, "domain")
         if role not in ROLES and role != "domain":
             raise KeyError(f"there is no role `{role}`; there are {', '.join(ROLES)}")
         return role
 
     def beside(self) -> dict[str, list[Line]]:
-        """What is written beside each IterDomain."""
+        """The annotations of each IterDomain."""
         found = {name: [Line(fit(note, LONGEST), REASON)] for name, note in self.notes.items()}
         shows_lower = not self.hides_lower
         kept, removed = (self.predicates.kept, self.predicates.removed) if self.predicates else ((), ())
@@ -109,12 +110,12 @@ PLAIN = Marks()
 
 
 def draw_domain(graph: DomainGraph, marks: Marks = PLAIN, *, title: str = "IterDomain graph") -> str:
-    """The graph as a document of SVG. Raises KeyError for a role that there is not."""
+    """The graph as an SVG document. Raises KeyError for an unknown role."""
     return document(domain_picture(graph, marks), title, describe(graph, marks.predicates))
 
 
 def domain_picture(graph: DomainGraph, marks: Marks = PLAIN, *, explained: bool = True) -> Picture:
-    """The graph, and below it, where `explained`, what colours mean and what is not shown. Raises KeyError as `draw_domain`."""
+    """The graph and, where `explained`, a legend below it. Raises KeyError as `draw_domain`."""
     shapes, edges = _shapes(graph, marks)
     last = max(shape.layer for shape in shapes) if shapes else 0
     placed = layered([shape.node for shape in shapes], edges, frozenset((0, last)))
@@ -134,7 +135,7 @@ def domain_picture(graph: DomainGraph, marks: Marks = PLAIN, *, explained: bool 
 
 
 def describe(graph: DomainGraph, predicates: Predicates | None = None) -> str:
-    """The graph in words, for those who do not see it."""
+    """The graph in words, for screen readers."""
     parts = [f"Logical domain: {_listed(graph.logical)}."]
     parts += [f"{t.title} of {_listed(t.inputs)} gives {_listed(t.outputs)}." for t in graph.transforms]
     parts.append(f"Leaves: {_listed(graph.leaves)}.")
@@ -184,7 +185,7 @@ def _shapes(graph: DomainGraph, marks: Marks) -> tuple[list[_Shape], list[Edge]]
 
 
 def _depths(graph: DomainGraph) -> dict[IterDomain, int]:
-    """The layer of each IterDomain where it is made: even ones; the transforms lie between."""
+    """The layer of each IterDomain: even numbers; transforms have odd ones."""
     depth = dict.fromkeys(graph.logical, 0)
     for transform in graph.transforms:
         below = 2 + max(depth[d] for d in transform.inputs)
@@ -193,7 +194,7 @@ def _depths(graph: DomainGraph) -> dict[IterDomain, int]:
 
 
 def _edges(transform: Transform, oval: int, half: float, at: Mapping[IterDomain, int]) -> list[Edge]:
-    """From the inputs to the ellipse `oval` and from there to the outputs, the first of two on the left."""
+    """Edges from the inputs to the ellipse `oval` and from it to the outputs, the first of two on the left."""
     entering = zip(transform.inputs, _ports(len(transform.inputs)), strict=True)
     leaving = zip(transform.outputs, _ports(len(transform.outputs)), strict=True)
     edges = [Edge(at[d], oval, (0, _BOX / 2), (share * half, -_rim(share))) for d, share in entering]
@@ -201,17 +202,17 @@ def _edges(transform: Transform, oval: int, half: float, at: Mapping[IterDomain,
 
 
 def _ports(count: int) -> tuple[float, ...]:
-    """Where `count` edges meet one side of an ellipse, as shares of its half width."""
+    """The attachment points of `count` edges on one side of an ellipse, as fractions of its half width."""
     return (0.0,) if count == 1 else tuple(_PORT * (2 * i / (count - 1) - 1) for i in range(count))
 
 
 def _rim(share: float) -> float:
-    """How high the rim of an ellipse is above its middle, at that share of its half width."""
+    """The height of an ellipse's rim above its centre, at that fraction of its half width."""
     return _OVAL / 2 * sqrt(1 - share * share)
 
 
 def _drawn(shape: _Shape, x: float, y: float) -> Element:
-    """The shape about its anchor (x, y)."""
+    """The shape at its anchor (x, y)."""
     short = fit(shape.label, LONGEST)
     if shape.kind == "transform":
         outline = element("ellipse", kind="transform", cx=x, cy=y, rx=shape.half, ry=_OVAL / 2)
@@ -230,7 +231,7 @@ def _drawn(shape: _Shape, x: float, y: float) -> Element:
 
 
 def _way(way: Sequence[Station]) -> tuple[Element, Element]:
-    """An edge, straight down where it passes a layer and curved between layers, and its head."""
+    """An edge, straight where it passes a layer and curved between layers, and its arrowhead."""
     first, last = way[0], way[-1]
     steps = [f"M{number(first.x)} {number(first.top)}"]
     for before, after in pairwise(way):
@@ -246,7 +247,7 @@ def _way(way: Sequence[Station]) -> tuple[Element, Element]:
 
 
 def _with_rows(picture: Picture, placed: Layered, shapes: Sequence[_Shape]) -> Picture:
-    """The picture with the names of its first and last row to their left."""
+    """The picture with labels of its first and last row to their left."""
     aside = max(width(row, CAPTION) for row in _ROWS) + 18
     ends = min(y for _, y in placed.anchors), max(y for _, y in placed.anchors)
     names = [words(row, 0, y, CAPTION) for row, y in zip(_ROWS, ends, strict=True)]

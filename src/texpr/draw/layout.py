@@ -1,4 +1,4 @@
-"""Layouts as tables: the value at each coordinate, or which thread holds each element as which of its values."""
+"""Layouts as tables: the value at each coordinate, or the thread and value number that holds each element."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from texpr.layout.table import table
 
 
 def draw_layout(layout: Layout | ComposedLayout) -> str:
-    """The table of a layout as a document of SVG: a row for each coordinate of mode 0, a column for each of mode 1.
+    """The table of a layout as an SVG document: a row for each coordinate of mode 0, a column for each of mode 1.
 
-    Raises LayoutError for more than two modes or sizes that are not numbers, ValueError for more cells than can be read.
+    Raises LayoutError for more than two modes or symbolic sizes, ValueError for too many cells.
     """
     rows = _values(layout)
     words = "; ".join(" ".join(row) for row in rows)
@@ -25,7 +25,7 @@ def draw_layout(layout: Layout | ComposedLayout) -> str:
 
 
 def layout_picture(layout: Layout | ComposedLayout) -> Picture:
-    """The table. Cells whose values are equal modulo the number of colours share one; coordinates have none."""
+    """The table. Values that are equal modulo the number of colours have one colour; coordinates have none."""
     rows = _values(layout)
     cells = [[Cell(text, OWNERS[int(text) % len(OWNERS)] if text.isdecimal() else "plain") for text in row] for row in rows]
     down, across = Axis.counted("mode 0", len(rows)), Axis.counted("mode 1", len(rows[0]))
@@ -40,7 +40,7 @@ def _values(layout: Layout | ComposedLayout) -> list[list[str]]:
 
 
 def draw_thread_value(tile: Sequence[int], tv: Layout) -> str:
-    """Who holds each element of a tile as a document of SVG, one colour a thread (in turn).
+    """The holder of each element of a tile as an SVG document, one colour a thread (cyclically).
 
     `tile`: its sizes, one or two; `tv`: (thread, value) to the element's 1-D coordinate, the first dimension fastest, as
     `texpr.layout.thread_value.thread_value` gives it. Raises ValueError where an element has no holder, or two.

@@ -1,4 +1,4 @@
-"""Who owns which element: the arrays of a kernel, coloured by warp; and which sectors or banks one warp's requests meet."""
+"""Ownership of elements: the arrays of a kernel, coloured by warp; and the sectors or banks of one warp's requests."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from texpr.isa.requests import busy, windows
 from texpr.mapping.cost.access import Request, requests
 
 WIDE, HIGH = 32, 24
-"""Cells that are shown of an array, around the first element that the block touches."""
+"""The cells shown of an array, around the first element that the block accesses."""
 
 MOST_LINES = 12
-"""Lines that are shown of one request."""
+"""The lines shown of one request."""
 
 _Elements = Mapping[tuple[int, ...], Owner]
 
 
 def draw_mapping(name: str, kernels: tuple[k.Kernel, ...], sizes: dict[Sym, int], machine: Coalescing) -> str:
-    """The mapping of each kernel of the function `name`, at `sizes`, as a document of SVG."""
+    """The mapping of each kernel of the function `name`, at `sizes`, as an SVG document."""
     pictures = [captioned(f"{kernel.name}: block 0 of its grid", _kernel(kernel, sizes, machine)) for kernel in kernels]
     words = " ".join(f"{kernel.name}: {_words(kernel, machine)}" for kernel in kernels)
     return document(stacked(pictures), f"{name}: who touches what", words)
@@ -51,7 +51,7 @@ def _kernel(kernel: k.Kernel, sizes: dict[Sym, int], machine: Coalescing) -> Pic
 
 
 def _key(kernel: k.Kernel) -> Picture:
-    """What colours say: the warp, and by the strip below, the lane."""
+    """The legend: colours for warps, strips for lanes."""
     warps = min(max(kernel.threads // kernel.warp, 1), len(OWNERS))
     again = "; colours come again after warp 7" if kernel.threads > len(OWNERS) * kernel.warp else ""
     lanes = [Cell(f"{at * kernel.warp // len(STRIPS)}", "plain", strip) for at, strip in enumerate(STRIPS)]
@@ -61,7 +61,7 @@ def _key(kernel: k.Kernel) -> Picture:
 
 
 def _array(buffer: Buffer, found: Owners, lanes: int) -> Picture:
-    """The elements of the two innermost dimensions, at the first index that the block touches of the others."""
+    """The elements of the two innermost dimensions, at the first index that the block accesses in the others."""
     elements: _Elements = found.of[buffer]
     first = min(elements)
     outer = first[:-2]
@@ -119,7 +119,7 @@ def _said(request: Request, machine: Coalescing) -> str:
 
 
 def _sectors(starts: list[int], width: int, machine: Coalescing) -> Picture:
-    """Lines of memory, by their sectors; a cell says how many lanes meet in it."""
+    """Lines of memory, by sectors; a cell shows the number of lanes that access it."""
     met = Counter(sector for start in starts for sector in windows([start], machine.sector, width))
     per = machine.line // machine.sector
     lines = sorted({sector // per for sector in met})
@@ -132,7 +132,7 @@ def _sectors(starts: list[int], width: int, machine: Coalescing) -> Picture:
 
 
 def _banks(starts: list[int], width: int, machine: Coalescing) -> Picture:
-    """How many words each bank gives to lanes that are served together, where these are most, in one row."""
+    """The number of words that each bank gives to lanes served together, in the part with most, in one row."""
     most = Counter[int]()
     for each in busy(starts, width, machine.banks, machine.word):
         most |= each

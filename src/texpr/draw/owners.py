@@ -1,4 +1,4 @@
-"""Which thread of a block touches which element, by running the kernel's indices for each of them: no data are looked at."""
+"""The thread of a block that accesses each element, by evaluation of the kernel's indices for each thread, without data."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ from texpr.isa.levels import Level
 from texpr.support.record import Mutable, Record, field
 
 MOST_STEPS = 400_000
-"""Statements that are run, of all threads together; each thread is run as far as its share."""
+"""The most statements that are evaluated for all threads together; each thread gets an equal share."""
 
 
 class Owner(Record):
-    """A thread by its number in the block, and whether it writes the element or reads it alone."""
+    """A thread by its number in the block, and whether it writes the element or only reads it."""
 
     thread: int
     writes: bool
 
 
 class Owners(Mutable):
-    """Per buffer, the first thread that writes each element, or else reads it. `whole`: whether every statement was run."""
+    """Per buffer, the first thread that writes each element, or else the first that reads it. `whole`: every statement was
+    evaluated."""
 
     of: dict[Buffer, dict[tuple[int, ...], Owner]] = field(default_factory=dict[Buffer, "dict[tuple[int, ...], Owner]"])
     whole: bool = True
 
     def note(self, load: Load, at: Point, kind: str, count: int, thread: int) -> None:
-        """That a thread touches `count` elements from one on."""
+        """Records that a thread accesses `count` consecutive elements."""
         first = [number(index, at) for index in load.index]
         if load.data or None in first:
             return
@@ -45,7 +46,8 @@ class Owners(Mutable):
 
 
 def owners(kernel: k.Kernel, sizes: dict[Sym, int]) -> Owners:
-    """What the threads of the first block touch. Conditions on data count as true; loops over data's ends are not run."""
+    """The accesses of the threads of the first block. Conditions on data count as true; loops with data-dependent extents are
+    skipped."""
     found = Owners()
     own = [axis for axis in kernel.axes if axis.level in (Level.BLOCK, Level.LANE, Level.WARP)]
     outer = {axis.sym: 0 for axis in kernel.axes if axis not in own}
@@ -63,7 +65,7 @@ def owners(kernel: k.Kernel, sizes: dict[Sym, int]) -> Owners:
 
 
 def run(body: tuple[k.Stmt, ...], at: Point) -> Iterator[tuple[k.Stmt, Point]]:
-    """The statements that a thread runs, with what is known of symbols there; `at` is filled as the thread goes on."""
+    """Evaluates the statements of a thread; `at` has the values of symbols, and is extended on the way."""
     for stmt in body:
         yield stmt, at
         match stmt:

@@ -1,8 +1,8 @@
-"""The graph of a copy as its schedule wrote it: from the tensor's dimensions to the loops, and which of these the engine runs.
+"""The graph of a copy as its schedule wrote it: from the tensor's dimensions to the loops, with the bulk leaves.
 
-What a nest does with a staged tile tells how the tensor was split: the loops inside of the one that the copy stands in are what
-the engine runs. The graph is taken only if its plan is the copy that the kernel has; else there is none, and the kernel's own
-graph of boxes is what can be shown.
+The accesses to a staged tile in a nest show how the tensor was split: the engine runs the loops inside of the one that
+contains the copy. The graph is used only if its plan is the kernel's copy; otherwise the kernel's own graph of boxes is
+shown.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from texpr.tma.model import Copy, Refusal, plan
 
 
 class Written(Record):
-    """A copy as the schedule wrote it, and how it was lowered; `lowering` is None for a store."""
+    """A copy as the schedule wrote it, and its lowering; `lowering` is None for a store."""
 
     copy: Copy
     lowering: Lowering | None
 
 
 def written(state: State, function: ir.Function, kernels: Collection[k.Kernel], known: Known) -> Mapping[str, Written]:
-    """For each map of the kernels, by its name, what the schedule of `function` wrote, where that can be said.
+    """For each tensor map of the kernels, by name, the copy in the schedule of `function`, if known.
 
     `state`: after the schedule's last directive. `known`: of sizes.
     """
@@ -55,7 +55,7 @@ def written(state: State, function: ir.Function, kernels: Collection[k.Kernel], 
 
 
 def part_of(graph: DomainGraph, dims: Sequence[Sym]) -> DomainGraph | None:
-    """The part of a graph that begins at the logical IterDomains `dims`, in their order; None where it is joined to others."""
+    """The subgraph that starts at the logical IterDomains `dims`, in their order; None if it is merged with others."""
     tops = {d.sym: d for d in graph.logical}
     if any(sym not in tops for sym in dims):
         return None
@@ -72,7 +72,7 @@ def part_of(graph: DomainGraph, dims: Sequence[Sym]) -> DomainGraph | None:
 
 
 def trimmed(graph: DomainGraph, bulk: Collection[Sym]) -> tuple[DomainGraph, tuple[str, ...]]:
-    """The graph without what is done inside of the box alone, and what is the box then, in the order of dimensions."""
+    """The graph without transforms inside of the box, and the IterDomains of the box, in the order of dimensions."""
     inside, kept = set(bulk), list[Transform]()
     for transform in reversed(graph.transforms):
         if all(d.sym in inside for d in transform.outputs):
@@ -88,9 +88,9 @@ def trimmed(graph: DomainGraph, bulk: Collection[Sym]) -> tuple[DomainGraph, tup
 
 
 def is_same(copy: Copy, map: k.TensorMap) -> bool:
-    """Whether a planned copy is what the map says: sizes, strides, element strides, and elements of the tile.
+    """Whether a planned copy agrees with the tensor map: sizes, strides, element strides, and elements of the tile.
 
-    The box may be another one that leaves the same tile, as 4 and 6 do with an element stride of 3.
+    The box may differ if the tile is the same, as 4 and 6 with an element stride of 3.
     """
     dims = copy.dimensions
     steps = tuple(each.element_stride.constant for each in dims)
@@ -104,7 +104,7 @@ def is_same(copy: Copy, map: k.TensorMap) -> bool:
 
 
 def _dimension(graph: DomainGraph, domain: IterDomain) -> int:
-    """The first dimension of the tensor that an IterDomain comes from."""
+    """The first dimension of the tensor from which an IterDomain derives."""
     above = {domain.sym}
     for transform in reversed(graph.transforms):
         if any(d.sym in above for d in transform.outputs):
@@ -113,7 +113,7 @@ def _dimension(graph: DomainGraph, domain: IterDomain) -> int:
 
 
 def _lowering(copy: Copy, staged: Staged) -> Lowering | None:
-    """How a load is lowered: as it is, or as its fill requires."""
+    """The lowering of a load: plain, or as its fill requires."""
     if staged.fill is None:
         return Plain()
     made = lower_load(copy, Strong(staged.fill))
@@ -121,7 +121,7 @@ def _lowering(copy: Copy, staged: Staged) -> Lowering | None:
 
 
 def _copy(state: State, function: ir.Function, staged: Staged, map: k.TensorMap, known: Known) -> Copy | None:
-    """The first graph, of those of the nests that use the tile, whose plan is the map."""
+    """The first graph, among the nests that use the tile, whose plan agrees with the tensor map."""
     for dims in _indices(function, map.buffer.name):
         for loops, inside in _users(state, staged):
             graph = part_of(state.graph(loops), dims)
@@ -137,7 +137,7 @@ def _copy(state: State, function: ir.Function, staged: Staged, map: k.TensorMap,
 
 
 def _indices(function: ir.Function, name: str) -> Iterator[tuple[Sym, ...]]:
-    """The subscripts of a buffer's accesses that are loops' own indices, each another one."""
+    """The subscripts of a buffer's accesses that are distinct loop indices."""
     for stmt in ir.walk(function.body):
         if isinstance(stmt, ir.Bind):
             loads = (part for value in stmt.values for part in walk(value) if isinstance(part, Load))
@@ -148,7 +148,7 @@ def _indices(function: ir.Function, name: str) -> Iterator[tuple[Sym, ...]]:
 
 
 def _users(state: State, staged: Staged) -> Iterator[tuple[tuple[ir.Loop, ...], tuple[ir.Loop, ...]]]:
-    """The loops around each statement that uses the tile, not copying it, and those of them that the tile is staged around."""
+    """The loops around each statement that uses the tile (without copies), and those of them around the stage."""
     for bind, loops in _binds(state.function.body, ()):
         loads = (part for value in bind.values for part in walk(value) if isinstance(part, Load))
         names = {load.buffer.name for load in (*bind.targets, *loads)}

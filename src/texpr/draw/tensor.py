@@ -1,4 +1,4 @@
-"""A tensor in global memory with the box of a copy on it, and the tile that the box leaves in shared memory.
+"""A tensor in global memory with the box of a copy on it, and the resulting tile in shared memory.
 
 Of more than two dimensions the two innermost are shown, at the box's coordinates along the others.
 """
@@ -14,20 +14,20 @@ from texpr.draw.page.text import CAPTION
 from texpr.support.record import Record
 
 MOST = 72
-"""Cells that are shown along a dimension; of a larger tensor, those around the end of the box."""
+"""The most cells shown along a dimension; of a larger tensor, those around the end of the box."""
 
 _AROUND = 3
 _SIZES = ((20, HIGH), (36, 16.0), (MOST, 9.0))
-"""Up to how many cells along a side are drawn how large, those of the tensor and those of the tile alike."""
+"""The size of cells by the greatest number of them along a side, the same for tensor and tile."""
 
 _WIDE = 900.0
-"""Pixels that a tensor and its tile may take beside each other."""
+"""The pixels available for a tensor and its tile side by side."""
 
 
 class Seen(Record):
-    """One copy, dimension 0 innermost: sizes of tensor and box, element strides, the box's corner, elements from row to row.
+    """One copy, dimension 0 innermost: sizes of tensor and box, element strides, the box's corner, the row pitch in elements.
 
-    `stores`: it goes from shared memory to the tensor, and nowhere where there is none.
+    `stores`: whether it is a store.
     """
 
     sizes: tuple[int, ...]
@@ -39,17 +39,17 @@ class Seen(Record):
 
     @property
     def tile(self) -> tuple[int, ...]:
-        """Elements of the tile along each dimension."""
+        """The elements of the tile along each dimension."""
         return tuple(-(-b // e) for b, e in zip(self.box, self.steps, strict=True))
 
     @property
     def is_outside(self) -> bool:
-        """Whether the box lies outside along a dimension that is not shown."""
+        """Whether the box is out of bounds along a dimension that is not shown."""
         others = zip(self.corner[2:], self.sizes[2:], strict=True)
         return any(not 0 <= at < size for at, size in others)
 
     def kind(self, x: int, y: int) -> str:
-        """What the element at (x, y) of the plane that is shown is, one of `texpr.draw.page.style.TENSOR`."""
+        """The class of the element at (x, y) of the shown plane, one of `texpr.draw.page.style.TENSOR`."""
         at = (x, y)[: len(self.sizes)]
         if any(not 0 <= i - c < b for i, c, b in zip(at, self.corner, self.box, strict=False)):
             return "value" if self._is_element(at) else "gap"
@@ -60,7 +60,7 @@ class Seen(Record):
 
     @property
     def kinds(self) -> frozenset[str]:
-        """What elements of the box are, in the plane that is shown."""
+        """The classes of the elements of the box, in the shown plane."""
         wide, high = (*self.box, 1)[:2]
         x, y = (*self.corner, 0)[:2]
         return frozenset(self.kind(x + i, y + j) for i in range(wide) for j in range(high))
@@ -70,7 +70,7 @@ class Seen(Record):
 
 
 def draw_tensor(copies: Sequence[Seen], title: str) -> str:
-    """Each copy with its tile beside it, as a document of SVG."""
+    """Each copy with its tile beside it, as an SVG document."""
     words = " ".join(describe(copy) for copy in copies)
     return document(tensor_pictures(copies), title, words)
 
@@ -82,7 +82,7 @@ def describe(copy: Seen) -> str:
 
 
 def tensor_pictures(copies: Sequence[Seen]) -> Picture:
-    """The copies one below the other, with what their colours mean."""
+    """The copies, stacked, with a legend."""
     pictures = [copy_picture(copy) for copy in copies]
     used = {kind for copy in copies for row in _plane(copy)[0] for kind in (cell.kind for cell in row)}
     return stacked((*pictures, legend([(kind, TENSOR[kind]) for kind in TENSOR if kind in used])))
@@ -106,7 +106,7 @@ def copy_picture(copy: Seen) -> Picture:
 
 
 def _size(count: int) -> float:
-    """How large cells are, of which so many stand in a row or column."""
+    """The size of cells, for `count` of them in a row or column."""
     return next((size for most, size in _SIZES if count <= most), _SIZES[-1][1])
 
 
@@ -118,7 +118,7 @@ def _plane(copy: Seen) -> tuple[list[list[Cell]], range, range]:
 
 
 def _shown(size: int, corner: int, box: int, pitch: int) -> range:
-    """All that there is, and the box where it reaches outside; of much, what lies around the box's end."""
+    """The visible range: all, and the box where it extends outside; of a large tensor, the neighbourhood of the box's end."""
     first, last = min(0, corner), max(size, corner + box, pitch)
     if last - first > MOST:
         last = min(last, max(corner + box, 0) + _AROUND) if corner < size + _AROUND else last
@@ -131,7 +131,7 @@ def _heads(shown: range) -> tuple[str, ...]:
 
 
 def _within(shown: range, corner: Sequence[int], box: Sequence[int], at: int) -> tuple[int, int]:
-    """The places of the box among the cells that are shown."""
+    """The positions of the box among the visible cells."""
     if at >= len(corner):
         return 0, len(shown)
     first, last = corner[at] - shown.start, corner[at] + box[at] - shown.start

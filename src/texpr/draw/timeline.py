@@ -1,4 +1,4 @@
-"""Where buffers live over time: a row for each statement of a kernel in its order, a column for each buffer that it touches."""
+"""Live ranges of buffers: a row for each statement of a kernel in order, a column for each buffer that it accesses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from texpr.isa.levels import Space
 from texpr.support.record import Record
 
 MOST_ROWS = 160
-"""More statements make no picture that anyone can read."""
+"""More statements would be illegible."""
 
 _TITLES = {
     Space.CLUSTER: "cluster",
@@ -28,7 +28,7 @@ _TITLES = {
 
 
 class Moment(Record):
-    """One statement: its words, what it reads and writes; `waits`: whether threads wait there, and for which dependences."""
+    """One statement: its text, its reads and writes; `waits`: whether threads wait there, and the dependences covered."""
 
     words: str
     reads: frozenset[Buffer]
@@ -37,7 +37,7 @@ class Moment(Record):
 
 
 def draw_timeline(name: str, kernels: Sequence[k.Kernel]) -> str:
-    """The timeline of each kernel of the function `name` as a document of SVG."""
+    """The timeline of each kernel of the function `name` as an SVG document."""
     pictures: list[Picture] = []
     words: list[str] = []
     for kernel in kernels:
@@ -48,7 +48,7 @@ def draw_timeline(name: str, kernels: Sequence[k.Kernel]) -> str:
 
 
 def moments(body: tuple[k.Stmt, ...], depth: int = 0) -> Iterator[Moment]:
-    """What happens, in textual order; loops and tests stand before what is in them, which is indented."""
+    """The statements in textual order; loops and conditions precede their bodies, which are indented."""
     for stmt in body:
         indent = "· " * depth
         read, written = (frozenset(load.buffer for load in loads) for loads in k.memory((_bare(stmt),)))
@@ -70,7 +70,7 @@ def moments(body: tuple[k.Stmt, ...], depth: int = 0) -> Iterator[Moment]:
 
 
 def _wait(stmt: k.Operation) -> str:
-    """What is waited for."""
+    """The subject of a wait."""
     match stmt.completion({}):
         case Awaits(group=Group.ASYNC, pending=pending):
             return f"wait, {pending} pending"
@@ -81,7 +81,7 @@ def _wait(stmt: k.Operation) -> str:
 
 
 def _bare(stmt: k.Stmt) -> k.Stmt:
-    """The statement without those below it."""
+    """The statement without its body."""
     match stmt:
         case k.For():
             return k.For(stmt.sym, stmt.lo, stmt.hi, (), stmt.step)
@@ -92,7 +92,7 @@ def _bare(stmt: k.Stmt) -> k.Stmt:
 
 
 def _moved(stmt: k.Stmt, read: frozenset[Buffer], written: frozenset[Buffer]) -> str:
-    """What goes where, and by which engine where it is not the thread itself."""
+    """The source and target of a copy, and the engine, if it is not the thread itself."""
     into, out_of = (", ".join(sorted(b.name for b in buffers)) for buffers in (written, read))
     by = f"{stmt.by}: " if isinstance(stmt, k.Operation) and stmt.by else ""
     return f"{by}{into} ← {out_of}" if into and out_of else f"{by}{into} ← a value" if into else f"{by}reads {out_of}"

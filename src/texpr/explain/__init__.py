@@ -1,4 +1,4 @@
-"""Every decision on a function with its reason, as data, and the forms it takes, as text: what `texpr explain` prints."""
+"""Every decision on a function with its reason, as data, and its intermediate forms, as text: the output of `texpr explain`."""
 
 from texpr.explain.forms import FORMS, form
 from texpr.explain.kernels import Data, explain

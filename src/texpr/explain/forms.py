@@ -1,4 +1,4 @@
-"""The forms that a function takes on its way to code, as text: each pass can be looked at alone."""
+"""The intermediate forms of a function, as text, to inspect each pass by itself."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from texpr.ir.steps.text import steps_text
 
 
 def _program(compiled: Compiled) -> str:
-    """The program as it is laid out by its schedule."""
+    """The program after its schedule."""
     return print_function(compiled.function)
 
 
@@ -31,7 +31,7 @@ FORMS: Mapping[str, Callable[[Compiled], str]] = {
     "kernel": _kernel,
     "source": lambda compiled: compiled.source,
 }
-"""How each form is printed, in the order in which they come."""
+"""The printer of each form, in the order of the passes."""
 
 
 def form(compiled: Compiled, name: str) -> str:

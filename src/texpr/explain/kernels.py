@@ -67,7 +67,7 @@ def explain(compiled: Compiled, machine: Machine) -> Data:
 
 
 def _launches(plan: k.Plan) -> list[Data]:
-    """The host's outermost loops: by which one launch each may run, or why by none."""
+    """The host's outermost loops: how each may run in one launch, or why it may not."""
     return [_host_loop(step) for step in plan.steps if isinstance(step, k.HostLoop)] if _is_launched(plan) else []
 
 
@@ -123,9 +123,10 @@ def _launch(kernel: k.Kernel) -> Data:
 
 
 def barriers(kernel: k.Kernel) -> Iterator[Data]:
-    """Where threads wait: for each other, or (`pending`: how many groups may be left) for their own asynchronous copies.
+    """Where threads wait: for each other, or (`pending`: the number of groups that may be left) for their own asynchronous
+    copies.
 
-    "phase": for what a barrier in shared memory counts; "stores": for tiles to be stored, or ("reads") to have been read.
+    "phase": the subject of a barrier in shared memory; "stores": for tiles to be stored, or ("reads") to have been read.
     """
     for stmt in k.walk(kernel.body):
         covers = stmt.waits_for if isinstance(stmt, k.Operation) else None
@@ -148,7 +149,7 @@ def _waited(stmt: k.Operation) -> tuple[str, int | None]:
 
 
 def _sharing(arena: Arena) -> Data:
-    """Bytes of shared memory, what they would be `apart`, the least there can be; what that costs in arrivals of warps."""
+    """The bytes of shared memory, without sharing (`apart`), and the lower bound; the cost of sharing in arrivals of warps."""
     return {"bytes": arena.bytes, "apart": arena.apart, "bound": arena.bound, "cost": float(arena.paid)}
 
 
@@ -176,7 +177,8 @@ def _covered(covered: k.Covered) -> Data:
 
 
 def copies(kernel: k.Kernel) -> Iterator[Data]:
-    """Asynchronous copies. `when`: if that is asked; `otherwise` what is done then. Those of tiles name map and combination."""
+    """Asynchronous copies. `when`: their condition; `otherwise`: what happens if it fails. Those of tiles have their tensor
+    map and combination."""
     maps = kernel.map_of
     asked, fillings = _asked(kernel)
     for stmt, moved in k.moves(kernel):
@@ -195,14 +197,14 @@ def copies(kernel: k.Kernel) -> Iterator[Data]:
 
 
 def _blocks(copy: Moved) -> Data | None:
-    """The blocks of a cluster that a copy is for, by their ranks: those of the bits of `mask` after `first`; None for one."""
+    """The blocks of a cluster that receive a copy, by rank: `first` plus each bit of `mask`; None for one."""
     if not copy.peers:
         return None
     return {"mask": sum(1 << peer for peer in copy.peers), "first": str(copy.first), "count": len(copy.peers)}
 
 
 def _asked(kernel: k.Kernel) -> tuple[dict[k.Stmt, tuple[str, str]], frozenset[k.Stmt]]:
-    """What is asked before copies of tiles, and what is done otherwise; and the copies that only fill."""
+    """The conditions of copies of tiles, and what happens if they fail; and the copies that only fill."""
     threads = {axis.sym for axis in kernel.axes if axis.level is k.Level.BLOCK}
     found: dict[k.Stmt, tuple[str, str]] = {}
     fillings: set[k.Stmt] = set()
@@ -233,7 +235,7 @@ def _map(map: k.TensorMap) -> Data:
 
 
 def vectors(kernel: k.Kernel) -> Iterator[Data]:
-    """Accesses of several elements at once."""
+    """Vector accesses."""
     for stmt in k.walk(kernel.body):
         for first, kind, count in stmt.costs if isinstance(stmt, k.Operation) and not stmt.by else ():
             if count > 1:
@@ -241,7 +243,7 @@ def vectors(kernel: k.Kernel) -> Iterator[Data]:
 
 
 def _removed(kernel: k.Kernel, made: Materialised | None) -> Iterator[str]:
-    """Comparisons of the schedule's graphs that need not be made in this kernel, each with its theorem."""
+    """Comparisons of the schedule's graphs that this kernel need not test, each with its theorem."""
     own = {a.sym for a in kernel.axes} | {s.sym for s in k.walk(kernel.body) if isinstance(s, k.For | k.Declare)}
     for guarded in made.guards if made is not None else ():
         if guarded.loops[-1].sym in own:
@@ -249,14 +251,14 @@ def _removed(kernel: k.Kernel, made: Materialised | None) -> Iterator[str]:
 
 
 def _predicates(body: tuple[k.Stmt, ...]) -> Iterator[str]:
-    """Conditions that the mapping put in, those on a program's own conditions included."""
+    """Guards added by the mapping, merged with the program's own conditions."""
     for stmt in k.walk(body):
         if isinstance(stmt, k.If):
             yield condition_text(stmt.condition)
 
 
 def condition_text(value: Value) -> str:
-    """A condition as a person reads it."""
+    """A condition as readable text."""
     match value:
         case Op(name, (one, other)) if name in _SIGNS:
             return f"{condition_text(one)} {_SIGNS[name]} {condition_text(other)}"

@@ -1,4 +1,4 @@
-"""What a schedule made of a function's loops and of the memory of its locals."""
+"""The effect of a schedule on a function's loops and on the memory of its locals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ Data = dict[str, Any]
 
 
 def layout(made: Materialised) -> Data:
-    """`nests`: graph and predicates of each; `allocations`: memory of another shape than its indices; `staged`: what was."""
+    """`nests`: graph and predicates of each; `allocations`: memory with another shape than the indices; `staged`: the staged
+    buffers."""
     facts = Simplifier(known(given(made.function)))
     return {
         "nests": [nest(each) for each in _whole(made.guards)],
@@ -44,7 +45,7 @@ def layout(made: Materialised) -> Data:
 
 
 def _needed(staged: Staged, function: ir.Function) -> str:
-    """What consumers ask of holes: of those that run over holes, their fill."""
+    """The fill that consumers require in holes, if they iterate over holes."""
     loops = (s for s in ir.walk(function.body) if isinstance(s, ir.Par | ir.Seq) and mark(s, Unguard))
     for loop in loops:
         if any(load.buffer.name == staged.name for s in ir.walk(loop.body) for load in loads(s)):
@@ -53,14 +54,14 @@ def _needed(staged: Staged, function: ir.Function) -> str:
 
 
 def _whole(guards: tuple[Guarded, ...]) -> Iterator[Guarded]:
-    """Those of innermost loops: paths that no other one goes on from."""
+    """The nests of innermost loops: paths that are no prefix of another."""
     for each in guards:
         if not any(other.loops[: len(each.loops)] == each.loops for other in guards if other is not each):
             yield each
 
 
 def nest(guarded: Guarded) -> Data:
-    """One nest: its loops, the transforms above them, the comparisons made, and those not needed with their theorems."""
+    """One nest: its loops, the transforms above them, the tested comparisons, and those implied, with their theorems."""
     return {
         "line": guarded.loops[-1].span.line,
         "loops": [f"{'par' if isinstance(loop, ir.Par) else 'seq'} {loop.sym}" for loop in guarded.loops],

@@ -1,4 +1,4 @@
-"""The schedule that the compiler found, as text for the file, and what its model says of it."""
+"""The automatic schedule, as text for the file, and the model's figures for it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Data = dict[str, Any]
 
 
 def planned(compiled: Compiled) -> Data | None:
-    """`text`: the schedule, None where there is none; `nests`: the tile of each and what it moves, or why it has none.
+    """`text`: the schedule, None where there is none; `nests`: the tile of each and its traffic, or why it has none.
 
-    None where the schedule was not to be found: it is written, or was not wanted.
+    None where no automatic schedule was requested.
     """
     found = compiled.planned
     if found is None:

@@ -1,4 +1,4 @@
-"""What the solver of σ found for a band, beside the mapping by shape and the seed's φ."""
+"""The solution of σ for a band, beside the mapping by shape and the source's φ."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from texpr.support.record import as_dict
 
 
 def sigma(solved: Solved) -> dict[str, Any]:
-    """Costs are of a warp whose lanes all run, once through the innermost loop; open sizes stand for large odd numbers, with
-    the divisors that the text promises.
+    """Costs for a full warp, once through the innermost loop; open sizes stand for large odd numbers, with the promised
+    divisors.
 
     `lanes`: the digits of the thread number, fastest first, as loop and radix. `least`: no bijection moves fewer sectors.
-    `arithmetic`: instructions for indices and addresses; `operations`: what a thread does once to find its (first) iteration.
-    `certificate`: what is proved of sectors, lines, requests and conflicts, weighted. `limits`: which part met its limit of
-    work, and so says less than it might. `by_shape`, `by_phi`: sectors of other mappings.
+    `arithmetic`: instructions for indices and addresses; `operations`: what a thread computes once for its (first) iteration.
+    `certificate`: what is proved of sectors, lines, requests and conflicts, weighted. `limits`: which part reached its work
+    limit, and so is weaker than possible. `by_shape`, `by_phi`: sectors of other mappings.
     """
     band, found = solved.band, solved.solution
     seed = least_phi(band)

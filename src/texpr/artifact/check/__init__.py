@@ -1,1 +1,1 @@
-"""Whether a folder is what a build leaves: a folder in; each file compared, each plan proved again, or a refusal out."""
+"""Verification that a folder is an artifact of this version: each file compared, each plan proved again, or a refusal."""

@@ -1,4 +1,4 @@
-"""What every file of an artifact must be: derived from its plans, which are read here and proved elsewhere, and compared."""
+"""The expected contents of an artifact: derived from its plans, which are parsed here and proved elsewhere, and compared."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from texpr.support.diagnostic import TexprError
 
 
 def read_parts(folder: Folder, record: Recorded) -> tuple[list[Part], list[str]]:
-    """The plans of an artifact with what they are proved by, for each target; and what is wrong with them."""
+    """The plans of an artifact with their tags, for each target; and the errors found."""
     parts: list[Part] = []
     wrong: list[str] = []
     for target in record.targets:
@@ -39,7 +39,7 @@ def read_parts(folder: Folder, record: Recorded) -> tuple[list[Part], list[str]]
 
 
 def _shown(folder: Folder, target: str, function: str, origin: Origin | None, wrong: list[str]) -> Shown | None:
-    """What is shipped of a function for a target."""
+    """The shipped texts of a function for a target."""
     found: dict[str, str] = {}
     for end in shipped_texts("", "", "", None, None):
         path = proof_path(target, function, end)
@@ -58,7 +58,7 @@ def _shown(folder: Folder, target: str, function: str, origin: Origin | None, wr
 
 
 def _plan(shown: Shown, target: str, function: str, record: Recorded) -> Plan:
-    """The plan of a function, well formed. Raises TexprError, CompilerBug, ValueError."""
+    """The well-formed plan of a function. Raises TexprError, CompilerBug, ValueError."""
     path = proof_path(target, function, "plan")
     plan = printed_plan(shown.plan, path, record.origins.get(function))
     require_well_formed(plan, resolve(target))
@@ -70,7 +70,7 @@ def _plan(shown: Shown, target: str, function: str, record: Recorded) -> Plan:
 
 
 def derived(folder: Folder, record: Recorded, parts: Sequence[Part]) -> tuple[dict[str, bytes], list[str]]:
-    """What every text must be that follows from the plans, from what is recorded, and from binaries."""
+    """The expected contents of every text file, from the plans, the record, and the binaries."""
     try:
         found = {path: text.encode() for path, text in texts(record, parts).items()}
         codes = {path: (symbol, folder.files.get(code)) for path, (symbol, code) in image_origins(parts).items()}
@@ -81,7 +81,7 @@ def derived(folder: Folder, record: Recorded, parts: Sequence[Part]) -> tuple[di
 
 
 def different(folder: Folder, record: Recorded, parts: Sequence[Part], expected: Mapping[str, bytes]) -> Iterator[str]:
-    """Files that are missing, that no build leaves, or that are not what follows."""
+    """Files that are missing, unexpected, or different from what is expected."""
     proofs = {
         proof_path(part.target, plan.name, end)
         for part in parts

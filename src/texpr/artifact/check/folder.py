@@ -1,4 +1,4 @@
-"""Reading a folder that anybody may have filled: plain files alone, no more of them and no larger than artifacts have."""
+"""Reading an untrusted folder: plain files only, within the limits of artifacts."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from texpr.support.diagnostic import Note, TexprError, error
 from texpr.support.record import Record, field
 
 MOST_FILES = 20_000
-"""How many files and folders an artifact may have."""
+"""The most files and folders of an artifact."""
 
 LARGEST_FILE = 256 << 20
-"""How many bytes a file may have."""
+"""The most bytes of a file."""
 
 LARGEST = 1 << 30
-"""How many bytes all files may have."""
+"""The most bytes of all files."""
 
 
 class Folder(Record):
-    """What lies in a folder: the bytes of each file, by path; its folders; and what is there that is neither, in words."""
+    """The contents of a folder: the bytes of each file, by path; its folders; and entries that are neither, described."""
 
     files: dict[str, bytes] = field(default_factory=dict[str, bytes])
     folders: set[str] = field(default_factory=set[str])
@@ -31,7 +31,7 @@ class Folder(Record):
 def read_folder(directory: Path) -> Folder:
     """Everything in `directory`. Links are not followed, and nothing but plain files is opened.
 
-    Raises `TexprError`: it cannot be read (E0820); there is more than an artifact has (E0822).
+    Raises `TexprError`: it cannot be read (E0820); it exceeds the limits (E0822).
     """
     found, left = Folder(), LARGEST
     try:
@@ -56,17 +56,17 @@ def read_folder(directory: Path) -> Folder:
 
 
 def too_much(directory: Path, why: str) -> TexprError:
-    """The error for what goes beyond what is read."""
+    """The error for a folder that exceeds a limit."""
     return error("E0822", None, f"{directory} is more than an artifact is: {why}", help="no build makes such a folder")
 
 
 def printable(path: str) -> str:
-    """A path as a text that every file and terminal takes: names of files need be no UTF-8."""
+    """A path as printable text: file names need not be UTF-8."""
     return path.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def notes(found: list[str]) -> list[Note]:
-    """What is wrong, in words, of which the first are told."""
+    """The errors as notes, of which the first few are shown."""
     most = 50
     more = [Note(f"and {len(found) - most} more")] if len(found) > most else []
     return [*map(Note, found[:most]), *more]
@@ -84,7 +84,7 @@ def _entries(directory: Path | str, below: str, depth: int = 0) -> Iterator[tupl
 
 
 def _bytes(path: str, most: int) -> bytes | None:
-    """The bytes of a plain file, None where they are more. Raises OSError, also where it has become something else."""
+    """The bytes of a plain file, None if there are too many. Raises OSError, also if it is no plain file any more."""
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(handle, "rb") as file:
         state = os.fstat(handle)

@@ -1,4 +1,4 @@
-"""The proof of an artifact again: of each plan by the tags that lie beside it, as both are shipped. Nothing is searched for."""
+"""Re-proof of an artifact: of each plan by its tags, from the shipped texts, without search."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from texpr.support.span import NOWHERE
 FAULTS = (
     ValueError, LookupError, ArithmeticError, RecursionError, TypeError, AttributeError, AssertionError, CompilerBug,
 )  # fmt: skip
-"""What texts raise that nobody built: names that there are not, lists that are too short, divisions by 0, what does not fit."""
+"""The exceptions of parsing untrusted texts: unknown names, short lists, divisions by 0, overflows."""
 
 
 def recheck(parts: Sequence[Part], share: Share = in_turn) -> tuple[list[str], dict[str, list[Data]]]:
-    """What is wrong with the proofs of an artifact, and the proofs that were made again, by target.
+    """The errors in the proofs of an artifact, and the new proofs, by target.
 
-    Plans are proved one by one, by whom `share` says.
+    Plans are proved one by one, distributed by `share`.
     """
     plans = [(part.target, at) for part in parts for at in range(len(part.plans))]
     by_target = {part.target: part for part in parts}
@@ -55,7 +55,7 @@ def recheck(parts: Sequence[Part], share: Share = in_turn) -> tuple[list[str], d
 
 
 class _Found(NamedTuple):
-    """What is wrong with one plan, and the proof of it."""
+    """The errors of one plan, and its proof."""
 
     wrong: list[str]
     proof: Data | None
@@ -90,7 +90,7 @@ def _found(target: str, function: str, shown: Shown) -> _Found:
 
 
 def _program(text: str, name: str, plan: Plan) -> Function:
-    """The function that `text` is, and nothing else. Raises TexprError, ValueError."""
+    """The only function of `text`. Raises TexprError, ValueError."""
     function = parse(text, name).functions[0]
     if function.name != plan.name:
         raise ValueError(f"{name} is of `{function.name}`, and the plan of `{plan.name}`")
@@ -100,13 +100,13 @@ def _program(text: str, name: str, plan: Plan) -> Function:
 
 
 def _illegal(function: Function, rules: Callable[[Function], Iterable[Diagnostic]], name: str) -> list[str]:
-    """That a program is not legal, which is a premise of its proof."""
+    """Reports that a program is not legal, which is a premise of its proof."""
     return [f"the program is not legal: {name}: {found.code}: {found.message}" for found in [*rules(function)][:1]]
 
 
 def _of_schedule(written: Function, laid: Function, notes: str, name: str, wrong: list[str]) -> Proof:
-    """The proof that the program as it was laid out is the one as it was written. Raises CompilerBug where they differ, and
-    Limitation where that is open, but if the text lets it pass."""
+    """The proof that the program after its schedule is equivalent to the one before. Raises CompilerBug where they differ,
+    and Limitation where that is undecided, unless the text permits it."""
     said = noted(laid, notes, name)
     if notes_text(said) != notes:
         wrong.append(f"not as it is written by texpr: {name}")
@@ -132,7 +132,7 @@ def _open(each: Obligation) -> str:
 
 
 def told_of(why: Exception) -> str:
-    """What is wrong, with its place if that is known."""
+    """An error as text, with its place if known."""
     match why:
         case TexprError(diagnostics=(first, *_)):
             return first.message if first.span is None else f"{first.span}: {first.message}"

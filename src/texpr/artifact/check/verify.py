@@ -1,8 +1,7 @@
 """`texpr verify DIR`: is a folder what a build of this version leaves, and are its plans proved again?
 
-Nothing that lies there is believed. Plans are proved of their programs; every other text is derived again from these plans, by
-what a build writes texts by, and compared whole; what is neither is no part of an artifact. What compilers made is compared
-where they are run again.
+The folder is not trusted. Plans are proved against their programs; every other text is derived again from these plans by the
+code of `build`, and compared completely; unexpected files are errors. Binaries are compared if the compilers are run again.
 """
 
 from __future__ import annotations
@@ -28,18 +27,18 @@ from texpr.support.diagnostic import error
 from texpr.support.record import Record
 
 Authored: TypeAlias = Callable[[str, Mapping[str, int]], Function]
-"""A function of a source, by name, at some sizes, as a build takes it. Raises TexprError."""
+"""A function of a source, by name, at given sizes, as a build uses it. Raises TexprError."""
 
 Holds: TypeAlias = Callable[[bytes, bytes], bool]
-"""Whether a signature is one of some bytes."""
+"""Whether a signature belongs to the given bytes."""
 
 CLAIMS = f"{MANIFEST} (tools, flags, consts, registers)"
-"""What the manifest says that nothing in the artifact shows."""
+"""The claims of the manifest that nothing in the artifact proves."""
 
 
 class Verified(Record):
-    """An artifact that is as a build leaves it. `proofs`: those made again, by target; `not_proved`: the files that rest on
-    compilers, which were not run; `signed`: whether there is a signature; `by_key`: whether it was found to be the key's."""
+    """A verified artifact. `proofs`: the new ones, by target; `not_proved`: the files made by compilers that were not run;
+    `signed`: whether there is a signature; `by_key`: whether it was verified with the key."""
 
     name: str
     targets: tuple[str, ...]
@@ -59,11 +58,11 @@ def verify(
     source: Authored | None = None,
     key: Holds | None = None,
 ) -> Verified:
-    """What `directory` holds, all of which is shown to be so, but for what compilers made: that only where they `rebuild` it.
+    """The artifact in `directory`, verified; binaries only with `rebuild`.
 
-    `share` says who proves. `source`: the program must be this one; `key`: there must be a signature by this key. Raises
-    `TexprError`: not an artifact, or one of another version (E0820); more than an artifact is (E0822); files that are missing,
-    changed or added, what does not follow from the plans, a proof that fails (E0821).
+    `share` distributes the proofs. `source`: the program must be this one; `key`: there must be a signature by this key.
+    Raises `TexprError`: not an artifact, or one of another version (E0820); beyond the limits (E0822); files that are
+    missing, changed or added, what does not follow from the plans, a proof that fails (E0821).
     """
     folder = read_folder(directory)
     manifest = _manifest(directory, folder)
@@ -99,7 +98,7 @@ def verify(
 
 
 def _manifest(directory: Path, folder: Folder) -> Mapping[str, Any]:
-    """The manifest, of the format of this version. Raises TexprError E0820."""
+    """The manifest, in the format of this version. Raises TexprError E0820."""
     try:
         read = load_json(folder.files[MANIFEST])
         hashes(folder.files[SUMS])
@@ -133,7 +132,7 @@ def _short(value: object) -> str:
 
 
 def _whole(folder: Folder, key: Holds | None) -> Iterator[str]:
-    """Where files are not those whose hashes are listed, or the list is not the one that was signed."""
+    """Mismatches between files and the list of hashes, or between that list and its signature."""
     yield from folder.strange
     signature = folder.files.get(SIGNATURE)
     if key is not None and signature is None:
@@ -151,7 +150,7 @@ def _whole(folder: Folder, key: Holds | None) -> Iterator[str]:
 
 
 def _unlike(parts: Sequence[Part], record: Recorded, source: Authored) -> Iterator[str]:
-    """Programs that are not those of a source."""
+    """Programs that differ from those of a source."""
     for part in parts:
         for plan, shown in zip(part.plans, part.shown, strict=True):
             path = proof_path(part.target, plan.name, "te" if shown.written is None else "written.te")
@@ -162,7 +161,7 @@ def _unlike(parts: Sequence[Part], record: Recorded, source: Authored) -> Iterat
 
 
 def _made_otherwise(folder: Folder, record: Recorded, parts: Sequence[Part], tools: Tools) -> Iterator[str]:
-    """Binaries, and what is said of them, that are not what the compilers of this machine make."""
+    """Binaries and their records that differ from the output of this machine's compilers."""
     versions = tools.versions(device=record.on == "cuda")
     if versions != record.tools:
         for what in sorted({*versions, *record.tools}):

@@ -1,1 +1,1 @@
-"""The texts of an artifact: plans and what was recorded in; sources, headers, packages and the manifest out."""
+"""The texts of an artifact: plans and the record in; sources, headers, packages and the manifest out."""

@@ -18,7 +18,7 @@ _TAKEN = frozenset({"status", "span", "loaded", "detail", "call", "validate", "w
 
 
 def print_cxx(name: str, plans: Sequence[Plan]) -> str:
-    """NAME.hpp: a struct for each function of the artifact, with its call and what belongs to it."""
+    """NAME.hpp: a struct for each function of the artifact, with its call and auxiliary functions."""
     guard = f"TEXPR_{name.upper()}_HPP"
     lines = [
         f"/* {comment(name)} for C++17. Arrays know their lengths, which are checked; all else is as in {name}.h. */",
@@ -50,7 +50,7 @@ def _struct(plan: Plan) -> Iterator[str]:
     yield ""
     for verb, suffix in (("call", ""), ("validate", "_validate")):
         yield f"    static texpr::status {verb}({parameters}) noexcept {{"
-        if any(a.is_pointer for a in given):  # lengths are counted of sizes that were looked at
+        if any(a.is_pointer for a in given):  # lengths are computed from checked sizes
             yield "        std::uint64_t tx_bytes = 0;"
             yield f"        texpr_status const tx_sizes = {name}_workspace_bytes({sized});"
             yield "        if (tx_sizes != TEXPR_OK) return texpr::status{tx_sizes};"
@@ -78,7 +78,7 @@ def _parameter(argument: Argument) -> str:
 
 
 def _length(argument: Argument, plan: Plan, sizes: Sequence[Argument]) -> Iterator[str]:
-    """A check that an array has the elements that the sizes ask for."""
+    """A check that an array has the required number of elements."""
     if not isinstance(argument.key, Buffer) or not argument.is_pointer:
         return
     buffer, scope = argument.key, argument_scope(plan, sizes)

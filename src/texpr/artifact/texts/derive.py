@@ -1,7 +1,7 @@
-"""Every text of an artifact that is derived: from its plans, what was recorded, and the templates of this version alone.
+"""The derived texts of an artifact: from its plans, the record, and the templates of this version only.
 
-`build` writes what `texts` says, and `verify` compares with it, byte for byte. The plans are those that are read back from the
-artifact's own texts, in both.
+`build` writes these `texts`, and `verify` compares with them, byte for byte. In both, the plans are parsed from the
+artifact's own texts.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _SHOWN = re.compile(r"^ *(?:TX_AT\(([0-9]+)\)  )?// ?(?:([0-9]+): )?", re.MULTIL
 
 
 def texts(record: Recorded, parts: Sequence[Part]) -> dict[str, str]:
-    """The texts by path: headers, sources but images of binaries, packages, the crate, the manifest.
+    """The texts by path: headers, sources without embedded binaries, packages, the crate, the manifest.
 
-    Raises TexprError for names that no artifact has (E0807), and CompilerBug for a plan that cannot be printed.
+    Raises TexprError for invalid names (E0807), and CompilerBug for a plan that cannot be printed.
     """
     name, on, plans = record.name, where(parts), parts[0].plans
     require_names(name, parts)
@@ -64,7 +64,7 @@ def texts(record: Recorded, parts: Sequence[Part]) -> dict[str, str]:
 
 
 def source_texts(name: str, parts: Sequence[Part]) -> dict[str, str]:
-    """What is compiled, and the headers beside it, by path below src/; but for images of binaries."""
+    """The compiled sources and their headers, by path below src/, without embedded binaries."""
     if where(parts) == "cpu":
         return {**cpu_sources(parts[0]), **cpu_source_headers()}
     functions = [variants(parts, at) for at in range(len(parts[0].plans))]
@@ -74,7 +74,7 @@ def source_texts(name: str, parts: Sequence[Part]) -> dict[str, str]:
 
 
 def _shown(origins: Mapping[str, Origin], sources: Mapping[str, str]) -> dict[str, Origin]:
-    """What is recorded of the files that functions come from: of their lines those that some source shows."""
+    """The recorded source files of functions, with only those lines that some generated source shows."""
     numbers: dict[str, set[int]] = {}
     for path, text in sources.items():
         shown = numbers.setdefault(path.split(".")[0], set())
@@ -86,7 +86,7 @@ def _shown(origins: Mapping[str, Origin], sources: Mapping[str, str]) -> dict[st
 
 
 def require_names(name: str, parts: Sequence[Part]) -> None:
-    """Raises TexprError E0807 where an artifact cannot be called `name`, or not have these functions."""
+    """Raises TexprError E0807 for an invalid name of an artifact or of its functions."""
     plans = parts[0].plans
     names = [identifier(plan.name) for plan in plans]
     if identifier(name) != name or not name.isascii():
@@ -129,7 +129,7 @@ def _cmake_sources(name: str, on: str, sources: Sequence[str]) -> str:
 
 
 def _packages(record: Recorded) -> dict[str, str]:
-    """What CMake's `find_package(texpr_NAME)` and `pkg-config texpr_NAME` read."""
+    """The files for CMake's `find_package(texpr_NAME)` and `pkg-config texpr_NAME`."""
     name, folder = record.name, f"lib/cmake/texpr_{record.name}/texpr_{record.name}"
     linked, listed = ";".join(record.libraries), " ".join(record.targets)
     return {

@@ -1,4 +1,4 @@
-"""The C side of an artifact: texpr.h, which all artifacts share word for word, the header of one, and what a status says."""
+"""The C side of an artifact: texpr.h, identical in all artifacts, the header of one, and the texts of status codes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DRIVER_CODES = {
     719: "launch failure",
     900: "not permitted while a stream is captured",
 }
-"""What the CUDA driver's codes that are met most mean (CUDA driver API, CUresult)."""
+"""The meanings of the most frequent codes of the CUDA driver (CUDA driver API, CUresult)."""
 
 
 def common_header() -> str:
@@ -70,7 +70,7 @@ TEXPR_API char const *texpr_status_string(texpr_status status);
 
 
 def status_source() -> str:
-    """texpr_status.c: `texpr_status_string`, weak, since every artifact of a program brings it."""
+    """texpr_status.c: `texpr_status_string`, weak, as every artifact in a program defines it."""
     cases = [f"    case {status.macro}: return {string(status.text)};" for status in STATUSES]
     cases += [f"    case {code}: return {string('CUDA driver: ' + text)};" for code, text in DRIVER_CODES.items()]
     return "\n".join(
@@ -89,7 +89,7 @@ def status_source() -> str:
 
 
 def print_header(name: str, plans: Sequence[Plan], on: str) -> str:
-    """NAME.h: the functions of an artifact. `on`: "cpu" or "cuda", where its arrays live."""
+    """NAME.h: the functions of an artifact. `on`: "cpu" or "cuda", the location of its arrays."""
     guard = f"TEXPR_{name.upper()}_H"
     where = "the host's memory" if on == "cpu" else "the device's memory"
     lines = [
@@ -143,7 +143,7 @@ def _parameters(declarations: Sequence[str]) -> str:
 
 
 def described(plan: Plan, given: Iterable[Argument]) -> list[str]:
-    """One line for each argument: its shape and strides in elements, alignment, type; and what must hold."""
+    """One line for each argument: its shape and strides in elements, alignment, type; and the conditions on it."""
     lines: list[str] = []
     for argument in given:
         if isinstance(argument.key, Buffer):

@@ -1,4 +1,4 @@
-"""manifest.json: what an artifact holds, for programs that read it."""
+"""manifest.json: a machine-readable description of an artifact."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from texpr.ir.program.promises import assume_text
 from texpr.isa.levels import Level
 
 FORMAT = "texpr-artifact 3"
-"""What `format` says; a later, incompatible manifest will say something else."""
+"""The value of `format`; a later, incompatible manifest will have another one."""
 
 
 def print_manifest(record: Recorded, parts: Sequence[Part]) -> str:
-    """The manifest: what follows from plans, and what was recorded. `texpr.artifact.record` reads the latter back."""
+    """The manifest: what follows from the plans, and the record, which `texpr.artifact.record` parses."""
     functions = [
         {
             "name": plan.name,

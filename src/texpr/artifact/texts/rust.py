@@ -22,11 +22,11 @@ _KEYWORDS = re.split(
     "macro match mod move mut override priv pub ref return self Self static struct super trait true try type typeof unsafe "
     "unsized use virtual where while yield abstract bool char str size Status Device None Some Ok Err Option Result core alloc",
 )
-"""Words that mean something in Rust, or in the crate."""
+"""Keywords of Rust, and names that the crate uses."""
 
 
 def print_crate(name: str, plans: Sequence[Plan], on: str, version: str, libraries: Sequence[str]) -> Mapping[str, str]:
-    """The crate's files by path. `on`: "cpu" or "cuda"; `libraries` are linked with the static library."""
+    """The crate's files by path. `on`: "cpu" or "cuda"; `libraries` are linked in addition to the static library."""
     dashed = name.replace("_", "-")
     codes = (f"    /// {s.text}\n    pub const {s.macro.removeprefix('TEXPR_')}: Status = Status({s.code});" for s in STATUSES)
     memory = template("device.rs") if on == "cuda" else ""
@@ -93,7 +93,7 @@ def _externs(plan: Plan, given: Sequence[Argument], sizes: Sequence[Argument]) -
 
 
 def _call(plan: Plan, given: Sequence[Argument], on: str) -> Iterator[str]:
-    """`call` and `validate`: safe on a CPU, where slices say what may be read and written; not on a device."""
+    """`call` and `validate`: safe on a CPU, where slices delimit the accessed memory; unsafe on a device."""
     safety = " unsafe" if on == "cuda" else ""
     parameters = [f"{_name(a.name)}: {_safe_type(a, on)}" for a in given]
     stream = ["stream: *mut c_void", "workspace: *mut c_void"] if on == "cuda" else ["workspace: &mut [u8]"]
@@ -115,7 +115,7 @@ def _call(plan: Plan, given: Sequence[Argument], on: str) -> Iterator[str]:
         yield f"    pub{safety} fn {verb}({', '.join((*stream, *parameters))}) -> Result<(), Status> {{"
         if on == "cpu":
             yield from _aligned(plan, given)
-        else:  # lengths are counted of sizes that were looked at
+        else:  # lengths are computed from checked sizes
             yield f"        workspace_bytes({', '.join(_name(a.name) for a in given if isinstance(a.key, Sym))})?;"
         for argument in given:
             yield from _length(argument)
@@ -128,7 +128,7 @@ def _call(plan: Plan, given: Sequence[Argument], on: str) -> Iterator[str]:
 
 
 def _aligned(plan: Plan, given: Sequence[Argument]) -> Iterator[str]:
-    """The workspace begins at the first multiple of 256 in the bytes given, which must have room after it."""
+    """The workspace starts at the first multiple of 256 in the given bytes, which must leave room after it."""
     sizes = ", ".join(_name(a.name) for a in given if isinstance(a.key, Sym))
     yield f"        let tx_needed = workspace_bytes({sizes})?;"
     yield "        let tx_skip = workspace.as_ptr().align_offset(256);"

@@ -1,4 +1,4 @@
-"""The sources of an artifact, for each target: what is compiled into its library, by path below src/."""
+"""The sources of an artifact, for each target, by path below src/."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from texpr.support.record import Record
 
 
 class Shown(Record):
-    """A function for one target, proved, in a form that one process can send to another: its plan, the program as it was laid
-    out, and the tags that the plan is proved by, as texts; and the proof, as it is written.
+    """A function for one target, proved, in a form that can be sent to another process: its plan, the program after its
+    schedule, and the tags of the plan's proof, as texts; and the proof, as written.
 
-    `written`: the program before a schedule laid it out, with `notes` of what statements of the other do of it. `origin`: the
-    file that the program is from, and the lines of it that the plan mentions; None where it is from none.
+    `written`: the program before a schedule, with `notes` that relate its statements to those of the other. `origin`: the
+    source file, and the lines of it that the plan mentions; None where it has none.
     """
 
     plan: str
@@ -39,14 +39,14 @@ class Shown(Record):
     notes: str | None = None
 
     def printed(self) -> Plan:
-        """The plan, read back for a printer."""
+        """The plan, parsed for a printer."""
         return printed_plan(self.plan, "<plan>", None if self.origin is None else read_origin(self.origin))
 
 
 class Part(Record):
-    """What is built for one target: a plan for each function, in the same order for every target.
+    """The build of one target: a plan for each function, in the same order for every target.
 
-    `shown`: what is shipped of each; none where there is to be no proof.
+    `shown`: the shipped texts of each; none if there is to be no proof.
     """
 
     target: str
@@ -59,35 +59,35 @@ class Part(Record):
 
 
 def shipped(target: str, shown: Sequence[Shown]) -> Part:
-    """What is built of functions of which all that is known is what is shipped."""
+    """The part for functions of which only the shipped texts are known."""
     return Part(target, tuple(each.printed() for each in shown), tuple(shown))
 
 
 def read_origin(data: Mapping[str, Any]) -> Origin:
-    """The origin of which `data` is the plain form."""
+    """The origin for its plain form `data`."""
     return Origin(str(data["name"]), {int(number): str(line) for number, line in data["lines"].items()})
 
 
 class Variant(Record):
-    """A `.cu` of one function: its text, the plan it was printed from, and the targets for which that is the same."""
+    """A `.cu` of one function: its text, its plan, and the targets that share it."""
 
     plan: Plan
     text: str
     targets: tuple[str, ...]
 
     def path(self, number: int) -> str:
-        """Its name below src/; the first of a function has the plain name."""
+        """Its name below src/; the first of a function has no number."""
         name = identifier(self.plan.name)
         return f"{name}.cu" if number == 0 else f"{name}.{self.targets[0]}.cu"
 
 
 def where(parts: Sequence[Part]) -> str:
-    """ "cpu" or "cuda". Raises `TexprError` E0805 for a mixture, which one set of C functions cannot serve, or for nothing."""
+    """ "cpu" or "cuda". Raises `TexprError` E0805 for a mixture, which one C interface cannot serve, or for no parts."""
     return backend_of([part.target for part in parts] if parts and parts[0].plans else [])
 
 
 def backend_of(targets: Sequence[str]) -> str:
-    """ "cpu" or "cuda", as `where` says it of parts for these targets."""
+    """ "cpu" or "cuda", as `where` for parts of these targets."""
     on = {resolve(target).backend for target in targets}
     if len(on) == 1:
         return on.pop()
@@ -130,7 +130,7 @@ def cpu_source_headers() -> dict[str, str]:
 
 
 def launchers(name: str, functions: Sequence[tuple[Variant, ...]]) -> dict[str, str]:
-    """The host's C of a CUDA artifact, without the images."""
+    """The host's C of a CUDA artifact, without the embedded code."""
     texts = {"texpr_status.c": status_source()}
     for found in functions:
         plan = found[0].plan
@@ -139,7 +139,7 @@ def launchers(name: str, functions: Sequence[tuple[Variant, ...]]) -> dict[str, 
 
 
 def image_table(found: Sequence[Variant]) -> list[Image]:
-    """The images of one function: a cubin for each target, then PTX for those that newer devices can translate."""
+    """The code of one function: a cubin for each target, then PTX for those that newer devices can translate."""
     cubins: list[Image] = []
     ptx: list[Image] = []
     for number, variant in enumerate(found):
@@ -154,7 +154,7 @@ def image_table(found: Sequence[Variant]) -> list[Image]:
 
 
 def image_sources(found: Sequence[Variant], binaries: Mapping[str, DeviceCode]) -> dict[str, str]:
-    """The images of one function as C arrays, a source each."""
+    """The code of one function as C arrays, a source each."""
     codes = {
         (target, kind): code for target, each in binaries.items() for kind, code in (("ptx", each.ptx), ("cubin", each.cubin))
     }
@@ -162,7 +162,7 @@ def image_sources(found: Sequence[Variant], binaries: Mapping[str, DeviceCode]) 
 
 
 def image_files(found: Sequence[Variant]) -> dict[str, tuple[str, str, str]]:
-    """The sources of the images of one function, by path: the name of the array, the target, and whether it is "ptx" or
+    """The sources with embedded code of one function, by path: the name of the array, the target, and whether it is "ptx" or
     "cubin"."""
     files: dict[str, tuple[str, str, str]] = {}
     for image in image_table(found):

@@ -1,4 +1,4 @@
-"""Files of an artifact that hardly change: texts with `@NAME@` where something is put in."""
+"""Files of an artifact that rarely change: texts with placeholders `@NAME@`."""
 
 from __future__ import annotations
 

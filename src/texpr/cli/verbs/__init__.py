@@ -1,1 +1,1 @@
-"""The verbs of the command, one file each: words of a command line in, a printed result and an exit code out."""
+"""The verbs of the command, one file each: command-line words in, a printed result and an exit code out."""

@@ -52,7 +52,7 @@ def command(console: Console, file: Path, sizes: tuple[str, ...], targets: tuple
 
 
 def _findings(function: Function, sizes: Mapping[str, int]) -> Iterable[Diagnostic]:
-    """What is wrong with a function at `sizes`; where nothing is, what its schedules and pragmas are refused for."""
+    """The errors of a function at `sizes`; if there are none, the refusals of its schedules and pragmas."""
     found = tuple(check(at_sizes(function, sizes)))
     marked = (stmt for stmt in walk(function.body) if isinstance(stmt, Par | Seq) and stmt.directives)
     if found or not (function.schedules or any(marked)):

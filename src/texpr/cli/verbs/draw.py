@@ -35,7 +35,7 @@ from texpr.support.record import Record
 
 
 class Nest(Record):
-    """The loops around an innermost loop, and it: the graph that they are the leaves of, what guards its body."""
+    """The loops around an innermost loop, and that loop: the graph with these as leaves, and the guards of the body."""
 
     loops: tuple[ir.Loop, ...]
     graph: DomainGraph
@@ -49,7 +49,7 @@ class Nest(Record):
 
 
 def graphs(function: ir.Function, schedule: ir.Schedule | None, target: Target) -> tuple[Nest, ...]:
-    """Every nest of loops of `function` as `schedule` lays it out, each with its graph from the loops that were written.
+    """Every nest of loops of `function` after `schedule`, each with its graph from the loops as written.
 
     Raises TexprError or Limitation at a directive that is refused.
     """
@@ -68,7 +68,7 @@ def _nests(body: tuple[ir.Stmt, ...], around: tuple[ir.Loop, ...]) -> Iterator[t
 
 
 def draw_loops(function: ir.Function, schedule: ir.Schedule | None, target: Target) -> str:
-    """One graph a nest, one below the other. Raises click.UsageError for a function without loops."""
+    """One graph a nest, stacked. Raises click.UsageError for a function without loops."""
     nests = graphs(function, schedule, target)
     if not nests:
         raise click.UsageError(f"`{function.name}` has no loops to draw")
@@ -84,7 +84,8 @@ def draw_loops(function: ir.Function, schedule: ir.Schedule | None, target: Targ
 
 
 def draw_allocations(function: ir.Function, schedule: ir.Schedule | None, target: Target) -> str:
-    """How each buffer lies whose memory a schedule changed. Raises click.UsageError where there is none, or it has no sizes."""
+    """The layout of each buffer whose memory a schedule changed. Raises click.UsageError where there is none, or its sizes
+    are open."""
     state = start(function, target) if schedule is None else followed(function, schedule, target)
     found = sorted(state.allocations.items(), key=lambda item: item[0].name)
     if not found:
@@ -98,7 +99,7 @@ def draw_allocations(function: ir.Function, schedule: ir.Schedule | None, target
 
 
 def draw_tma(function: ir.Function, schedule: ir.Schedule | None, target: Target) -> str:
-    """The copies of boxes that the tensor memory accelerator makes. Raises click.UsageError where there are none."""
+    """The copies of boxes by the tensor memory accelerator. Raises click.UsageError where there are none."""
     built = lower(function, target.name, schedule=schedule)
     every = tuple(kernels(built.plan.steps))
     if not any(kernel.maps for kernel in every):
@@ -109,7 +110,7 @@ def draw_tma(function: ir.Function, schedule: ir.Schedule | None, target: Target
 
 
 def draw_owners(function: ir.Function, schedule: ir.Schedule | None, target: Target) -> str:
-    """Which thread touches which element. Raises click.UsageError for sizes that are open, or a target without threads."""
+    """The thread that accesses each element. Raises click.UsageError for open sizes, or a target without threads."""
     if function.sizes:
         names = " ".join(f"--size {size}=…" for size in function.sizes)
         raise click.UsageError(f"who owns what depends on sizes that are open: give {names}")
@@ -120,7 +121,7 @@ def draw_owners(function: ir.Function, schedule: ir.Schedule | None, target: Tar
 
 
 def draw_time(function: ir.Function, schedule: ir.Schedule | None, target: Target) -> str:
-    """Buffers and barriers in the order of statements."""
+    """Buffers and barriers in statement order."""
     return draw_timeline(function.name, tuple(kernels(lower(function, target.name, schedule=schedule).plan.steps)))
 
 
@@ -133,7 +134,7 @@ KINDS: Mapping[str, Draw] = {
     "tma": draw_tma,
     "timeline": draw_time,
 }
-"""What can be drawn, by the word for it."""
+"""The kinds of pictures, by name."""
 
 
 @click.command("draw")

@@ -194,7 +194,7 @@ def _buffer(buffer: Data) -> str:
 
 
 def _sharing(sharing: Data) -> str:
-    """How arrays share bytes, whether they could take less, and what that costs."""
+    """The sharing of bytes by arrays, whether less memory is possible, and its cost."""
     told = f"{sharing['bytes']} bytes instead of {sharing['apart']}"
     told += ", the least" if sharing["bytes"] == sharing["bound"] else f", {sharing['bound']} at least"
     more = f"{sharing['cost']:g} arrivals of warps more" if sharing["cost"] > 0 else "no barrier more"
@@ -202,7 +202,7 @@ def _sharing(sharing: Data) -> str:
 
 
 def _entry(console: Console, title: str, lines: list[str]) -> None:
-    """The title once, and each line once with how often it comes."""
+    """The title once, and each line once with its number of occurrences."""
     counted = Counter(lines)
     for at, (line, times) in enumerate(counted.items()):
         often = f" ({times} times)" if times > 1 else ""

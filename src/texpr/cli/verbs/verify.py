@@ -22,7 +22,7 @@ from texpr.toolchain.limits import bounded
 from texpr.toolchain.workers import shared
 
 UNPROVED = 4
-"""The exit code where all is as it was built, but something is not proved, which its text lets pass."""
+"""The exit code where all files are as built, but something is not proved, which its text permits."""
 
 
 @click.command("verify")
@@ -78,14 +78,14 @@ def _tell(console: Console, found: artifact.Verified) -> int:
 
 
 def tell_believed(console: Console, schedules: Iterable[tuple[str, int]]) -> None:
-    """Says which schedules are believed."""
+    """Prints which schedules are believed, not proved."""
     for name, left in schedules:
         console.say(f"  {name}: its schedule is believed: {left} of the things that it has to keep cannot be proved")
 
 
 @contextmanager
 def _compilers(wanted: bool, jobs: int) -> Generator[Toolchain | None]:
-    """The compilers of this machine, which nothing is kept of: what a cache holds somebody may have put there."""
+    """The compilers of this machine, without the cache, which anybody may have written to."""
     if not wanted:
         yield None
         return
@@ -94,7 +94,7 @@ def _compilers(wanted: bool, jobs: int) -> Generator[Toolchain | None]:
 
 
 def _authored(source: Path, name: str, fixed: Mapping[str, int]) -> Function:
-    """The function of a source, at the sizes that were recorded. Raises TexprError."""
+    """The function of a source, at the recorded sizes. Raises TexprError."""
     program, rest = read_program(source, dict(fixed))
     if name not in (function.name for function in program.functions):
         raise error("E0821", None, f"{source} has no function `{name}`, which the artifact has")

@@ -1,1 +1,1 @@
-"""What all pictures are made of: shapes and text in, one SVG document out. Nothing here knows what is drawn."""
+"""The building blocks of all pictures: shapes and text in, one SVG document out, independent of the subject."""

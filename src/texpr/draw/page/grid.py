@@ -1,4 +1,4 @@
-"""A grid of cells with what their rows and columns are, and what each holds."""
+"""A grid of cells with headers of rows and columns."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from texpr.draw.page.text import CELL, NAME, SMALL, width
 from texpr.support.record import Record
 
 HIGH = 26.0
-"""Of a cell, and the least that it is wide, where nothing else is said."""
+"""The height of a cell, and its least width, by default."""
 
 _HEAD = 22.0
-_HEADS = 14.0  # between the heads of rows
+_HEADS = 14.0  # between headers
 _ASIDE = 8.0
 _STRIP = 4.0
 
 
 class Cell(Record):
-    """What one cell says, its class, a key of `texpr.draw.page.style.BOXES`, and that of a strip below its text, of
-    `STRIPS`."""
+    """The text of a cell, its class, a key of `texpr.draw.page.style.BOXES`, and that of a strip below its text, of `STRIPS`."""
 
     text: str
     kind: str
@@ -29,7 +28,7 @@ class Cell(Record):
 
 
 class Axis(Record):
-    """Along one side of a grid: what it counts, and what stands at each row or column."""
+    """One side of a grid: its name, and the headers of rows or columns."""
 
     name: str
     heads: tuple[str, ...]
@@ -37,26 +36,27 @@ class Axis(Record):
 
     @classmethod
     def counted(cls, name: str, count: int, first: int = 0) -> Axis:
-        """Numbers from `first` on."""
+        """The numbers from `first` on."""
         return cls(name, tuple(str(first + at) for at in range(count)))
 
 
 class Frame(Record):
-    """An outline around the cells from one corner up to another that is no more in it."""
+    """An outline around the cells from one corner to another, exclusive."""
 
     rows: tuple[int, int]
     columns: tuple[int, int]
 
 
 def grid(cells: Sequence[Sequence[Cell]], down: Axis, across: Axis, frame: Frame | None = None, high: float = HIGH) -> Picture:
-    """The picture of `cells`, row by row; `down` says what rows are, `across` what columns are.
+    """The picture of `cells`, row by row; `down` has the row headers, `across` the column headers.
 
-    Cells are `high`, and at least as wide; where cells are too small for a head each, one of 2, 4, … has one.
+    Cells have the height `high` and at least that width; where cells are too small for a header each, every 2nd, 4th, … has
+    one.
     """
     heads = max((width(text, SMALL) for text in across.heads), default=0.0) + 6
     texts = (width(cell.text, CELL) + 12 for row in cells for cell in row if cell.text)
     wide = max(high, heads if high == HIGH else 0.0, max(texts, default=0.0))
-    over = max(0.0, (heads - 6 - wide) / 2)  # what the first head has on its left
+    over = max(0.0, (heads - 6 - wide) / 2)  # the overhang of the first header on the left
     lead = max(width(down.name, NAME), *(width(text, SMALL) for text in down.heads), width(across.name, NAME) + over) + _ASIDE
     top = 2 * _HEAD if down.name else _HEAD
     body: list[Element] = [words(across.name, lead - _ASIDE - over, _HEAD / 2, NAME, anchor="end")] if across.name else []
@@ -88,7 +88,7 @@ def _cells(cells: Sequence[Sequence[Cell]], wide: float, high: float) -> Iterato
 
 
 def _small_cells(cells: Sequence[Sequence[Cell]], wide: float, high: float) -> Iterator[Element]:
-    """Cells without text: those of one kind beside each other are one area, and lines between all of them lie above."""
+    """Cells without text: adjacent ones of one kind are one area, with grid lines drawn over all of them."""
     for row, line in enumerate(cells):
         column = 0
         for kind, run in groupby(cell.kind for cell in line):
@@ -103,7 +103,7 @@ def _small_cells(cells: Sequence[Sequence[Cell]], wide: float, high: float) -> I
 
 
 def _every(room: float, size: float) -> int:
-    """Of how many neighbouring cells one has a head, where a head needs `room`: 1, 2, 4, …"""
+    """The interval of headers, where one needs `room`: 1, 2, 4, …"""
     found = 1
     while found * size < room:
         found *= 2

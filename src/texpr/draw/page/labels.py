@@ -1,4 +1,4 @@
-"""How pictures write IterDomains, their extents and the comparisons on their indices."""
+"""The notation of IterDomains, their extents and the comparisons on their indices in pictures."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def extent_text(extent: Expr) -> str:
 
 
 def _signed(monomial: Monomial, coefficient: int) -> int:
-    """The coefficient where quotients of what is negative are written as minus what rounds up."""
+    """The coefficient, if quotients of negative values are written as negated ceilings."""
     turned = sum(isinstance(atom, FloorDiv) and _is_negative(atom.num) for atom in monomial)
     return -coefficient if turned % 2 else coefficient
 
 
 def _is_negative(value: Expr) -> bool:
-    """Whether `value` is written with minus signs only."""
+    """Whether every term of `value` is negative."""
     return value.constant <= 0 and all(_signed(monomial, coefficient) < 0 for monomial, coefficient in value.terms)
 
 
@@ -66,7 +66,7 @@ def _quotient(num: Expr, den: Expr) -> str:
 
 
 def _operand(value: Expr) -> str:
-    """`value`, in parentheses where it is more than a name, a number or a rounded quotient."""
+    """`value`, in parentheses unless it is a name, a number or a rounded quotient."""
     text = extent_text(value)
     is_one = value.is_constant or value.as_sym is not None or (text[0] in "⌈⌊" and text[-1] in "⌉⌋" and " * " not in text)
     return text if is_one else f"({text})"

@@ -1,8 +1,8 @@
-"""Places for the nodes of a graph drawn in layers, and ways for its edges: no two boxes meet, no edge runs through a box.
+"""Layered graph drawing: positions of nodes and routes of edges, without overlaps of boxes, or of edges and boxes.
 
-Three steps, as in Sugiyama, Tagawa and Toda (1981): edges over several layers get a station in each; stations and nodes of a
-layer are put in order by the means of their neighbours' places; then each layer is shifted towards its neighbours as far as
-the gaps between its members allow.
+Three steps, as in Sugiyama, Tagawa and Toda (1981): edges over several layers get a dummy node in each; the nodes of a layer
+are ordered by the barycentres of their neighbours; then each layer is shifted towards its neighbours as far as the gaps
+between its nodes permit.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ LANE = 14.0
 
 _ORDERINGS = 12
 _SHIFTS = 3
-_FINE = 2000  # members that are moved for the last time; the fewer there are, the more often
-_STILL = 0.1  # pixels; when all moves together are less, no more are made
-_NOTHING = 1e-6  # a distance that is an error of rounding
-_STRAIGHT = 8.0  # how much more it matters that an edge is straight where it is the only one at both of its ends
+_FINE = 2000  # a budget of node moves for the final straightening: the fewer nodes, the more rounds
+_STILL = 0.1  # pixels; the iteration stops when all moves together are smaller
+_NOTHING = 1e-6  # a distance within rounding error
+_STRAIGHT = 8.0  # the extra weight of a straight edge that is the only one at both of its ends
 
 
 class Node(Record):
-    """A box of a layer. Its extent is given from its anchor, the point that edges aim at."""
+    """A node with its extent, measured from its anchor, the point at which edges aim."""
 
     layer: int
     left: float
@@ -38,7 +38,7 @@ class Node(Record):
 
 
 class Edge(Record):
-    """From a node to one of a later layer; where it leaves and enters is given from their anchors."""
+    """An edge from a node to one of a later layer; its end points are relative to their anchors."""
 
     source: int
     target: int
@@ -47,7 +47,7 @@ class Edge(Record):
 
 
 class Station(Record):
-    """Where an edge passes: straight down at x from `top` to `bottom`."""
+    """A point that an edge passes vertically at x, from `top` to `bottom`."""
 
     x: float
     top: float
@@ -55,7 +55,7 @@ class Station(Record):
 
 
 class Layered(Record):
-    """Anchors of the nodes, the ways of the edges, the size of it all. The first node or edge touches x = 0 and y = 0."""
+    """Anchors of the nodes, routes of the edges, and the total size. The first node or edge touches x = 0 and y = 0."""
 
     anchors: tuple[tuple[float, float], ...]
     ways: tuple[tuple[Station, ...], ...]
@@ -64,7 +64,7 @@ class Layered(Record):
 
 
 class _Member(Mutable):
-    """A node, or a station of an edge (with no extent), while it is being placed."""
+    """A node, or a dummy node of an edge (without extent), during placement."""
 
     layer: int
     left: float = 0.0
@@ -79,7 +79,7 @@ class _Member(Mutable):
 
 
 class _Link(Record):
-    """A neighbour, and how far to the side the edge meets this member (`here`) and that one (`there`)."""
+    """A neighbour, and the horizontal offset of the edge at this member (`here`) and at that one (`there`)."""
 
     other: _Member
     here: float
@@ -87,11 +87,11 @@ class _Link(Record):
 
 
 _Pull: TypeAlias = tuple[_Member, float, float]
-"""A neighbour, how far beside it a member would lie straight above or below it, and how much that matters."""
+"""A neighbour, the offset at which the edge would be vertical, and its weight."""
 
 
 class _Row(Record, eq=False):
-    """A layer as it is shifted: `_offsets` of its members, and what pulls each, with how much that matters in all."""
+    """A layer during shifting: `_offsets` of its members, and the pulls on each, with their total weight."""
 
     members: list[_Member]
     offsets: list[float]
@@ -99,7 +99,7 @@ class _Row(Record, eq=False):
 
 
 def layered(nodes: Sequence[Node], edges: Sequence[Edge], pinned: frozenset[int] = frozenset()) -> Layered:
-    """Places and ways. Layers in `pinned` keep the order in which their nodes are given."""
+    """Positions and routes. Layers in `pinned` keep the order in which their nodes are given."""
     members = [_Member(node.layer, node.left, node.right, True) for node in nodes]
     layers: list[list[_Member]] = [[] for _ in range(1 + max((node.layer for node in nodes), default=0))]
     for member in members:
@@ -120,7 +120,7 @@ def layered(nodes: Sequence[Node], edges: Sequence[Edge], pinned: frozenset[int]
 
 
 def _chain(edge: Edge, members: list[_Member], layers: list[list[_Member]]) -> list[_Member]:
-    """The members that an edge passes, its ends included, each linked with the next."""
+    """The members on an edge, its ends included, each linked with the next."""
     first, last = members[edge.source], members[edge.target]
     stations = [_Member(at) for at in range(first.layer + 1, last.layer)]
     for station in stations:
@@ -135,7 +135,8 @@ def _chain(edge: Edge, members: list[_Member], layers: list[list[_Member]]) -> l
 
 
 def _order(layers: list[list[_Member]], pinned: frozenset[int]) -> None:
-    """Sort each layer that is not pinned by the mean place of its neighbours, up and down, and keep the best order seen."""
+    """Sorts each layer that is not pinned by the barycentres of its neighbours, up and down, and keeps the order with fewest
+    crossings."""
     _number(layers)
     best = [list(layer) for layer in layers]
     fewest = _crossings(layers)
@@ -167,12 +168,12 @@ def _mean(member: _Member, links: list[_Link]) -> float:
 
 
 def _port(member: _Member, offset: float) -> float:
-    """The place of an edge's end among those of the layer: ends at one member are told apart by where they meet it."""
+    """The position of an edge's end in the layer; ends at one member are distinguished by their offsets."""
     return member.place + offset / 1000
 
 
 def _crossings(layers: list[list[_Member]]) -> int:
-    """How many pairs of edges cross."""
+    """The number of pairs of edges that cross."""
     found = 0
     for layer in layers:
         ends = [(_port(m, link.here), _port(link.other, link.there)) for m in layer for link in m.below]
@@ -184,7 +185,7 @@ def _crossings(layers: list[list[_Member]]) -> int:
 
 
 def _shift(layers: list[list[_Member]]) -> None:
-    """Move members sideways: near their neighbours above, then below, then both; then straighten what can be straight."""
+    """Moves members horizontally: near their neighbours above, then below, then both; then straightens edges."""
     offsets = {id(layer): _offsets(layer) for layer in layers}
 
     def row(layer: list[_Member], pulls: Iterable[list[_Pull]]) -> _Row:
@@ -210,7 +211,7 @@ def _shift(layers: list[list[_Member]]) -> None:
 
 
 def _pull(link: _Link, here: int, there: int) -> _Pull:
-    """How a link pulls one of its ends: more where it is the only one on that side of both."""
+    """The pull of a link on one of its ends: stronger where it is the only one on that side of both."""
     return link.other, link.there - link.here, _STRAIGHT if here == there == 1 else 1.0
 
 
@@ -219,7 +220,7 @@ def _is_alone(pulls: list[_Pull]) -> bool:
 
 
 def _attract(row: _Row) -> float:
-    """Shift a layer towards what pulls its members; gives back how far the one that moved most did."""
+    """Shifts a layer towards the pulls on its members; gives the greatest move."""
     before = [member.x for member in row.members]
     wished: list[float] = []
     weights: list[float] = []
@@ -231,7 +232,7 @@ def _attract(row: _Row) -> float:
 
 
 def _straighten(top: _Member, layers: list[list[_Member]]) -> None:
-    """Put the column of members below `top`, each the next one's only neighbour, on as few lines as there is room for."""
+    """Puts the chain of members below `top`, each the only neighbour of the next, on as few vertical lines as possible."""
     run: list[tuple[_Member, float]] = []
     low, high = -inf, inf
     for member, aside in _column(top):
@@ -247,7 +248,7 @@ def _straighten(top: _Member, layers: list[list[_Member]]) -> None:
 
 
 def _column(top: _Member) -> Iterator[tuple[_Member, float]]:
-    """`top` and what hangs on it alone, each with how far beside the line it is."""
+    """`top` and the chain below it, each with its offset from the line."""
     member, aside = top, 0.0
     yield member, aside
     while _is_alone(member.down):
@@ -257,14 +258,14 @@ def _column(top: _Member) -> Iterator[tuple[_Member, float]]:
 
 
 def _align(run: list[tuple[_Member, float]], low: float, high: float) -> None:
-    """Put the members of `run` on the line between `low` and `high` that is nearest to where they are."""
+    """Puts the members of `run` on the nearest vertical line between `low` and `high`."""
     mean = sum([member.x - aside for member, aside in run]) / len(run)
     for member, aside in run:
         member.x = min(max(mean, low), high) + aside
 
 
 def _close(layers: list[list[_Member]]) -> None:
-    """Move each part of the graph that no edge joins with the rest as far to the left as those before it allow."""
+    """Moves each connected component as far to the left as the ones before it permit."""
     parts = sorted(_parts(layers), key=lambda part: min(member.x - member.left for member in part))
     for part in parts[1:]:
         inside = {id(member) for member in part}
@@ -279,7 +280,7 @@ def _close(layers: list[list[_Member]]) -> None:
 
 
 def _parts(layers: list[list[_Member]]) -> list[list[_Member]]:
-    """The members, those that edges join together."""
+    """The members by connected component."""
     seen: set[int] = set()
     parts: list[list[_Member]] = []
     for first in (member for layer in layers for member in layer):
@@ -300,14 +301,14 @@ def _apart(one: _Member, other: _Member) -> float:
 
 
 def _offsets(layer: list[_Member]) -> list[float]:
-    """How far each member is from the first one where all are as near as may be."""
+    """The offset of each member from the first one at minimal gaps."""
     return [*accumulate((_apart(left, right) for left, right in pairwise(layer)), initial=0.0)] if layer else []
 
 
 def _settle(layer: list[_Member], offsets: list[float], wished: list[float], weights: list[float]) -> None:
-    """Give the members the places nearest to the wished ones, in least squares, that keep order and gaps.
+    """Gives the members the positions nearest to the wished ones, in weighted least squares, with order and gaps kept.
 
-    With the gaps taken off it is isotonic regression, solved by pooling neighbours that are out of order.
+    After subtraction of the gaps it is isotonic regression, solved by pooling adjacent violators.
     """
     pools: list[tuple[float, float, int]] = []  # mean, weight, members
     for wish, weight, taken in zip(wished, weights, offsets, strict=True):
@@ -325,7 +326,7 @@ def _settle(layer: list[_Member], offsets: list[float], wished: list[float], wei
 
 
 def _tops(layers: list[list[_Member]], heights: list[float]) -> list[float]:
-    """The upper edge of each layer; where edges run far to the side there is more room, so that they stay steep."""
+    """The upper edge of each layer; there is more room where edges run far sideways, so that they stay steep."""
     tops = [0.0]
     for layer, height in zip(layers[:-1], heights, strict=False):
         aside = max((abs(m.x + k.here - k.other.x - k.there) for m in layer for k in m.below), default=0.0)
@@ -336,7 +337,7 @@ def _tops(layers: list[list[_Member]], heights: list[float]) -> list[float]:
 def _way(
     edge: Edge, chain: list[_Member], anchors: Sequence[tuple[float, float]], tops: list[float], heights: list[float]
 ) -> tuple[Station, ...]:
-    """From the rim of the source to that of the target: every station spans the height of its layer."""
+    """The route from the rim of the source to that of the target: every dummy node spans the height of its layer."""
 
     first, *between, last = chain
     start = anchors[edge.source][1] + edge.leave[1]

@@ -1,4 +1,4 @@
-"""Pictures as values: what is drawn, how large it is, how several are put together, and the document around them."""
+"""Pictures as values: contents, size, composition, and the document around them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _classes(element: Element) -> Iterator[str]:
 
 
 def stacked(pictures: Sequence[Picture], space: float = SPACE) -> Picture:
-    """One below the other, centred."""
+    """Stacked vertically, centred."""
     wide = max((picture.width for picture in pictures), default=0.0)
     placed: list[Element] = []
     y = 0.0
@@ -68,7 +68,7 @@ def stacked(pictures: Sequence[Picture], space: float = SPACE) -> Picture:
 
 
 def beside(pictures: Sequence[Picture], space: float = 2 * SPACE) -> Picture:
-    """One beside the other, at the same top."""
+    """Side by side, with the tops aligned."""
     placed: list[Element] = []
     x = 0.0
     for picture in pictures:
@@ -89,7 +89,7 @@ def line(text: str, font: Font = TITLE) -> Picture:
 
 
 def arrow(text: str) -> Picture:
-    """An arrow down with what it stands for."""
+    """An arrow down with its label."""
     said = line(text)
     half = said.width + 12.0
     line_down = element("path", kind="edge", d=f"M{number(half)} 0V22")
@@ -99,12 +99,12 @@ def arrow(text: str) -> Picture:
 
 
 def head(x: float, y: float) -> Element:
-    """An arrow's head that points down at (x, y)."""
+    """An arrowhead that points down at (x, y)."""
     return element("path", kind="head", d=f"M{number(x)} {number(y)}l-3.5 -7h7z")
 
 
 def area(kind: str, x: float, y: float, wide: float, high: float, rx: float = 0.0) -> tuple[Element, ...]:
-    """A rectangle of class `kind`, hatched where that class is."""
+    """A rectangle of class `kind`, hatched if its class is."""
     rectangle = element("rect", kind=kind, x=x, y=y, width=wide, height=high, rx=rx or None)
     if not BOXES[kind.split()[0]].hatched:
         return (rectangle,)
@@ -122,7 +122,7 @@ def _hatch(x: float, y: float, wide: float, high: float, step: float = 8.0) -> I
 
 
 def legend(entries: Sequence[tuple[str, str]], limit: float = 640.0) -> Picture:
-    """Areas with their words, in lines of at most `limit` pixels where that can be."""
+    """A legend, in lines of at most `limit` pixels where possible."""
     rows: list[list[Picture]] = [[]]
     for kind, text in entries:
         entry = _entry(kind, text)

@@ -1,6 +1,6 @@
 """Colours and faces, for light and dark pages: the one style sheet of every picture.
 
-Text has a contrast of at least 4.5 : 1 to what lies behind it, lines that carry meaning 3 : 1, in both modes (tested).
+Text has a contrast of at least 4.5 : 1 to its background, significant lines 3 : 1, in both modes (tested).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ALARM = Paint("#b3261e", "#ff9d94")
 
 
 class Box(Record):
-    """How an area looks: its fill, its outline, and whether it is hatched."""
+    """The style of an area: its fill, its outline, and whether it is hatched."""
 
     fill: Paint
     stroke: Paint
@@ -60,7 +60,7 @@ BOXES: dict[str, Box] = {
     "owner6": Box(Paint("#d3f0f2", "#123f43"), GRID),
     "owner7": Box(Paint("#e6e9ed", "#323942"), GRID),
 }
-"""Every area by its class: roles of IterDomains, cells of an allocation, cells of a tensor, and who owns a cell."""
+"""Every area by its class: roles of IterDomains, cells of an allocation, cells of a tensor, and owners of cells."""
 
 ROLES: dict[str, str] = {
     "partitioned": "partitioned IterDomain",
@@ -69,7 +69,7 @@ ROLES: dict[str, str] = {
     "tile": "tile IterDomain",
     "stride": "stride IterDomain",
 }
-"""The classes that an IterDomain may have for its role, with their words in a legend."""
+"""The classes of IterDomains by role, with their legend."""
 
 CELLS: dict[str, str] = {
     "value": "an item",
@@ -77,7 +77,7 @@ CELLS: dict[str, str] = {
     "filled": "a hole filled with data from inside the tensor",
     "zero": "filled with zero",
 }
-"""The classes that a cell may have, with their words in a legend."""
+"""The classes of cells, with their legend."""
 
 TENSOR: dict[str, str] = {
     "value": "in global memory",
@@ -87,7 +87,7 @@ TENSOR: dict[str, str] = {
     "zero": "filled with zero",
     "left": "in the box, not written",
 }
-"""The classes that a cell of a tensor or tile may have, with their words in a legend."""
+"""The classes of cells of a tensor or tile, with their legend."""
 
 PIXELS: dict[str, str] = {
     "value": "a pixel of an image",
@@ -95,7 +95,7 @@ PIXELS: dict[str, str] = {
     "zero": "in the column and outside: filled with zero",
     "gap": "outside of the image",
 }
-"""The classes that a pixel may have, with their words in a legend."""
+"""The classes of pixels, with their legend."""
 
 ACCESSES: dict[str, str] = {
     "owner0": "read (r)",
@@ -103,20 +103,20 @@ ACCESSES: dict[str, str] = {
     "owner7": "holds what is read later",
     "skipped": "threads wait",
 }
-"""The classes of a timeline's cells, with their words in a legend."""
+"""The classes of a timeline's cells, with their legend."""
 
 BUSY: dict[str, str] = {"plain": "not asked", "owner2": "one word", "owner3": "several words: so many rounds"}
-"""The classes of a bank, with their words in a legend."""
+"""The classes of a bank, with their legend."""
 
 OWNERS = tuple(name for name in BOXES if name.startswith("owner"))
-"""Classes for cells of different owners, taken in turn."""
+"""Classes for cells of different owners, used cyclically."""
 
 _LANES = (
     ("#d7dbe0", "#3f4650"), ("#bcc4cd", "#525b66"), ("#a1acb8", "#65707d"), ("#8694a3", "#798694"),
     ("#6b7c8e", "#8f9dac"), ("#516478", "#a7b5c4"), ("#384c62", "#c1cfdd"), ("#1f344b", "#dde9f6"),
 )  # fmt: skip
 STRIPS: dict[str, Paint] = {f"lane{at}": Paint(*each) for at, each in enumerate(_LANES)}
-"""Strips below a cell's text, from the first lanes of a warp to the last ones."""
+"""Strips below a cell's text, from the first lanes of a warp to the last."""
 
 LINES: dict[str, Paint] = {"edge": LINE, "strike": ALARM, "hatch": Paint("#a3abb5", "#59626d"), "frame": ALARM, "lines": GRID}
 INKS: dict[str, Paint] = {font.name: SOFT if font.name in ("reason", "removed", "small", "caption") else INK for font in FONTS}
@@ -125,7 +125,7 @@ _THIN = 1.25
 
 
 def style_sheet(classes: Collection[str]) -> str:
-    """The rules for `classes`; readers that do not know of dark mode take the light ones."""
+    """The rules for `classes`; readers without support for dark mode use the light ones."""
     rules = [f".texpr .{font.name}{{{_face(font)}}}" for font in FONTS if font.name in classes]
     rules += [f".texpr .{name}{{fill:none;stroke-width:{_THIN}}}" for name in LINES if name in classes]
     rules += [f".texpr .{name}{{stroke-width:{_THIN}}}" for name in BOXES if name in classes]

@@ -1,4 +1,4 @@
-"""A small writer of SVG: elements as values, the same bytes for the same elements.
+"""A small writer of SVG: elements as values, with deterministic output.
 
 element = tag attributes (element | text)*
 """
@@ -14,7 +14,7 @@ Number = int | float
 
 
 class Element(Record):
-    """One element; strings among the children are text."""
+    """One element; string children are text."""
 
     tag: str
     attributes: tuple[tuple[str, str], ...] = ()
@@ -22,7 +22,8 @@ class Element(Record):
 
 
 def element(tag: str, *children: Element | str, **attributes: str | Number | None) -> Element:
-    """An element. `kind` is its class, `_` in a name stands for `-`, numbers keep two digits, None is left out."""
+    """An element. `kind` is its class, `_` in a name stands for `-`, numbers have at most two digits after the point, None is
+    omitted."""
     given = ((name, value) for name, value in attributes.items() if value is not None)
     written = tuple(("class" if name == "kind" else name.replace("_", "-"), _value(value)) for name, value in given)
     return Element(tag, written, children)
@@ -39,13 +40,13 @@ def _value(value: str | Number) -> str:
 
 
 def escape(text: str) -> str:
-    """`text` as it stands in an element or between double quotes."""
+    """`text` escaped for an element or a double-quoted attribute."""
     text = printable(text)
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
 
 
 def serialize(element: Element) -> str:
-    """The text of an element: one line for each child of a group, so that a change shows as a line."""
+    """The text of an element: one line for each child of a group, for readable diffs."""
     return "\n".join(_lines(element)) + "\n"
 
 
@@ -64,13 +65,13 @@ def _lines(element: Element) -> Iterator[str]:
 
 
 def group(*children: Element, x: Number = 0, y: Number = 0, title: str | None = None) -> Element:
-    """Children moved by (x, y); `title` is what a pointer over them shows."""
+    """Children translated by (x, y); `title` is their tooltip."""
     move = f"translate({number(x)} {number(y)})" if x or y else None
     named = (element("title", title),) if title else ()
     return element("g", *named, *children, transform=move)
 
 
 def words(text: str, x: Number, middle: Number, font: Font, *, anchor: str = "start", limit: int = 120) -> Element:
-    """One line of text whose small letters are centred on the height `middle`."""
+    """One line of text, its lower-case letters centred on the height `middle`."""
     at = None if anchor == "start" else anchor
     return element("text", fit(text, limit), kind=font.name, x=x, y=middle + font.size * 0.35, text_anchor=at)

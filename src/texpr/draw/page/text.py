@@ -1,7 +1,7 @@
-"""How wide a line of text is, without a font at hand.
+"""The width of a line of text, without access to a font.
 
 Pictures name generic families only, so the reader's machine chooses the face. The widths here are those of DejaVu Sans and
-DejaVu Sans Mono, the widest of the usual choices: text in any other face is narrower, and fits the box around it.
+DejaVu Sans Mono, the widest of the common choices: text in any other face is narrower, and fits its box.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _SANS = (
     *(603, 787, 695, 635, 611, 732, 684, 989, 685, 611, 685, 390, 337, 390, 838, 500, 500, 613, 635, 550, 635, 615, 352, 635),
     *(634, 278, 278, 579, 278, 974, 634, 612, 635, 635, 411, 521, 392, 634, 592, 818, 592, 592, 525, 636, 337, 636, 838),
 )
-"""Advance of the characters from space to tilde, in thousandths of the size."""
+"""The advance of the characters from space to tilde, in thousandths of the size."""
 
 _MONO = 602
-_OTHER = 838  # letters with accents, arrows and signs of mathematics are at most this wide
-_WIDE = 1204  # the square characters of East Asia, and pictographs, with room to spare
-_BOLD = 1.12  # no character of the bold face is wider than this by more than a hair, on average over a word
+_OTHER = 838  # an upper bound for letters with accents, arrows and mathematical signs
+_WIDE = 1204  # for full-width characters and pictographs, with a margin
+_BOLD = 1.12  # an upper bound for the bold face, on average over a word
 
 
 class Font(Record):
@@ -49,7 +49,7 @@ FONTS = (NAME, TITLE, KEPT, REMOVED, REASON, CELL, SMALL, CAPTION)
 
 @lru_cache(maxsize=4096)
 def width(text: str, font: Font) -> float:
-    """At most how wide `text` is, in pixels."""
+    """An upper bound of the width of `text`, in pixels."""
     units = sum(_advance(character, font.mono) for character in text)
     return units * font.size / 1000 * (_BOLD if font.bold and not font.mono else 1)
 
@@ -66,14 +66,14 @@ def _advance(character: str, mono: bool) -> int:
 
 
 def printable(text: str) -> str:
-    """`text` with each character that has no shape, turns the direction of writing, or is not allowed in XML as U+FFFD."""
+    """`text` with characters that have no glyph, change the writing direction, or are not allowed in XML replaced by U+FFFD."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else " " if c in "\t\r\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def fit(text: str, limit: int) -> str:
-    """`text` with its middle left out where it has more than `limit` characters."""
+    """`text` abbreviated in the middle to `limit` characters."""
     if len(text) <= limit:
         return text
     head = limit // 2
