@@ -1,4 +1,4 @@
-"""What a user takes away: a kernel to call, or an artifact to ship.
+"""The products for a user: a kernel to call, or an artifact to ship.
 
 kernel = compile(module["matmul"], target="cpu", sizes={"K": 4096});  C = kernel(A, B)
 build(module["matmul"], target=("sm_80", "sm_90a"), directory="out")
@@ -46,11 +46,11 @@ def compile(
     schedule: Schedule | ir.Schedule | str = AUTO,
     emulate: bool = False,
 ) -> runtime.Kernel:
-    """`function` as something to call, built for this machine: its CPU, its GPU, or with `emulate` a GPU that it need not have.
+    """`function` as a callable, built for this machine: its CPU, its GPU, or with `emulate` an emulated GPU.
 
-    `sizes` fixes sizes and consts; the rest are taken from the arrays at each call, or given by name. `schedule`: a `Schedule`,
-    one of `function.schedules`, the name of one, "auto" for the one that fits the target, or "none". Raises `TexprError` where
-    the program is wrong, cannot be decided, or cannot be built here.
+    `sizes` fixes sizes and consts; the rest are taken from the arrays at each call, or given by name. `schedule`: a
+    `Schedule`, one of `function.schedules`, the name of one, "auto" for the one that fits the target, or "none". Raises
+    `TexprError` where the program is wrong, cannot be decided, or cannot be built here.
     """
     expect(function, Function, _FUNCTION)
     expect(target, str, _TARGET)
@@ -86,14 +86,14 @@ def build(
     sign: str | Path | None = None,
     consts: Mapping[str, int] | None = None,
 ) -> artifact.Artifact:
-    """An artifact with `functions` for every `target`, in `directory`, whole or not at all.
+    """An artifact with `functions` for every `target`, in `directory`, written atomically.
 
-    `sizes` fixes sizes and consts of the functions that have them. `schedule` is chosen for each function and target, as
-    `compile` does. `name` is the package's, the first function's where it is not given. `jobs`: how many processes may work at
-    once, which changes nothing of what is built; they are forks of this one, so only this one works where other threads run.
-    `progress` is told what was done last. `sign`: a file with a private key, which signs the hashes. `consts`: what
-    `load` was given, recorded for who compares the artifact with the text. Raises `TexprError` as `compile` does,
-    where the folder is not ours to write (E081x), and for the key (E0823, E0824).
+    `sizes` fixes sizes and consts of the functions that have them. `schedule` is chosen for each function and target, as in
+    `compile`. `name` is the package's, by default the first function's. `jobs`: the limit of parallel processes, which does
+    not affect the result; they are forks of this one, so other running threads disable them. `progress` is called with each
+    finished step. `sign`: a file with a private key, which signs the hashes. `consts`: those passed to `load`, recorded for a
+    comparison of the artifact with the text. Raises `TexprError` as `compile` does, for a folder that is not an artifact
+    (E081x), and for the key (E0823, E0824).
     """
     expect(functions, (Function, Sequence), _FUNCTION)
     chosen = (functions,) if isinstance(functions, Function) else tuple(functions)
@@ -115,7 +115,7 @@ def build(
 def shown(
     function: Function, target: str, sizes: Mapping[str, int] | None = None, schedule: ir.Schedule | str = AUTO
 ) -> Compiled:
-    """`function` compiled for `target` as an artifact would have it, and proved. Raises `TexprError` as `build` does."""
+    """`function` compiled for `target` as in an artifact, and proved. Raises `TexprError` as `build` does."""
     machine = resolve(target)
     chosen = select_schedule(function, schedule, machine)
     return _kept(function, machine, own(function, sizes), chosen, _show)[0]
@@ -129,7 +129,7 @@ def parts(
     jobs: int = 1,
     progress: Progress = lambda done: None,
 ) -> list[artifact.Part]:
-    """What an artifact is built of: each function compiled for each target, and proved, by `jobs` processes at once."""
+    """The inputs of an artifact: each function compiled for each target, and proved, by `jobs` parallel processes."""
     machines = [resolve(target) for target in targets]
     wanted: list[tuple[Function, Target, Selected]] = [
         (function, machine, select_schedule(function, schedule, machine)) for machine in machines for function in functions
@@ -151,7 +151,7 @@ def parts(
 
 
 def _at_hand(target: Target, tools: Toolchain) -> Target:
-    """`target`, or what is known of this processor beyond it."""
+    """`target`, refined by the features of this processor."""
     return resolve("cpu_avx512") if target.name == "cpu" and tools.has("__AVX512F__") else target
 
 
@@ -167,8 +167,7 @@ def _show(compiled: Compiled) -> artifact.Shown:
 def _kept(
     function: Function, machine: Target, sizes: Mapping[str, int] | None, chosen: Selected, proved: Callable[[Compiled], T]
 ) -> tuple[Compiled, T]:
-    """`function` compiled, and what `proved` says of it: by no schedule where nobody wrote that which is not proved to keep to
-    it."""
+    """`function` compiled, and the result of `proved`; without an automatic schedule if its equivalence is not proved."""
     compiled = lower(function, machine.name, sizes, schedule=chosen)
     _require_legal(compiled)
     try:
@@ -181,6 +180,6 @@ def _kept(
 
 
 def _require_legal(compiled: Compiled) -> None:
-    """Raises CompilerBug where directives made a wrong program of a right one: with what they made the plan is compared."""
+    """Raises CompilerBug where directives made an illegal program from a legal one, against which the plan is compared."""
     for found in faults(compiled.function) if compiled.laid_out is not None else ():
         raise CompilerBug(f"a schedule made a wrong program of a right one: {found.code}: {found.message}")

@@ -1,4 +1,4 @@
-"""The pipeline: a text becomes a program, a checked program, a plan, sources, and something that runs.
+"""The pipeline: a text becomes a program, a checked program, a plan, sources, and an executable.
 
 Each step is one line of `lower`; `after` sees every intermediate form, in order, for dumps and for checks between passes.
 """
@@ -41,9 +41,9 @@ After: TypeAlias = Callable[[str, Stage], None]
 
 
 class Compiled(Record):
-    """A function for one target: the function as it is laid out, its sizes fixed; its plan, what was decided, the source for a
-    compiler. `laid_out`: what `schedule`, or pragmas, did, if there were any, to the function as it was `written`. `planned`:
-    how `schedule` was found, where it was not written."""
+    """A function for one target: the function after its schedule, its sizes fixed; its plan, the decisions, the source for a
+    compiler. `laid_out`: the effect of `schedule`, or pragmas, if any, on the function as `written`. `planned`: how
+    `schedule` was found, if it is automatic."""
 
     function: Function
     target: Target
@@ -72,12 +72,12 @@ def load(path: str | Path, consts: Mapping[str, int] | None = None) -> Program:
 
 
 def check(program: Program) -> tuple[Diagnostic, ...]:
-    """Everything that is wrong with, or cannot be decided of, any function of `program`."""
+    """The errors and undecided properties of all functions of `program`."""
     return tuple(found for function in program.functions for found in check_function(function))
 
 
 def fix(function: Function, sizes: Mapping[str, int] | None = None) -> tuple[Function, dict[Sym, int]]:
-    """`function` with the sizes and consts of that name fixed, consts that are not named taking their default."""
+    """`function` with the named sizes and consts fixed; other consts take their defaults."""
     known = {s.name: s for s in (*function.sizes, *(s for s, _ in function.consts))}
     given: dict[str, int] = {}
     for name, value in (sizes or {}).items():
@@ -113,7 +113,7 @@ def _listed(fixed: Mapping[Sym, int]) -> str:
 
 
 def _integer(function: Function, size: Sym, value: object) -> int:
-    """`value` as what `size` may be: 64 bits hold it, and only a const is negative. Raises TexprError E0707."""
+    """`value` as a value of `size`: it fits 64 bits, and only a const may be negative. Raises TexprError E0707."""
     named = f"size `{size}` of `{function.name}`"
     if not isinstance(value, SupportsIndex):
         raise error("E0707", function.span, f"{named} must be an integer, not {type(value).__name__}")
@@ -133,10 +133,10 @@ def lower(
     schedule: Selected = None,
     after: After = lambda name, stage: None,
 ) -> Compiled:
-    """`function` for `target`, laid out by `schedule` and, where that leaves something open, by the compiler.
+    """`function` for `target`, after `schedule` and the default mapping of what it leaves open.
 
-    `schedule`: `AUTO` for one that the compiler finds, None for no schedule at all. Raises TexprError where it is wrong,
-    Limitation where it cannot be decided or lowered.
+    `schedule`: `AUTO` for the automatic one, None for none. Raises TexprError where it is wrong, Limitation where it cannot
+    be decided or lowered.
     """
     machine = resolve(target)
     if isinstance(schedule, str):
@@ -163,7 +163,7 @@ def _fixed(function: Function, sizes: Mapping[str, int] | None, after: After) ->
 
 
 def _planned(function: Function, machine: Target, fixed: Mapping[Sym, int], after: After) -> Compiled:
-    """`function` by the schedule that is found for it; nests for which that cannot be lowered go without."""
+    """`function` with its automatic schedule; nests for which that cannot be lowered get none."""
     without: dict[Sym, str] = {}
     planned = plan(function, machine)
     while planned.schedule is not None:
@@ -201,7 +201,7 @@ def _lowered(
 
 
 def fix_schedule(schedule: Schedule, fixed: Mapping[Sym, int]) -> Schedule:
-    """`schedule` with the sizes fixed, as `fix` does it for the function. Raises TexprError E0724."""
+    """`schedule` with the sizes fixed, as by `fix` for the function. Raises TexprError E0724."""
     try:
         return specialize_schedule(schedule, fixed)
     except ZeroDivisionError:
@@ -210,6 +210,6 @@ def fix_schedule(schedule: Schedule, fixed: Mapping[Sym, int]) -> Schedule:
 
 
 def refuse(found: tuple[Diagnostic, ...]) -> None:
-    """Raises TexprError where anything was found."""
+    """Raises TexprError if there are errors."""
     if found:
         raise TexprError(found)

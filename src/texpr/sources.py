@@ -1,4 +1,4 @@
-"""Reading programs from files, with a clear word for everything that can go wrong."""
+"""Reading programs from files, with an error for each failure."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from texpr.support.diagnostic import TexprError, error
 from texpr.support.span import Source, Span
 
 LARGEST_SOURCE = 16 * 1024 * 1024
-"""Bytes. A program written by hand has thousands; a larger file is something else, given by mistake."""
+"""In bytes. A program written by hand has thousands; a larger file is a mistake."""
 
 
 def open_error(path: Path, fault: OSError) -> TexprError:
-    """Why `path` could not be opened or read."""
+    """The error for a `path` that cannot be opened or read."""
     match fault:
         case FileNotFoundError():
             return error("E0850", None, f"there is no file `{path}`")
@@ -41,7 +41,7 @@ def read_source(path: Path) -> Source:
 
 
 def _not_utf8(path: Path, data: bytes, fault: UnicodeDecodeError) -> TexprError:
-    """Points at the first byte that is not UTF-8, in the text as far as it can be shown."""
+    """The error at the first byte that is not UTF-8, in the text as far as it can be shown."""
     shown = Source(str(path), data.decode("utf-8", errors="replace"))
     at = len(data[: fault.start].decode("utf-8", errors="replace"))
     message = f"byte {fault.start} (0x{data[fault.start]:02x}) is not UTF-8"

@@ -1,10 +1,10 @@
-"""Runs emitted CUDA, unchanged, on a CPU: threads as fibers, schedules by seed, detectors of races and other faults.
+"""Runs emitted CUDA, unchanged, on a CPU: threads as fibers, interleavings by seed, detection of races and other faults.
 
     include/   headers that take the place of CUDA where a `.cu` is compiled for a host
     core/      the core in C++: schedules, detectors, counters, and CUDA's driver interface
     compile    builds both with a host compiler;  harness  runs kernels on NumPy arrays
 
-Shares nothing with lowering or the printers: it knows CUDA's rules alone, so a fault of theirs shows here.
+Shares nothing with lowering or the printers: it implements the rules of CUDA independently, so that their faults show here.
 """
 
 from texpr.emulator.compile import build_core, build_kernels, image

@@ -1,4 +1,4 @@
-"""Compiling the core and kernels with a host compiler into shared libraries, kept by content in a folder the caller names."""
+"""Compiling the core and kernels with a host compiler into shared libraries, cached by content in a folder of the caller."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from texpr.support.record import as_dict
 
 COMPILER = ("g++",)
 SECONDS = 300
-"""How long a compiler may take."""
+"""The time limit of a compiler, in seconds."""
 
 FLAGS = ("-std=c++17", "-fPIC", "-shared", "-fvisibility=hidden", "-ffp-contract=off", "-fno-strict-aliasing", "-g0", "-w")
 """No contraction: each operation rounds as written."""
 
 CHECKED = ("-O1", "-fno-reorder-blocks", "-fno-thread-jumps", "-DTX_EMU_CHECKED=1")
-"""An access is in one place of the machine code, and these come as in the text: so lanes that took different ways are told to
-meet again (`core/count.hpp`)."""
+"""Each access has one address in the machine code, in textual order, by which lanes that diverged are recognised to
+reconverge (`core/count.hpp`)."""
 PLAIN = ("-O2", "-DTX_EMU_CHECKED=0")
 
 
 def core_flags(machine: Coalescing) -> tuple[str, ...]:
-    """What tells the compiler of the core of a machine: nothing of what it takes to be so anyhow."""
+    """The flags that tell the core the properties of a machine, if they are not the default."""
     names = {
         "lanes": "TX_WARP",
         "sector": "TX_EMU_SECTOR",
@@ -47,7 +47,7 @@ def core_flags(machine: Coalescing) -> tuple[str, ...]:
 def build_core(directory: Path, compiler: Sequence[str] = COMPILER, machine: Coalescing = COALESCING) -> Path:
     """The emulator's core as a shared library in `directory`: CUDA's driver interface, and the runtime below it.
 
-    `machine`: how many lanes a warp has, and what their requests are counted in. A launcher that loads it in place of
+    `machine`: the lanes of a warp, and the units in which their requests are counted. A launcher that loads it in place of
     libcuda.so.1 runs unchanged. Raises `Limitation` E0571 where `compiler` can't build it.
     """
     texts = core_texts()
@@ -59,14 +59,14 @@ def build_kernels(
 ) -> Path:
     """The kernels of a `.cu` as a shared library for the emulator. `given`: texts by name of the headers it includes.
 
-    `checked`: with detectors, or as plain memory for speed. Raises `CompilerBug` where the text is not C++.
+    `checked`: with detectors, or with plain memory for speed. Raises `CompilerBug` where the text is not C++.
     """
     texts = {**headers(), **given, "kernels.cu": text}
     return _library("kernels", "kernels.cu", texts, (*FLAGS, *(CHECKED if checked else PLAIN)), directory, compiler)
 
 
 def image(library: Path) -> bytes:
-    """What `cuModuleLoadData` takes for kernels in `library`."""
+    """The image that `cuModuleLoadData` takes for kernels in `library`."""
     return b"TEXPR-EMULATED\0" + os.fsencode(library.resolve()) + b"\0"
 
 
@@ -94,7 +94,7 @@ def _library(
 
 
 def _header(text: str) -> str | None:
-    """The header that a text includes first of all, before which g++ takes a precompiled one."""
+    """The first header that a text includes, the only one that g++ takes precompiled."""
     found = re.match(r'#include "([^"]+)"\n', text)
     return None if found is None else found[1]
 
@@ -102,7 +102,7 @@ def _header(text: str) -> str | None:
 def _precompiled(
     header: str, source: str, texts: Mapping[str, str], flags: Sequence[str], directory: Path, compiler: Sequence[str]
 ) -> Path | None:
-    """A header as g++ precompiles it, which takes as long as it saves with two kernels: so not for the first of a folder."""
+    """A header precompiled by g++, which pays off from the second kernel on: so not for the first of a folder."""
     others = {name: text for name, text in texts.items() if name != source}
     built = directory / f"{Path(header).stem}-{_digest(others, flags, compiler)}.gch"
     if built.exists():
@@ -123,7 +123,7 @@ def _write(texts: Mapping[str, str], folder: str) -> None:
 
 
 def _digest(texts: Mapping[str, str], flags: Sequence[str], compiler: Sequence[str]) -> str:
-    """Of all that a library is made of, and by."""
+    """A hash of all inputs of a library, compiler included."""
     digest = hashlib.sha256("\0".join([*compiler, "", *flags, "", _version(tuple(compiler))]).encode())
     for name in sorted(texts):
         digest.update(f"\0{name}\0{len(texts[name])}\0{texts[name]}".encode())
@@ -132,19 +132,19 @@ def _digest(texts: Mapping[str, str], flags: Sequence[str], compiler: Sequence[s
 
 @cache
 def _version(compiler: tuple[str, ...]) -> str:
-    """What a compiler says of itself: another one of the same name may make another library of the same text."""
+    """The version line of a compiler: another version may give another library from the same text."""
     done = _started([*compiler, "--version"], None)
     return done.stdout + done.stderr
 
 
 def _run(words: Sequence[str], folder: str) -> str | None:
-    """What the compiler said if it failed, else None."""
+    """The output of a failed compiler, None if it succeeded."""
     done = _started(words, folder)
     return None if done.returncode == 0 else done.stderr + done.stdout
 
 
 def _started(words: Sequence[str], folder: str | None) -> subprocess.CompletedProcess[str]:
-    """A compiler that has ended. Raises `Limitation` E0571."""
+    """A finished compiler. Raises `Limitation` E0571."""
     try:
         return subprocess.run(
             words, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, check=False, text=True,

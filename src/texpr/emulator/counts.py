@@ -1,4 +1,4 @@
-"""What the emulator counted in a kernel."""
+"""The emulator's counters of a kernel."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from texpr.support.record import Record
 class Counts(Record):
     """Sums over all launches of a kernel since the counters were cleared.
 
-    Loads, stores and atomics are of single threads. A request is what the lanes of a warp ask at one instruction; sectors
-    are of 32 bytes, lines of 128, each summed over requests; packed: the sectors that a request's bytes would fill, were they
-    neighbours. A request to shared memory takes as many wavefronts as words
-    that its busiest bank must give; `shared_least` is what they would be without conflicts. A vector counts as one load or
-    store; an asynchronous copy as a store in shared memory, and, where it reads, a load. Copies of tiles count for themselves
-    alone, `tile_bytes` with what is filled.
+    Loads, stores and atomics are counted by thread. A request is the set of lanes of a warp that access memory at one
+    instruction; sectors are of 32 bytes, lines of 128, each summed over requests; packed: the sectors that a request's bytes
+    would fill if they were contiguous. A request to shared memory takes as many wavefronts as the busiest bank gives words;
+    `shared_least` is their number without bank conflicts. A vector access counts as one load or store; an asynchronous copy
+    as a store to shared memory, and, where it reads, a load. Copies of tiles are counted separately, `tile_bytes` includes
+    fills.
     """
 
     launches: int
@@ -50,7 +50,7 @@ class Counts(Record):
 
     @property
     def bank_conflicts(self) -> int:
-        """Wavefronts of shared memory that conflicts cost."""
+        """Extra wavefronts of shared memory due to bank conflicts."""
         return self.shared_wavefronts - self.shared_least
 
 

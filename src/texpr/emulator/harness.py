@@ -2,7 +2,7 @@
 
     build(text, headers, directory) -> Emulated;  Emulated.launch(kernel, grid, block, args, seed=…) -> reports
 
-One thread of the host runs a whole grid; two launches of one core never run at once.
+One thread of the host runs a whole grid; launches of one core never run concurrently.
 """
 
 from __future__ import annotations
@@ -35,33 +35,34 @@ Argument: TypeAlias = "NDArray[Any] | np.generic | int | float"
 """An array for a pointer, a number for anything else."""
 
 Shape: TypeAlias = int | tuple[int, ...]
-"""One to three extents, x first, as CUDA has them."""
+"""One to three extents, x first, as in CUDA."""
 
 IN_ORDER, LOCKSTEP = -1, -2
-"""Schedules by their seeds: each thread to its next barrier, in order; or one access each, those that are behind first."""
+"""Schedules by seed: each thread to its next barrier, in order; or one access each (lockstep), the threads that are behind
+first."""
 
 LAUNCH_FAULTS = (700, 719)
-"""What a launch returns in which a fault was found."""
+"""The codes of a launch in which a fault was found."""
 
 
 class Emulator(Mutable):
-    """The core, loaded. `functions` of modules are found by `kernel`."""
+    """The loaded core. `functions` of modules are found by `kernel`."""
 
     library: ctypes.CDLL
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def call(self, name: str, *args: object) -> int:
-        """Call a function of the driver or the core; returns its code."""
+        """Calls a function of the driver or the core; returns its code."""
         return int(getattr(self.library, name)(*args))
 
     def check(self, name: str, *args: object) -> None:
-        """The same, where only 0 is right."""
+        """The same; any code but 0 is an error."""
         code = self.call(name, *args)
         if code != 0:
             raise CompilerBug(f"the emulator's {name} failed with code {code}")
 
     def text(self, name: str, *args: object) -> str:
-        """A text that the core gives."""
+        """A text that the core returns."""
         give: Callable[..., int] = getattr(self.library, name)
         size = give(*args, None, ctypes.c_size_t(0))
         buffer = ctypes.create_string_buffer(size)
@@ -69,13 +70,13 @@ class Emulator(Mutable):
         return buffer.value.decode()
 
     def set(self, option: str, value: int) -> None:
-        """Set an option of later launches."""
+        """Sets an option of later launches."""
         self.check("tx_emu_set", option.encode(), ctypes.c_longlong(value))
 
 
 @cache
 def load_core(path: Path) -> Emulator:
-    """The core at `path`, loaded once a process, with a context current on this thread."""
+    """The core at `path`, loaded once per process, with a context current on this thread."""
     library = ctypes.CDLL(str(path))
     for name in ("tx_emu_reports", "tx_emu_counts", "tx_emu_signature"):
         getattr(library, name).restype = ctypes.c_size_t
@@ -113,12 +114,12 @@ class Emulated(Mutable):
         unwritten: Collection[str] = (),
         cluster: Shape | None = None,
     ) -> list[Report]:
-        """Run `kernel` to its end, writing to the arrays of `args`; returns the faults found, none where all is well.
+        """Runs `kernel` to its end, writing to the arrays of `args`; returns the faults found, none for a correct run.
 
-        `seed`: None in order, ≥ 0 a random schedule (the same for the same seed), or `LOCKSTEP`. Without `detect` only bounds
-        are watched, and threads that wait for ever. `unwritten` names parameters whose elements mean nothing until a kernel
-        writes them. `count` adds to `counts()`. Raises `TexprError` E0572 where the grid is none that a device could run,
-        `ValueError` where `args` do not fit the kernel.
+        `seed`: None in order, ≥ 0 a pseudo-random schedule (the same for the same seed), or `LOCKSTEP`. Without `detect` only
+        bounds and deadlocks are checked. `unwritten` names parameters whose elements are undefined until a kernel writes
+        them. `count` adds to `counts()`. Raises `TexprError` E0572 for a grid that no device could run, `ValueError` where
+        `args` do not match the kernel.
         """
         known = self._kernel(kernel)
         shape = (ctypes.c_uint * 9)(*_three(grid), *_three(block), *(_three(cluster) if cluster else known.cluster))
@@ -136,11 +137,11 @@ class Emulated(Mutable):
         return reports
 
     def counts(self) -> dict[str, Counts]:
-        """What launches with `count` have counted, by kernel, since `clear_counts`."""
+        """The counters of launches with `count`, by kernel, since `clear_counts`."""
         return parse_counts(self.emulator.text("tx_emu_counts"))
 
     def clear_counts(self) -> None:
-        """Start counting from nothing."""
+        """Resets the counters."""
         self.emulator.library.tx_emu_clear_counts()
 
     def _kernel(self, name: str) -> _Kernel:
@@ -164,10 +165,11 @@ def build(
     text: str, headers: Mapping[str, str], work_dir: Path, compiler: Sequence[str] = COMPILER, *, checked: bool = True,
     machine: Coalescing = COALESCING,
 ) -> Emulated:  # fmt: skip
-    """Compile a `.cu` with the emulator's headers and those given (`texpr_device.h`, …), and load it.
+    """Compiles a `.cu` with the emulator's headers and those given (`texpr_device.h`, …), and loads it.
 
-    Libraries are kept in `work_dir` by content. `checked`: with detectors; else as fast as can be, without any. `machine`: what
-    is emulated. Raises `Limitation` E0571 where `compiler` is not usable, `CompilerBug` where the text does not compile.
+    Libraries are cached in `work_dir` by content. `checked`: with detectors; else as fast as possible, without any.
+    `machine`: the emulated machine. Raises `Limitation` E0571 where `compiler` is not usable, `CompilerBug` where the text
+    does not compile.
     """
     emulator = load_core(build_core(work_dir, compiler, machine).resolve())
     library = build_kernels(text, headers, work_dir, compiler, checked=checked)
@@ -223,7 +225,7 @@ def _registered(
 
 
 def _enter(emulator: Emulator) -> None:
-    """Make the emulator's context current on this thread."""
+    """Makes the emulator's context current on this thread."""
     context = ctypes.c_void_p()
     emulator.check("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)
     emulator.check("cuCtxSetCurrent", context)

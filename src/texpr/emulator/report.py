@@ -1,4 +1,4 @@
-"""What the emulator found in a kernel, as records and as diagnostics."""
+"""The faults that the emulator found in a kernel, as records and as diagnostics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from texpr.support.span import Source, Span
 
 
 class Fault(Enum):
-    """What kind of fault a report is about."""
+    """The kind of fault of a report."""
 
     RACE = "race"
     OUT_OF_BOUNDS = "out_of_bounds"
@@ -59,7 +59,7 @@ _STATED: Mapping[Fault, str] = {
 
 
 class Party(Record):
-    """A thread, the `.te` line it was at (0: unknown), and what it did there."""
+    """A thread, its line in the `.te` (0: unknown), and its action there."""
 
     block: tuple[int, int, int]
     thread: tuple[int, int, int]
@@ -71,10 +71,10 @@ class Party(Record):
 
 
 class Report(Record):
-    """One fault, with every other of the same lines: `times` in all.
+    """One fault; repetitions at the same lines are counted in `times`.
 
-    `first` is what was earlier. `buffer`, `space` ("global", "shared", "local"), the flat `index` and `count` (elements of the
-    buffer) are empty where no element is meant.
+    `first` is the earlier action. `buffer`, `space` ("global", "shared", "local"), the flat `index` and `count` (elements of
+    the buffer) are empty where no element is involved.
     """
 
     fault: Fault
@@ -90,7 +90,7 @@ class Report(Record):
 
     @property
     def lines(self) -> tuple[int, ...]:
-        """The `.te` lines of both threads, or of the one."""
+        """The `.te` lines of both threads, or of the only one."""
         return (self.first.line,) if self.second is None else (self.first.line, self.second.line)
 
     @property
@@ -104,7 +104,7 @@ class Report(Record):
         return "; ".join([self.message, *map(str, parties)]) + (f" ({self.times} times)" if self.times > 1 else "")
 
     def diagnostic(self, source: Source | None = None) -> Diagnostic:
-        """The report as a diagnostic on the `.te` text, if that is at hand."""
+        """The report as a diagnostic on the `.te` text, if that is available."""
         parties = (self.first,) if self.second is None else (self.first, self.second)
         notes = tuple(Note(str(party), _line_span(source, party.line)) for party in parties)
         return Diagnostic(CODES[self.fault], _line_span(source, parties[-1].line), self.message, notes)
@@ -134,7 +134,7 @@ class _Report(TypedDict):
 
 
 def parse_reports(text: str, kernels: str = "") -> list[Report]:
-    """The records of the core's JSON. `kernels`: their `.cu`, whence the names of parameters that a launcher does not know."""
+    """The records in the core's JSON. `kernels`: their `.cu`, for the names of parameters that a launcher does not know."""
     raw: list[_Report] = json.loads(text)
     return [_report(each, kernels) for each in raw]
 

@@ -1,4 +1,5 @@
-"""What the text of a `.cu` says of its kernels and their machine code cannot: parameter names and cluster shapes."""
+"""Properties of kernels parsed from the text of a `.cu`, as their machine code lacks them: parameter names and cluster
+shapes."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ _CLUSTER = re.compile(r"__cluster_dims__\s*\(([^)]*)\)")
 
 
 def parameter_names(text: str, kernel: str) -> tuple[str, ...]:
-    """The names of `kernel`'s parameters, in order; empty where the text has no such kernel."""
+    """The names of `kernel`'s parameters, in order; empty if the text has no such kernel."""
     head = _head(text, kernel)
     if head is None:
         return ()
@@ -20,7 +21,7 @@ def parameter_names(text: str, kernel: str) -> tuple[str, ...]:
 
 
 def cluster_shape(text: str, kernel: str) -> tuple[int, int, int]:
-    """What `__cluster_dims__` says of `kernel`; (1, 1, 1) where it says nothing."""
+    """The `__cluster_dims__` of `kernel`; (1, 1, 1) without one."""
     head = _head(text, kernel)
     found = _CLUSTER.search(head[0]) if head else None
     if found is None:
@@ -30,7 +31,7 @@ def cluster_shape(text: str, kernel: str) -> tuple[int, int, int]:
 
 
 def _head(text: str, kernel: str) -> tuple[str, str] | None:
-    """What stands before the kernel's name since `__global__`, and between the parentheses after it."""
+    """The text from `__global__` to the kernel's name, and the text between the parentheses after it."""
     text = _COMMENT.sub(" ", text)
     found = re.search(rf"__global__((?:(?!__global__)[^{{}};])*?)\b{re.escape(kernel)}\s*\(", text)
     if found is None:
@@ -43,7 +44,7 @@ def _head(text: str, kernel: str) -> tuple[str, str] | None:
 
 
 def _split(parameters: str) -> Iterator[str]:
-    """The parts between commas that stand in no brackets."""
+    """The parts between commas outside of brackets."""
     depth, start = 0, 0
     for at, char in enumerate(parameters):
         depth += {"(": 1, "<": 1, ")": -1, ">": -1}.get(char, 0)

@@ -1,4 +1,4 @@
-"""The texts of the emulator: what a kernel is compiled with, and the core that runs it."""
+"""The texts of the emulator: the headers for kernels, and the core."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ CORE = "core.cpp"
 """The one source of the core; it includes the other texts of `core_texts` by plain name."""
 
 OPERATIONS = "texpr_emulator_ops.h"
-"""The header that includes every file of `include/ops`: what operations of `texpr.ir.ops` are there, a family a file."""
+"""The header that includes every file of `include/ops`: the operations of `texpr.ir.ops`, one family a file."""
 
 _INCLUDE = ("texpr_emulator.h", "texpr_emulator_abi.h", "texpr_emulator_places.h")
 _CORE = (
@@ -18,7 +18,7 @@ _CORE = (
 
 
 def headers() -> dict[str, str]:
-    """File name and text of the headers that take the place of CUDA; `texpr_device.h` includes the first."""
+    """File name and text of the headers that replace CUDA; `texpr_device.h` includes the first."""
     folder = files("texpr.emulator") / "include"
     texts = {name: (folder / name).read_text(encoding="utf-8") for name in _INCLUDE}
     own = [each for each in (folder / "ops").iterdir() if each.name.endswith(".h")]
@@ -28,7 +28,7 @@ def headers() -> dict[str, str]:
 
 
 def core_texts() -> dict[str, str]:
-    """File name and text of everything the core is compiled from, all in one folder."""
+    """File name and text of every source of the core, all in one folder."""
     folder = files("texpr.emulator") / "core"
     shared = {name: text for name, text in headers().items() if name == "texpr_emulator_abi.h"}
     return {**{name: (folder / name).read_text(encoding="utf-8") for name in (CORE, *_CORE)}, **shared}

@@ -1,7 +1,7 @@
-"""Loading and calling what was built, from Python: on this CPU, on an emulated device, or on a CUDA device.
+"""Loading and calling built functions from Python: on this CPU, on an emulated device, or on a CUDA device.
 
-`load_cpu`, `load_emulated` and `load_cuda` make a `Kernel`, which takes NumPy arrays and, on a device, those of any library
-that speaks DLPack. Nothing is imported until one of these names is used: who builds an artifact calls no kernel.
+`load_cpu`, `load_emulated` and `load_cuda` make a `Kernel`, which accepts NumPy arrays and, on a device, those of any library
+that supports DLPack. Imports are lazy: a build needs none of these names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Arrays that kernels return, for other libraries to take: on a device, or in the host's memory."""
+"""Arrays that kernels return, for use by other libraries: on a device, or in host memory."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class DeviceArray:
 
     @staticmethod
     def of(driver: Driver, array: Array, stream: int = 0) -> DeviceArray:
-        """A copy of a host's array."""
+        """A copy of a host array."""
         made = DeviceArray.empty(driver, array.dtype, array.shape)
         driver.upload(made._memory.address, np.ascontiguousarray(array), stream)
         return made
 
     def numpy(self, stream: int = 0) -> Array:
-        """A copy on the host, after all that `stream` holds."""
+        """A copy on the host, after all work queued on `stream`."""
         driver = self._memory.driver
         driver.enter()
         array = np.empty(self.shape, self.dtype)
@@ -43,7 +43,7 @@ class DeviceArray:
         return array
 
     def view(self) -> View:
-        """How it lies."""
+        """The view of its memory."""
         ordinal = self._memory.driver.ordinal
         return View(self._memory.address, self.dtype, self.shape, dense(self.shape), ordinal, True, self)
 
@@ -51,9 +51,9 @@ class DeviceArray:
         return dlpack.CUDA, self._memory.driver.ordinal
 
     def __dlpack__(self, *, stream: int | None = None, **_: object) -> object:
-        """A capsule. What wrote the array must be before the taker's work: on its stream, or waited for.
+        """A capsule. The writes of the array must precede the consumer's work: on its stream, or by synchronisation.
 
-        A taker's further wishes (`max_version`, …) are no duties, and not looked at.
+        Further options of a consumer (`max_version`, …) are optional by the protocol, and ignored.
         """
         return dlpack.give(self, self._memory.address, self.dtype, self.shape, self._memory.driver.ordinal)
 
@@ -62,7 +62,8 @@ class DeviceArray:
 
 
 class HostArray:
-    """A NumPy array for `torch.from_dlpack` and others, whatever its elements: NumPy itself gives no bfloat16 and no float8."""
+    """A NumPy array for `torch.from_dlpack` and others, with any element type: NumPy itself exports no bfloat16 and no
+    float8."""
 
     __slots__ = ("_array",)
 
@@ -77,7 +78,7 @@ class HostArray:
         return dlpack.CPU, 0
 
     def __dlpack__(self, *, stream: int | None = None, **_: object) -> object:
-        """A capsule; a taker's further wishes (`max_version`, …) are no duties, and not looked at."""
+        """A capsule; further options of a consumer (`max_version`, …) are optional by the protocol, and ignored."""
         view = on_host(self._array)
         return dlpack.give(self._array, view.address, view.dtype, view.shape, HOST, view.strides)
 

@@ -1,4 +1,4 @@
-"""One call: what a caller gives, brought into the form that the built function takes."""
+"""The arguments of one call, converted to what the built function takes."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from texpr.support.record import Record, replace
 
 
 class Fit(Record):
-    """What follows from the types, shapes and sizes of a call alone.
+    """The part of a call that depends on types, shapes and sizes only.
 
-    Every size; each result that is no parameter: buffer, element type, shape; the strides, by a buffer's name, that are taken.
+    Every size; for each result that is not a parameter: buffer, element type, shape; the strides passed, by buffer name.
     """
 
     sizes: Mapping[Sym, int]
@@ -31,7 +31,7 @@ class Fit(Record):
 
 
 class Given(Record):
-    """Arguments that fit: a view of each array (and what was given for it), a NumPy scalar of each scalar."""
+    """Matching arguments: a view of each array (with the object it came from), a NumPy scalar of each scalar."""
 
     views: Mapping[str, View]
     objects: Mapping[str, object]
@@ -45,16 +45,16 @@ class Given(Record):
 
 
 class Receiver:
-    """Matches what callers give with the parameters of `function`. What the last call's shapes gave is kept for the next."""
+    """Matches arguments with the parameters of `function`. What follows from the last call's shapes is cached."""
 
     def __init__(self, function: Function):
         self._function = function
         self._last: tuple[object, Fit] | None = None
 
     def receive(self, arguments: Mapping[str, object], sizes: Mapping[str, int], stream: int) -> Given:
-        """What a caller gives, by name, and sizes that it names, in the form that a call takes.
+        """The arguments by name, and sizes given by name, converted for a call.
 
-        Raises `TexprError`: no array (E0772), on another device than the rest (E0776), or what `bind` finds.
+        Raises `TexprError`: not an array (E0772), on another device than the rest (E0776), or an error of `bind`.
         """
         params = self._function.params
         views = {p.name: view_of(p.name, arguments[p.name], stream) for p in params if not is_scalar(p) and p.name in arguments}
@@ -64,7 +64,7 @@ class Receiver:
         if last is not None and key == last[0] and len(arguments) == len(views) + len(numbers) == len(params):
             scalars = {p.name: fitting(p, numbers[p.name]) for p in params if is_scalar(p)}
             return Given(views, arguments, scalars, last[1])
-        # What is no parameter's goes along: `bind` says that there is none of that name.
+        # Unknown names are passed on: `bind` reports them.
         standing = {**arguments, **{name: stand_in(view) for name, view in views.items()}, **numbers}
         found = {**_from_strides(self._function, views), **sizes}
         bound = bind(self._function, cast("dict[str, Array]", standing), found)
@@ -75,7 +75,7 @@ class Receiver:
 
 
 def _key(views: Mapping[str, View], sizes: Mapping[str, int]) -> object:
-    """Equal for two calls to which the same `Fit` belongs; None where a size is no plain integer, and so to be looked at."""
+    """Equal for two calls with the same `Fit`; None where a size is not a plain integer, and must be checked."""
     if any(type(value) is not int for value in sizes.values()):
         return None
     return dict(sizes), [(name, view.dtype, view.shape, view.strides) for name, view in views.items()]
@@ -93,7 +93,7 @@ def is_scalar(param: Buffer) -> bool:
 
 
 def view_of(name: str, given: object, stream: int) -> View:
-    """The memory of an array of any kind. Raises `TexprError` E0772 where it is none, or swaps bytes."""
+    """A view of the memory of an array of any library. Raises `TexprError` E0772 if it is no array, or has swapped bytes."""
     if isinstance(given, np.ndarray):
         array = cast(Array, given)
         if not array.dtype.isnative or any(stride % max(array.itemsize, 1) for stride in array.strides):
@@ -109,12 +109,12 @@ def view_of(name: str, given: object, stream: int) -> View:
 
 
 def stand_in(view: View) -> Array:
-    """An array of the same type and shape, for checks that never look at an element."""
+    """An array of the same type and shape, for checks that read no element."""
     return np.broadcast_to(np.empty((), view.dtype), view.shape)
 
 
 def _number(param: Buffer, given: object) -> object:
-    """A scalar may be an array of rank 0, also of another library."""
+    """A scalar, which may be an array of rank 0, also of another library."""
     if not isinstance(given, np.ndarray | np.generic) and isinstance(given, Exporter):
         view = take(given, param.name, 0)
         if view.device is HOST and view.shape == ():
@@ -123,7 +123,7 @@ def _number(param: Buffer, given: object) -> object:
 
 
 def as_array(view: View) -> Array:
-    """A view of the host's memory as a NumPy array."""
+    """A view of host memory as a NumPy array."""
     owner: object = view.owner
     if isinstance(owner, np.ndarray):
         return cast(Array, owner)
@@ -146,9 +146,9 @@ class _Interface:
 
 
 def _from_strides(function: Function, views: Mapping[str, View]) -> dict[str, int]:
-    """Sizes that are just a stride of an array: that of the first array that has it.
+    """Sizes that equal a stride of an array: from the first array that has it.
 
-    Where the other strides are not as the function takes them, the array will be copied, and the dense copy's stride counts.
+    If the other strides do not match, the array will be copied, and the dense copy's stride is used.
     """
     found: dict[str, int] = {}
     for param in function.params:
@@ -166,12 +166,12 @@ def _from_strides(function: Function, views: Mapping[str, View]) -> dict[str, in
 
 
 def wanted_strides(buffer: Buffer, shape: Sequence[int], sizes: Mapping[Sym, int]) -> tuple[int, ...]:
-    """The strides that the built function takes for `buffer`."""
+    """The strides that the built function requires for `buffer`."""
     return dense(shape) if buffer.strides is None else tuple(_value(stride, sizes) for stride in buffer.strides)
 
 
 def lies_right(view: View, strides: Sequence[int], align: int) -> bool:
-    """Whether elements lie where the function looks for them. The stride of an axis with one element is never used."""
+    """Whether strides and alignment are as required. The stride of an axis with one element is ignored."""
     if view.empty:
         return True
     same = all(n == 1 or a == b for n, a, b in zip(view.shape, view.strides, strides, strict=True))
@@ -179,12 +179,12 @@ def lies_right(view: View, strides: Sequence[int], align: int) -> bool:
 
 
 def alignment(buffer: Buffer) -> int:
-    """The alignment that the function asks of a pointer, in bytes."""
+    """The alignment in bytes that the function requires of a pointer."""
     return max(buffer.align or 1, buffer.dtype.bytes)
 
 
 def laid_out(view: View, strides: Sequence[int], align: int) -> View:
-    """A copy of a host's array whose elements lie at `strides` from an aligned start."""
+    """A copy of a host array with the given strides and alignment."""
     last = sum((extent - 1) * stride for extent, stride in zip(view.shape, strides, strict=True))
     room = aligned_empty(view.dtype, (last + 1,), align)
     item = view.dtype.itemsize
@@ -194,7 +194,7 @@ def laid_out(view: View, strides: Sequence[int], align: int) -> View:
 
 
 def refuse_overlap(function: Function, written: Mapping[str, View], read: Mapping[str, View]) -> None:
-    """Raises `TexprError` E0779 where memory that is written is also another argument's: parameters do not alias."""
+    """Raises `TexprError` E0779 where written memory overlaps another argument's: parameters do not alias."""
     every = [(name, view.device, *view.extent()) for name, view in (*written.items(), *read.items())]
     for at, (name, device, low, high) in enumerate(every[: len(written)]):
         for other, place, start, end in every[at + 1 :]:
@@ -204,7 +204,7 @@ def refuse_overlap(function: Function, written: Mapping[str, View], read: Mappin
 
 
 def result_shapes(function: Function, sizes: Mapping[Sym, int]) -> Iterator[tuple[Buffer, np.dtype[Any], tuple[int, ...]]]:
-    """Each result that is no parameter: buffer, element type, shape. Raises `TexprError` E0726 for a negative extent."""
+    """For each result that is not a parameter: buffer, element type, shape. Raises `TexprError` E0726 for a negative extent."""
     for buffer in function.results:
         if buffer in function.params:
             continue
@@ -215,7 +215,7 @@ def result_shapes(function: Function, sizes: Mapping[Sym, int]) -> Iterator[tupl
 
 
 def bound_for_facts(given: Given) -> Bound:
-    """Arguments on the host, for the checks of `where` and `assume`."""
+    """The arguments on the host, for the checks of `where` and `assume`."""
     arrays = {name: as_array(view) for name, view in given.views.items()}
     return Bound(dict(given.sizes), {**arrays, **given.scalars})
 

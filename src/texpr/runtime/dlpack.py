@@ -1,6 +1,6 @@
-"""Arrays of other libraries, through DLPack: what PyTorch, CuPy and JAX give and take without a copy.
+"""Exchange of arrays with other libraries, without a copy, through DLPack, as PyTorch, CuPy and JAX support it.
 
-The layout is that of dlpack.h, version 0.8 (the unversioned `dltensor` capsule), which every library still gives and takes
+The layout is that of dlpack.h, version 0.8 (the unversioned `dltensor` capsule), which every library still supports
 (https://dmlc.github.io/dlpack/latest/c_api.html).
 """
 
@@ -76,16 +76,16 @@ _valid_raw = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)((
 
 @runtime_checkable
 class Exporter(Protocol):
-    """What gives DLPack capsules."""
+    """An object that exports DLPack capsules."""
 
     def __dlpack__(self, *, stream: int | None = None) -> object: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
 
 
 def take(given: Exporter, name: str, stream: int) -> View:
-    """The array that `given` shares. Work on it may begin on `stream`: the giver sees to that.
+    """The array that `given` exports. Work on it may start on `stream`: the exporter synchronises with that.
 
-    Raises `TexprError` E0772 for element types or devices that texpr does not know.
+    Raises `TexprError` E0772 for unsupported element types or devices.
     """
     kind, ordinal = given.__dlpack_device__()
     if int(kind) not in (CPU, CUDA, CUDA_HOST, CUDA_MANAGED):
@@ -109,7 +109,7 @@ def take(given: Exporter, name: str, stream: int) -> View:
 
 
 class _Owner:
-    """Calls the giver's deleter when the array is no longer used."""
+    """Calls the exporter's deleter when the array is no longer used."""
 
     def __init__(self, managed: ctypes._Pointer[_Managed]):  # pyright: ignore[reportPrivateUsage]
         self._managed = managed
@@ -120,16 +120,16 @@ class _Owner:
 
 
 _alive: dict[int, tuple[object, ...]] = {}
-"""What given capsules point into, until whoever took them is done."""
+"""Keeps alive what exported capsules point into, until the consumer deletes them."""
 
 
 def give(
     owner: object, address: int, dtype: np.dtype[Any], shape: Sequence[int], ordinal: int | None, strides: Sequence[int] = ()
 ) -> object:
-    """A capsule of an array on a CUDA device, or in the host's memory (`HOST`); `owner` lives until it is done with.
+    """A capsule of an array on a CUDA device, or in host memory (`HOST`); `owner` is kept alive until the consumer deletes
+    it.
 
-    Strides are in elements, those of a dense array where none are given. Raises `TexprError` E0772 for elements that DLPack has
-    no code for.
+    Strides are in elements, dense by default. Raises `TexprError` E0772 for element types without a DLPack code.
     """
     if dtype not in _CODES:
         raise error("E0772", None, f"elements of the type {dtype} have no code in DLPack")
@@ -157,6 +157,6 @@ def _delete(managed: ctypes._Pointer[_Managed]) -> None:  # pyright: ignore[repo
 
 @_Destructor
 def _destroy(capsule: int) -> None:
-    """A capsule that nobody took."""
+    """The destructor of a capsule that was not consumed."""
     if _valid_raw(capsule, NAME):
         _alive.pop(_get_raw(capsule, NAME), None)

@@ -1,4 +1,4 @@
-"""A built function, to be called with arrays."""
+"""A built function, callable with arrays."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ _Call: TypeAlias = "Callable[[], int]"
 
 
 class Kernel(Mutable):
-    """A function built for `target` at fixed sizes, if any. `driver`: of the device it runs on, None for a CPU.
+    """A function built for `target`, with fixed sizes, if any. `driver`: of its device, None for a CPU.
 
-    `emulator`: the device is emulated; `seed` then picks the schedule and `detect` says whether faults are looked for.
+    `emulator`: the device is emulated; `seed` then selects the thread schedule and `detect` enables the detection of faults.
     """
 
     function: Function
@@ -80,23 +80,23 @@ class Kernel(Mutable):
             self._check(self._entries.load(self.driver.ordinal))
 
     def __repr__(self) -> str:
-        """One line: the whole function and plan would fill screens."""
+        """One line, as the whole function and plan would be too long."""
         where = "emulated " if self.emulator is not None else ""
         return f"<Kernel {self.function.name} for {where}{self.target}>"
 
     def __call__(
         self, *arrays: object, out: object = None, stream: object = None, validate: bool | None = None, **named: object
     ) -> Any:
-        """Run the function; returns its result, a tuple of several, or None where it has none.
+        """Runs the function; returns its result, a tuple of several, or None where it has none.
 
-        A result is an array of the library that the first array not of NumPy is of (PyTorch, CuPy, JAX, by its `from_dlpack`);
-        else a NumPy array where all are on the host, and a `DeviceArray` where not. An inout is returned as it was given.
+        A result is an array of the library of the first array that is not NumPy's (PyTorch, CuPy, JAX, by its `from_dlpack`);
+        else a NumPy array if all arguments are on the host, and a `DeviceArray` if not. An inout is returned as it was given.
 
-        Parameters come in order or by name; what is no parameter's name is a size. `out` takes one array for each result that
-        is no parameter. `stream`: a CUDA stream (a handle, or PyTorch's or CuPy's object); work is queued there, and waited for
-        only where an array of the host takes part. `validate` checks what the text assumes of the data: by default, where
-        all arrays lie on the host. Inputs that lie otherwise than the function takes them are copied; an inout or `out` is
-        refused then (E0773). A parameter that is called `out`, `stream` or `validate` is what that keyword gives.
+        Parameters are positional or named; a name that is no parameter is a size. `out` takes one array for each result that
+        is not a parameter. `stream`: a CUDA stream (a handle, or an object of PyTorch or CuPy) on which work is queued; the
+        call waits for it only if a host array takes part. `validate` checks the text's assumptions about data: by default, if
+        all arrays are on the host. Inputs with other strides or alignment are copied; an inout or `out` is refused then
+        (E0773). A parameter that is named `out`, `stream` or `validate` takes precedence over the keyword.
         """
         if self._hidden:
             words: dict[str, object] = {"out": out, "stream": stream, "validate": validate}
@@ -142,7 +142,7 @@ class Kernel(Mutable):
         return given
 
     def _outs(self, received: Given, out: object, stream: int) -> list[_Out]:
-        """Where each result goes that is no parameter: what the caller gives, or a new array."""
+        """The target of each result that is not a parameter: the caller's array, or a new one."""
         wanted = received.fit.results
         given = list(cast("Sequence[object]", out)) if isinstance(out, tuple | list) else [out] * (out is not None)
         if out is not None and len(given) != len(wanted):
@@ -162,7 +162,7 @@ class Kernel(Mutable):
         return outs
 
     def _check_places(self, received: Given, outs: Sequence[_Out], validate: bool | None) -> None:
-        """Devices, memory that is shared, and on the host the facts that the text states."""
+        """Checks devices, aliasing, and on the host the facts that the text states."""
         read = {name: view for name, view in received.views.items() if not self._is_written(name)}
         written = {name: view for name, view in received.views.items() if self._is_written(name)}
         written |= {one.buffer.name: one.view for one in outs}
@@ -198,7 +198,7 @@ class Kernel(Mutable):
                 self._repeated = Repeated(self.function, given, received, [one.view for one in outs], needed)
 
     def _emulate(self, emulator: Emulator, call: _Call) -> None:
-        """A call with the schedule and the detectors that this kernel asks for; faults are errors."""
+        """A call with this kernel's thread schedule and fault detection; faults are errors."""
         with emulator.lock:
             emulator.set("seed", self.seed)
             emulator.set("detect", self.detect)
@@ -215,7 +215,7 @@ class Kernel(Mutable):
         return needed.value
 
     def _check(self, code: int) -> None:
-        """Raises `TexprError` for what a function of the library returns, if it is not 0."""
+        """Raises `TexprError` for a status of the library other than 0."""
         if code == OK.code:
             return
         if code > 0 and self.driver is not None:
@@ -226,7 +226,7 @@ class Kernel(Mutable):
 
 
 class _Entries(Record):
-    """The functions of a library, as ctypes has them; each returns a status."""
+    """The functions of a library through ctypes; each returns a status."""
 
     run: Callable[..., int]
     validate: Callable[..., int]
@@ -235,7 +235,7 @@ class _Entries(Record):
 
     @staticmethod
     def of(library: ctypes.CDLL, name: str, given: Sequence[Argument]) -> _Entries:
-        """Those of the function `name`, which takes `given`."""
+        """The entries of the function `name`, with the argument types of `given`."""
         types = (ctypes.c_void_p, ctypes.c_void_p, *map(_ctype, given))
         sizes = (*(_ctype(a) for a in given if isinstance(a.key, Sym)), ctypes.c_void_p)
         signatures = {"": types, "_validate": types, "_workspace_bytes": sizes, "_load": (ctypes.c_int,)}
@@ -249,7 +249,7 @@ def _typed(library: ctypes.CDLL, name: str, types: Sequence[type[Any]]) -> Calla
 
 
 class _Out(Record):
-    """Where a result goes: what the caller gets, and how it lies."""
+    """The target of a result: the object for the caller, and its view."""
 
     buffer: Buffer
     result: object
@@ -257,14 +257,14 @@ class _Out(Record):
 
 
 def _returned(results: Sequence[object]) -> Any:
-    """What a call gives back: nothing, the only result, or all."""
+    """The return value of a call: None, the only result, or all."""
     if not results:
         return None
     return results[0] if len(results) == 1 else tuple(results)
 
 
 class _Places:
-    """Where each array is for the time of a call: as it lies, as a copy that lies right, or on the device."""
+    """The address of each array during a call: its own, that of a copy with the right layout, or of a copy on the device."""
 
     def __init__(self, kernel: Kernel, received: Given, outs: Sequence[_Out], stream: int):
         self.addresses: dict[str, int] = {}
@@ -289,7 +289,7 @@ class _Places:
         return self
 
     def __exit__(self, kind: object, value: object, trace: object) -> None:
-        """Bring back what was written for the host; wait where memory of this call would go while it is used."""
+        """Copies results back to the host; waits if memory of this call would be freed while in use."""
         driver = self._kernel.driver
         if driver is None or value is not None:
             return
@@ -320,13 +320,13 @@ class _Places:
 
 
 def _flat(view: View) -> Array:
-    """All elements between a host's array's first and last, in the order in which they lie."""
+    """All elements between a host array's first and last, in memory order."""
     last = sum((extent - 1) * stride for extent, stride in zip(view.shape, view.strides, strict=True))
     return np.lib.stride_tricks.as_strided(as_array(view), (last + 1,), (view.dtype.itemsize,))
 
 
 def _taken(buffer: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...], given: object, stream: int) -> _Out:
-    """An array that the caller gives for a result."""
+    """The caller's array for a result."""
     view = view_of("out", given, stream)
     if view.dtype != dtype or view.shape != shape:
         told = f"`out` must have the type {dtype} and the shape {shape} for `{buffer!r}`, not {view.dtype} and {view.shape}"
@@ -346,7 +346,8 @@ def _misplaced(function: Function, buffer: Buffer, view: View, strides: Sequence
 
 
 def stream_handle(stream: object) -> int:
-    """The handle of a stream: a number, or what PyTorch (`cuda_stream`) and CuPy (`ptr`) call it. Raises `TexprError` E0786."""
+    """The handle of a stream: a number, or the attribute of PyTorch (`cuda_stream`) and CuPy (`ptr`). Raises `TexprError`
+    E0786."""
     for found in (stream or 0, getattr(stream, "cuda_stream", None), getattr(stream, "ptr", None)):
         if isinstance(found, int):
             return found

@@ -1,4 +1,4 @@
-"""Which library a caller's arrays are of: results go back as arrays of the same, through its `from_dlpack`."""
+"""The library of a caller's arrays: results are returned as arrays of the same library, through its `from_dlpack`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Taker: TypeAlias = "Callable[[object], object]"
 
 
 def taker(given: Iterable[object]) -> Taker | None:
-    """The `from_dlpack` of the first array that is of another library; None where all are NumPy's or ours, or it has none."""
+    """The `from_dlpack` of the first array of another library; None if all are NumPy's or ours, or it has none."""
     for array in given:
         if not isinstance(array, np.ndarray | np.generic | DeviceArray | HostArray) and isinstance(array, Exporter):
             return _from_dlpack(array)
@@ -25,14 +25,14 @@ def taker(given: Iterable[object]) -> Taker | None:
 
 
 def handed(made: object, take: Taker | None) -> object:
-    """A result as the caller's library has it."""
+    """A result as an array of the caller's library."""
     if take is None:
         return made
     return take(HostArray(cast(Array, made)) if isinstance(made, np.ndarray) else made)
 
 
 def _from_dlpack(array: object) -> Taker | None:
-    """As the array API standard says, else that of the package that the array's type comes from; nothing is imported."""
+    """By the array API standard, or else that of the package that defines the array's type; nothing is imported."""
     kind: Any = type(array)
     namespace: Any = getattr(array, "__array_namespace__", None)
     library = namespace() if callable(namespace) else sys.modules.get(str(kind.__module__).partition(".")[0])

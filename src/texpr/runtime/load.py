@@ -1,4 +1,4 @@
-"""From a plan to a `Kernel`: its library, for the machine at hand."""
+"""From a plan to a `Kernel`: builds its library for this machine."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ DRIVER = "libcuda.so.1"
 """The CUDA driver."""
 
 THREADS = ("dl", "pthread")
-"""What a launcher and the emulator need of the host."""
+"""The host libraries for a launcher and the emulator."""
 
 EMULATED = ("-fno-strict-aliasing", "-w", "-DTEXPR_EMULATE=1")
-"""How kernels and their launcher are compiled for the emulator."""
+"""The flags for kernels and their launcher in the emulator."""
 
 
 def load_cpu(tools: Toolchain, function: Function, plan: Plan) -> Kernel:
@@ -52,7 +52,7 @@ def load_cpu(tools: Toolchain, function: Function, plan: Plan) -> Kernel:
 def load_emulated(
     tools: Toolchain, function: Function, plan: Plan, target: str, *, seed: int = IN_ORDER, detect: bool = True
 ) -> Kernel:
-    """`plan`'s kernels and its real launcher on an emulated device. With `detect`, faults are errors (E075x)."""
+    """`plan`'s kernels and its actual launcher on an emulated device. With `detect`, faults are errors (E075x)."""
     core = _emulator(tools, resolve(target).coalescing)
     found = variants((Part(target, (plan,)),), 0)
     name = identifier(plan.name)
@@ -69,7 +69,7 @@ def load_emulated(
 
 
 def _emulator(tools: Toolchain, machine: Coalescing) -> Path:
-    """The emulator's core as a library, which stands where the CUDA driver would."""
+    """The emulator's core as a library that replaces the CUDA driver."""
     texts = core_texts()
     sources = {CORE: texts.pop(CORE)}
     flags = ("-O2", "-fno-strict-aliasing", "-w", *core_flags(machine))
@@ -77,7 +77,7 @@ def _emulator(tools: Toolchain, machine: Coalescing) -> Path:
 
 
 def load_cuda(tools: Toolchain, function: Function, plan: Plan, target: str, *, ordinal: int = 0) -> Kernel:
-    """`plan` built for `target`, on CUDA device `ordinal`. Raises `TexprError` E0782 where there is none."""
+    """`plan` built for `target`, on CUDA device `ordinal`. Raises `TexprError` E0782 if there is none."""
     try:
         driver = Driver(ctypes.CDLL(DRIVER), ordinal)
     except OSError:
@@ -87,7 +87,7 @@ def load_cuda(tools: Toolchain, function: Function, plan: Plan, target: str, *, 
 
 
 def _cuda_library(tools: Toolchain, plan: Plan, target: str) -> Path:
-    """The launcher with its image, as a library."""
+    """The launcher with its device code, as a library."""
     found = variants((Part(target, (plan,)),), 0)
     headers, name = cuda_source_headers(), identifier(plan.name)
     code = tools.device(found[0].text, headers, target)

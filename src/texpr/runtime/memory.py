@@ -1,4 +1,4 @@
-"""Arrays as a call takes them: where they lie, and how; on the host, or on a device behind CUDA's driver interface."""
+"""Memory of arrays in a call: address, strides and device; on the host, or on a device through CUDA's driver interface."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from texpr.support.diagnostic import TexprError, error
 from texpr.support.record import Mutable, Record, field
 
 HOST = None
-"""The device of what lies in the host's memory."""
+"""The device of host memory."""
 
 
 class View(Record, eq=False):
@@ -35,11 +35,11 @@ class View(Record, eq=False):
 
     @property
     def empty(self) -> bool:
-        """Whether there is no element."""
+        """Whether it has no element."""
         return 0 in self.shape
 
     def extent(self) -> tuple[int, int]:
-        """The bytes from its first address to the end of its last."""
+        """The bytes from its first to its last address, inclusive."""
         if self.empty:
             return self.address, self.address
         steps = [(n - 1) * s * self.dtype.itemsize for n, s in zip(self.shape, self.strides, strict=True)]
@@ -53,14 +53,14 @@ def dense(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def on_host(array: Array) -> View:
-    """A NumPy array as a view. Strides that are no whole number of elements are given as they round; see `is_whole`."""
+    """A NumPy array as a view. Strides that are not a multiple of an element are rounded; see `is_whole`."""
     item = max(array.itemsize, 1)
     strides = tuple(stride // item for stride in array.strides)
     return View(array.ctypes.data, array.dtype, array.shape, strides, HOST, array.flags.writeable, array)
 
 
 def aligned_empty(dtype: np.dtype[Any], shape: Sequence[int], align: int) -> Array:
-    """A new dense array that begins at a multiple of `align` bytes. Raises `TexprError` E0781 where memory is out."""
+    """A new dense array aligned to `align` bytes. Raises `TexprError` E0781 if memory is exhausted."""
     size = prod(shape) * dtype.itemsize
     try:
         room = np.empty(size + align, np.uint8)
@@ -71,14 +71,14 @@ def aligned_empty(dtype: np.dtype[Any], shape: Sequence[int], align: int) -> Arr
 
 
 class Driver(Mutable):
-    """CUDA's driver interface, real or the emulator's, through ctypes; one device's primary context is used."""
+    """CUDA's driver interface, real or the emulator's, through ctypes, with one device's primary context."""
 
     library: ctypes.CDLL
     ordinal: int = 0
     _context: ctypes.c_void_p = field(default_factory=ctypes.c_void_p)
 
     def start(self) -> None:
-        """Find the device. Raises `TexprError` E0782 where there is none."""
+        """Initialises the device. Raises `TexprError` E0782 if there is none."""
         device = ctypes.c_int()
         for name, args in (
             ("cuInit", (ctypes.c_uint(0),)),
@@ -90,7 +90,7 @@ class Driver(Mutable):
                 raise error("E0782", None, f"no CUDA device {self.ordinal}: {name} gives {code}, {self.explain(code)}")
 
     def enter(self) -> None:
-        """Make the context current on this thread, unless one of the device's is."""
+        """Makes the context current on this thread, unless one of the device is."""
         current, device = ctypes.c_void_p(), ctypes.c_int(-1)
         self.library.cuCtxGetCurrent(ctypes.byref(current))
         if (
@@ -102,7 +102,7 @@ class Driver(Mutable):
         self.check("cuCtxSetCurrent", self._context)
 
     def check(self, name: str, *args: object) -> None:
-        """Call a function of the driver. Raises `TexprError` E0783 with what the driver says, E0781 where memory is out."""
+        """Calls a function of the driver. Raises `TexprError` E0783 with the driver's message, E0781 if memory is exhausted."""
         code = int(getattr(self.library, name)(*args))
         if code == 2:
             raise error("E0781", None, f"no memory on CUDA device {self.ordinal}")
@@ -110,34 +110,34 @@ class Driver(Mutable):
             raise error("E0783", None, f"the CUDA driver's {name} fails with {code}: {self.explain(code)}")
 
     def explain(self, code: int) -> str:
-        """What a code of the driver means, in its words."""
+        """The driver's message for a code."""
         text = ctypes.c_char_p()
         self.library.cuGetErrorString(ctypes.c_int(code), ctypes.byref(text))
         return (text.value or b"an unknown error").decode(errors="replace")
 
     def allocate(self, size: int) -> DeviceMemory:
-        """New memory; none at all for 0 bytes."""
+        """Allocates memory; none for 0 bytes."""
         address = ctypes.c_uint64(0)
         if size > 0:
             self.check("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(size))
         return DeviceMemory(self, address.value, size)
 
     def upload(self, address: int, array: Array, stream: int) -> None:
-        """Copy a dense array to the device, and wait."""
+        """Copies a dense array to the device, synchronously."""
         if array.nbytes > 0:
             source = ctypes.c_void_p(array.ctypes.data)
             self.check("cuMemcpyHtoDAsync_v2", ctypes.c_uint64(address), source, ctypes.c_size_t(array.nbytes), _handle(stream))
             self.wait(stream)
 
     def download(self, array: Array, address: int, stream: int) -> None:
-        """Copy from the device into a dense array, after what the stream holds, and wait."""
+        """Copies from the device into a dense array, after the work on the stream, synchronously."""
         if array.nbytes > 0:
             target = ctypes.c_void_p(array.ctypes.data)
             self.check("cuMemcpyDtoHAsync_v2", target, ctypes.c_uint64(address), ctypes.c_size_t(array.nbytes), _handle(stream))
         self.wait(stream)
 
     def wait(self, stream: int) -> None:
-        """Wait for all that the stream holds."""
+        """Waits for all work on the stream."""
         self.check("cuStreamSynchronize", _handle(stream))
 
 
@@ -149,7 +149,7 @@ class DeviceMemory(Mutable):
     size: int
 
     def __del__(self) -> None:
-        # A process that ends gives its memory back itself; late in that even the names of this module are gone.
+        # At process exit memory is reclaimed anyway; late in it even the names of this module are gone.
         if self.address and sys is not None and not sys.is_finalizing():  # pyright: ignore[reportUnnecessaryComparison]
             with contextlib.suppress(TexprError):  # a driver that is shutting down
                 self.driver.enter()

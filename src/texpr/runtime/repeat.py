@@ -1,4 +1,5 @@
-"""A call on the host that differs from the one before in numbers and in where arrays lie alone: nothing else is asked again."""
+"""A fast path for a call on the host that differs from the previous one in scalars and array addresses only: other checks are
+skipped."""
 
 from __future__ import annotations
 
@@ -21,9 +22,9 @@ from texpr.support.record import Record
 
 
 class _Form(Record):
-    """How an array must lie to be taken unseen: its type and shape, strides in bytes, the multiple that its address is.
+    """The layout by which an array is accepted without further checks: its type and shape, strides in bytes, alignment.
 
-    `low`, `high`: from its address, the first byte that it touches and the one after its last.
+    `low`, `high`: offsets of the first byte that it occupies and of the one after the last.
     """
 
     dtype: np.dtype[Any]
@@ -36,14 +37,14 @@ class _Form(Record):
 
     @staticmethod
     def of(buffer: Buffer, view: View) -> _Form:
-        """That of an array which was taken as it lay."""
+        """The form of an array that was passed without a copy."""
         low, high = view.extent()
         strides = tuple(stride * view.dtype.itemsize for stride in view.strides)
         ends = low - view.address, high - view.address
         return _Form(view.dtype, view.shape, strides, alignment(buffer), *ends, buffer.role != "input")
 
     def fits(self, given: object) -> TypeGuard[Array]:
-        """Whether `given` is an array of this form. Its address is looked at later."""
+        """Whether `given` is an array of this form, its address aside."""
         return (
             type(given) is np.ndarray
             and given.dtype == self.dtype
@@ -54,14 +55,14 @@ class _Form(Record):
 
 
 class Repeated:
-    """What a call gave, for calls like it. `workspace`: how many bytes it needs."""
+    """The state of a call, for calls of the same form. `workspace`: the bytes that it needs."""
 
     __slots__ = ("_arguments", "_forms", "_function", "_given", "_results", "workspace")
 
     def __init__(
         self, function: Function, arguments: Sequence[Argument], received: Given, outs: Sequence[View], workspace: int
     ):
-        """`outs`: of each result that is no parameter."""
+        """`outs`: for each result that is not a parameter."""
         self._function, self.workspace = function, workspace
         self._results = received.fit.results
         made = {buffer.name: _Form.of(buffer, view) for (buffer, _, _), view in zip(self._results, outs, strict=True)}
@@ -72,11 +73,11 @@ class Repeated:
 
     @staticmethod
     def may_follow(function: Function) -> bool:
-        """Whether no element of an array has to be looked at before each call."""
+        """Whether no check of a call reads elements of an array."""
         return not function.assumes and all(p.dtype != TF32 for p in function.params)
 
     def arguments(self, arrays: Sequence[object], out: object) -> tuple[list[object], dict[str, object]] | None:
-        """The values of the arguments, and all arrays by name; None where this call is not like the last."""
+        """The values of the arguments, and all arrays by name; None where this call has another form than the last."""
         if len(arrays) != len(self._given):
             return None
         named = dict(zip(self._given, arrays, strict=True))
@@ -94,7 +95,7 @@ class Repeated:
         return [key if isinstance(key, int) else self._value(key, named, places) for key in self._arguments], named
 
     def _places(self, named: dict[str, object]) -> dict[str, int] | None:
-        """The address of each array, where all have the form they had and none shares memory with one that is written."""
+        """The address of each array, if all have their former form and no written one overlaps another."""
         found: dict[str, int] = {}
         spans: list[tuple[int, int, bool]] = []
         for name, form in self._forms.items():

@@ -1,4 +1,4 @@
-"""Memory for what lies between the kernels of a call, kept for later calls: to the host new memory costs much."""
+"""Workspace for the kernels of a call, cached for later calls, as allocation is expensive on the host."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from texpr.interp.dtypes import Array
 from texpr.runtime.memory import DeviceMemory, Driver, aligned_empty
 
 ALIGNMENT = 256
-"""Where new memory begins, at least."""
+"""The alignment of new memory."""
 
 
 class Workspaces:
-    """A kernel's workspaces: on a device one a stream, on the host as many as there were calls at once.
+    """The workspaces of a kernel: on a device one for each stream, on the host one for each concurrent call.
 
-    Each is as large as the largest call so far needed.
+    Each has the size of the largest call so far.
     """
 
     def __init__(self, driver: Driver | None):
@@ -27,7 +27,8 @@ class Workspaces:
 
     @contextmanager
     def room(self, size: int, stream: int) -> Generator[int | None]:
-        """The address of `size` bytes for the time of a call, None for no bytes. Raises `TexprError` where memory is out."""
+        """The address of `size` bytes for the duration of a call, None for no bytes. Raises `TexprError` if memory is
+        exhausted."""
         if size == 0:
             yield None
         elif self._driver is not None:
@@ -43,7 +44,7 @@ class Workspaces:
                 self._on_host.append(room)
 
     def _taken(self, size: int) -> Array:
-        """Memory that no other call uses. A list gives each of its entries to one thread alone."""
+        """Memory that no other call uses. Popping from a list is thread-safe."""
         try:
             room = self._on_host.pop()
         except IndexError:

@@ -1,1 +1,1 @@
-"""Spans, diagnostics, error codes and slow imports: what every room may use."""
+"""Spans, diagnostics, error codes and lazy imports, for use by every package."""

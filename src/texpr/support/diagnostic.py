@@ -1,7 +1,7 @@
-"""What is said to a user, and the three reasons why a compile stops.
+"""Diagnostics, and the three kinds of failure of a compile.
 
 A user's error (`TexprError`), something this compiler cannot do yet or cannot decide (`Limitation`) and a fault of the
-compiler itself (`CompilerBug`) are three different things and are never shown as one another.
+compiler itself (`CompilerBug`) are distinct and never shown as one another.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from texpr.support.span import Span
 
 
 class Note(Record):
-    """A further remark on a diagnostic, with the place it speaks of, if any."""
+    """A further remark on a diagnostic, with its span, if any."""
 
     text: str
     span: Span | None = None
 
 
 class Edit(Record):
-    """A change of the text that a help proposes: `text` in place of `span`, by default where the diagnostic stands.
+    """A change of the text that a help proposes: `text` in place of `span`, by default that of the diagnostic.
 
-    `…` in `text` is what stands there now.
+    `…` in `text` is the old text.
     """
 
     text: str
@@ -31,7 +31,7 @@ class Edit(Record):
 
 
 class Clause(Record):
-    """What a help proposes to promise of a function: `where n >= 1`, `assume t in 0..n`."""
+    """A promise that a help proposes to add to a function: `where n >= 1`, `assume t in 0..n`."""
 
     text: str
 
@@ -47,17 +47,17 @@ class Proposal(Record):
 
 
 class Offer(Record, eq=False):
-    """A proposal that is still to be tried: `change` makes the program as it would be."""
+    """An untried proposal: `change` gives the changed program."""
 
     proposal: Proposal
     change: Callable[[Any], Any]
 
 
 class Diagnostic(Record):
-    """One finding: `code` (see `texpr.support.codes`), where, the reason, and what would help.
+    """One finding: `code` (see `texpr.support.codes`), span, reason, and help.
 
-    `fix`: the change that the help proposes, if it proposes one. `offers`: helps that are better where they work, best first;
-    `proposals` are such helps whose change of the text is to be tried.
+    `fix`: the change that the help proposes, if any. `offers`: candidates for a better help, best first; `proposals` are
+    candidates whose change of the text is to be tried.
     """
 
     code: str
@@ -71,7 +71,7 @@ class Diagnostic(Record):
 
 
 def edited(found: Diagnostic) -> str | None:
-    """The text of a diagnostic's file with the change that it proposes; None where it proposes none that has a place."""
+    """The text of a diagnostic's file with the proposed change; None if there is none, or it has no span."""
     if not isinstance(found.fix, Edit):
         return None
     span = found.fix.span or found.span
@@ -82,7 +82,7 @@ def edited(found: Diagnostic) -> str | None:
 
 
 class TexprError(Exception):
-    """The program or the data is wrong; carries every diagnostic found. Exit code 1."""
+    """The program or the data is wrong; contains every diagnostic. Exit code 1."""
 
     def __init__(self, diagnostics: Sequence[Diagnostic]):
         self.diagnostics = tuple(diagnostics)
@@ -94,7 +94,7 @@ class Limitation(TexprError):
 
 
 class CompilerBug(Exception):
-    """The compiler is wrong. Exit code 3, with how to report it."""
+    """The compiler is wrong. Exit code 3, with instructions to report it."""
 
 
 def error(
@@ -105,7 +105,7 @@ def error(
     help: str | Proposal | None = None,
     offers: tuple[Proposal, ...] = (),
 ) -> TexprError:
-    """A `TexprError` with one diagnostic; `offers`: helps that are better where they work, best first."""
+    """A `TexprError` with one diagnostic; `offers`: candidates for a better help, best first."""
     return TexprError([replace(diagnostic(code, span, message, notes, help), proposals=offers)])
 
 
@@ -121,5 +121,5 @@ def diagnostic(
 def limitation(
     code: str, span: Span | None, message: str, *notes: Note, help: str | None = None, offers: tuple[Proposal, ...] = ()
 ) -> Limitation:
-    """A `Limitation` with one diagnostic; `offers` as `error` has them."""
+    """A `Limitation` with one diagnostic; `offers` as in `error`."""
     return Limitation([Diagnostic(code, span, message, notes, help, proposals=offers)])

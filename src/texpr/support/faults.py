@@ -1,4 +1,4 @@
-"""Faults as a user is told of them, also of those that happened in another process, from where they come as plain data."""
+"""Descriptions of faults for users, also of those in another process, from which they are sent as plain data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from texpr.support.span import NOWHERE, Source, Span
 
 
 class Elsewhere(CompilerBug):
-    """A fault of the compiler in a process that worked for this one: what it was, its place in our code, its traceback."""
+    """A fault of the compiler in a worker process: its description, its place in our code, its traceback."""
 
     def __init__(self, what: str, where: str, trace: str):
         self.what, self.where, self.trace = what, where, trace
@@ -21,14 +21,14 @@ class Elsewhere(CompilerBug):
 
 
 def told_of(fault: Exception) -> tuple[str, str]:
-    """What a fault of the compiler is, and its place."""
+    """The description of a fault of the compiler, and its place."""
     if isinstance(fault, Elsewhere):
         return fault.what, fault.where
     return f"{type(fault).__name__}: {fault}" if str(fault) else type(fault).__name__, innermost(fault)
 
 
 def innermost(fault: BaseException) -> str:
-    """The place in our own code from which `fault` came: file and line, without the path to the installation."""
+    """The innermost place in our own code in the traceback of `fault`: file and line, without the path to the installation."""
     place = "texpr"
     trace = fault.__traceback__
     while trace is not None:
@@ -54,7 +54,7 @@ def packed(fault: Exception) -> bytes:
 
 
 def unpacked(data: bytes) -> Exception:
-    """The fault that `packed` made `data` of."""
+    """The fault encoded by `packed`."""
     found: dict[str, Any] = json.loads(data)
     match found["kind"]:
         case "error":

@@ -1,7 +1,7 @@
-"""Imports that happen on first use, all in this one place.
+"""Lazy imports, all in this one place.
 
-A command should answer before NumPy has loaded, and `import texpr` should cost nothing. So the package's own names and the
-verbs of the command line are kept as references, `package.module:name`, and looked up here when they are wanted.
+A command should answer before NumPy has loaded, and `import texpr` should be cheap. So the package's own names and the verbs
+of the command line are kept as references, `package.module:name`, and resolved on first use.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from importlib import import_module
 
 
 def resolve(reference: str) -> object:
-    """The object that `package.module:name` (or a module, `package.module`) stands for, imported now."""
+    """The object of `package.module:name` (or a module, `package.module`), imported now."""
     module, _, name = reference.partition(":")
     found: object = import_module(module)
     return getattr(found, name) if name else found
 
 
 def attributes(package: str, references: Mapping[str, str]) -> Callable[[str], object]:
-    """A module `__getattr__` (PEP 562) for `package`, which finds each name of `references` on its first use."""
+    """A module `__getattr__` (PEP 562) for `package`, which resolves each name of `references` on first use."""
 
     def find(name: str) -> object:
         if name not in references:
@@ -29,12 +29,12 @@ def attributes(package: str, references: Mapping[str, str]) -> Callable[[str], o
 
 
 class Module:
-    """A module that is imported when something of it is first wanted."""
+    """A module that is imported on first access."""
 
     def __init__(self, name: str):
         self._name = name
 
     def __getattr__(self, name: str) -> object:
         found: object = getattr(import_module(self._name), name)
-        setattr(self, name, found)  # the next look-up does not come here
+        setattr(self, name, found)  # later look-ups do not come here
         return found

@@ -1,7 +1,6 @@
-"""Classes that are their fields, as `dataclasses` has them, made in C by `msgspec`.
+"""Classes defined by their fields, like those of `dataclasses`, implemented in C by `msgspec`.
 
-To define one takes a fortieth of the time, which was more than half of what the command took to start, and to make a value of
-one a sixth.
+Definitions take a fortieth of the time, which was more than half of the command's start-up, and instances a sixth.
 """
 
 from __future__ import annotations
@@ -22,15 +21,15 @@ if TYPE_CHECKING:
     @overload
     def field(*, default_factory: Callable[[], Made]) -> Made: ...
     def field(**_: Any) -> Any:
-        """A field for which there is what makes a default, or, with `init=False`, one that is made of others: `__post_init__`
-        sets it, by `derive` where the record is frozen."""
+        """A field with a default factory or, with `init=False`, one that is computed from others: `__post_init__` sets it, by
+        `derive` if the record is frozen."""
 
     @dataclass_transform(frozen_default=True, field_specifiers=(field,))
     class Record:
-        """A class whose values are their fields, and stay what they are; equal where the fields are.
+        """An immutable class of fields, with structural equality.
 
-        As keywords: `eq=False`, equal where identical; `order=True`, compared by the fields in order; `kw_only=True`, made by
-        names alone; `dict=True`, for cached properties. One with an `__eq__` of its own has a `__ne__`, too.
+        Keywords: `eq=False`, equality by identity; `order=True`, ordered by the fields; `kw_only=True`, keyword arguments
+        only; `dict=True`, for cached properties. A class with an `__eq__` of its own gets a `__ne__`, too.
         """
 
         def __init_subclass__(
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 
     @dataclass_transform(field_specifiers=(field,))
     class Mutable:
-        """The same with fields that are assigned again; unhashable, unless it is `eq=False`."""
+        """The same with assignable fields; unhashable, unless it is `eq=False`."""
 
         def __init_subclass__(
             cls, *, eq: bool = True, order: bool = False, kw_only: bool = False, dict: bool = False
@@ -58,12 +57,12 @@ else:
 
 
 def replace(record: Kind, **changes: object) -> Kind:
-    """The same record with some other fields."""
+    """A copy of the record with some fields replaced."""
     return cast("Kind", structs.replace(cast("Any", record), **changes))
 
 
 def derive(record: object, **fields: object) -> None:
-    """Sets fields of a frozen record that are made of others, as it is made."""
+    """Sets computed fields of a frozen record during construction."""
     for name, value in fields.items():
         structs.force_setattr(cast("Any", record), name, value)
 
@@ -79,5 +78,5 @@ def is_record(value: object) -> bool:
 
 
 def as_dict(record: object) -> dict[str, Any]:
-    """The fields of a record by their names, as they are."""
+    """The fields of a record by name, not converted recursively."""
     return structs.asdict(cast("Any", record))

@@ -9,7 +9,7 @@ from texpr.support.record import Record
 
 
 class Source(Record, dict=True):
-    """A source text and the name a user knows it by. Offsets count code points."""
+    """A source text and its name for the user. Offsets count code points."""
 
     name: str
     text: str
@@ -53,7 +53,7 @@ class Span(Record, eq=False):
 
     @property
     def text(self) -> str:
-        """What stands there."""
+        """The text of the span."""
         return self.source.text[self.start : self.end]
 
     def to(self, other: Span) -> Span:
@@ -66,4 +66,4 @@ class Span(Record, eq=False):
 
 
 NOWHERE = Span(Source("<built>", ""), 0, 0)
-"""The span of a node that was built in Python and never written down."""
+"""The span of a node that was built in Python and has no source text."""

@@ -1,7 +1,7 @@
-"""Compilers of this machine: found, run without a shell, and their results kept by content.
+"""Compilers of this machine: located, run without a shell, with a cache of results by content.
 
-Everything starts from a `Machine` (`this_machine()` reads the environment, once). Where a tool fails, it is told apart
-whether the machine is at fault (`TexprError`, E06) or this compiler (`CompilerBug`, with the refused source kept).
+The entry point is a `Machine` (`this_machine()` reads the environment, once). A failed tool is attributed either to the
+machine (`TexprError`, E06) or to this compiler (`CompilerBug`, with the refused source kept).
 """
 
 from texpr.toolchain.cache import Cache

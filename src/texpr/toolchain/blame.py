@@ -1,4 +1,4 @@
-"""Whose fault it is that a source of ours did not compile: the machine's, or this compiler's."""
+"""Attribution of a failed compile: to the machine, or to this compiler."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ASSEMBLER = "asm volatile("
 """How assembler that the text of a program has begins in a source; headers have others."""
 
 LONGEST = 4000
-"""Characters of a tool's output that a message shows."""
+"""The characters of a tool's output shown in a message."""
 
 
 def failure(
@@ -24,8 +24,8 @@ def failure(
 ) -> TexprError | CompilerBug:
     """The exception for a compiler that refused `sources`.
 
-    `works` says whether the same compiler takes a small program known to be right: if it does, our text is wrong, and the
-    text is kept for a report; if not, the compiler is broken or cannot work on this machine.
+    `works` tells whether the same compiler accepts a small correct program: if so, our text is wrong, and is kept for a
+    report; if not, the compiler is broken or cannot work on this machine.
     """
     if finished.code < 0:
         return error(

@@ -1,7 +1,7 @@
-"""Built files, kept by content: the same sources, flags and compiler give the same files without building again.
+"""A cache of built files, by content: the same sources, flags and compiler give the same files without another build.
 
-An entry is a folder, written beside its place and renamed into it, so that a reader sees all of it or nothing and two
-writers do not disturb each other. Each entry lists the hashes of its files; one that does not match is built again.
+An entry is a folder, written beside its final path and renamed, so that readers see all of it or nothing and concurrent
+writers are safe. Each entry lists the hashes of its files; a damaged one is rebuilt.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from texpr.support.record import Record
 
 INDEX = "index.json"
 LIMIT = 2 << 30
-"""Bytes kept; the entries not used for longest go first."""
+"""The size limit in bytes; least recently used entries are evicted first."""
 
 
 class Entry(Record):
-    """The files of one build: contents by name, and the folder that keeps them (None where nothing can be kept)."""
+    """The files of one build: contents by name, and the folder of the cache (None if nothing can be cached)."""
 
     files: Mapping[str, bytes]
     folder: Path | None
 
 
 def key(parts: Iterable[str | bytes]) -> str:
-    """The name of an entry: a hash of its parts, each with its length, so that no two lists of parts meet."""
+    """The name of an entry: a hash of its parts, each prefixed by its length, so that the encoding is injective."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -39,13 +39,13 @@ def key(parts: Iterable[str | bytes]) -> str:
 
 
 class Cache(Record):
-    """Entries below `root`, which is made when first needed. A root that cannot be written keeps nothing and is no error."""
+    """Entries below `root`, which is created on first use. An unwritable root disables the cache, without an error."""
 
     root: Path
     limit: int = LIMIT
 
     def get(self, name: str) -> Entry | None:
-        """The entry `name`, or None where there is none or it is damaged."""
+        """The entry `name`, or None if it is missing or damaged."""
         folder = self._place(name)
         try:
             index = json.loads((folder / INDEX).read_text())
@@ -58,7 +58,7 @@ class Cache(Record):
         return Entry(files, folder)
 
     def put(self, name: str, files: Mapping[str, bytes]) -> Entry:
-        """Keep `files` as the entry `name`, instead of a damaged one. Returns the entry that is there afterwards."""
+        """Stores `files` as the entry `name`, replacing a damaged one. Returns the stored entry."""
         place = self._place(name)
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -86,11 +86,11 @@ class Cache(Record):
         return found
 
     def through(self, name: str, build: Callable[[], Mapping[str, bytes]]) -> Entry:
-        """The entry `name`, built where it is not there."""
+        """The entry `name`, built if it is missing."""
         return self.get(name) or self.put(name, build())
 
     def prune(self) -> None:
-        """Drop the entries not used for longest until the rest are below the limit."""
+        """Evicts the least recently used entries until the rest are below the limit."""
         entries = sorted(_entries(self.root), key=lambda entry: entry[0], reverse=True)
         total = 0
         for _, size, folder in entries:
@@ -103,7 +103,7 @@ class Cache(Record):
 
 
 def _replace(place: Path, beside: Path) -> None:
-    """Put the folder `beside` where a damaged entry is, which is first moved out of the way."""
+    """Replaces a damaged entry by the folder `beside`, moving the former away first."""
     grave = Path(tempfile.mkdtemp(prefix=".old-", dir=place.parent))
     try:
         place.rename(grave / "entry")
@@ -113,7 +113,7 @@ def _replace(place: Path, beside: Path) -> None:
 
 
 def _entries(root: Path) -> list[tuple[float, int, Path]]:
-    """Time of last use, bytes, and folder of each entry; those that vanish meanwhile are left out."""
+    """Time of last use, bytes, and folder of each entry; entries that vanish meanwhile are skipped."""
     found: list[tuple[float, int, Path]] = []
     for index in root.glob(f"??/*/{INDEX}"):
         folder = index.parent

@@ -1,4 +1,4 @@
-"""nvcc: finding it, compiling a `.cu` to PTX and a cubin, joining several into a fatbin."""
+"""nvcc: locating it, compiling a `.cu` to PTX and a cubin, combining several into a fatbin."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ from texpr.toolchain.workers import shared
 FLAGS = ("-std=c++17", "-O3", "-fmad=false", "-lineinfo", "-I.")
 """No contraction: each operation rounds as written. Division and square root are correctly rounded by default.
 
-`-lineinfo` changes no instruction; `texpr.toolchain.lines` says which lines are told."""
+`-lineinfo` changes no instruction; `texpr.toolchain.lines` determines the lines.
+"""
 
 TO_CUBIN = ("-fmad=false", "-lineinfo", "-Xptxas", "-v")
-"""What is told where PTX becomes a cubin."""
+"""The flags for the step from PTX to a cubin."""
 
 HELP = "install the CUDA toolkit, or `pip install 'texpr-compiler[cuda]'`, which brings the compiler without a driver"
 
@@ -36,7 +37,7 @@ _TARGET = re.compile(r"sm_(\d+)([af]?)")
 
 
 class Nvcc(Record):
-    """The CUDA compiler: program, release ("13.0.88"), the architectures it knows, and the host compiler it is given."""
+    """The CUDA compiler: program, release ("13.0.88"), the architectures that it supports, and its host compiler."""
 
     program: Path
     release: str
@@ -65,7 +66,7 @@ def capability(target: str) -> tuple[int, int, str]:
 def find_nvcc(machine: Machine) -> Nvcc:
     """The CUDA compiler to use: $NVCC, the search path, $CUDA_HOME, the usual folders, then wheels from PyPI.
 
-    Raises `TexprError`: none is there (E0603), or $NVCC names one that is not (E0602).
+    Raises `TexprError`: none is found (E0603), or $NVCC names one that does not exist (E0602).
     """
     chosen = machine.variable("NVCC")
     if chosen:
@@ -81,7 +82,7 @@ def find_nvcc(machine: Machine) -> Nvcc:
 
 
 def compile_cuda(machine: Machine, nvcc: Nvcc, text: str, headers: Mapping[str, str], target: str) -> CudaBinary:
-    """Compile a `.cu` for `target`, or take it from the cache.
+    """Compiles a `.cu` for `target`, or takes it from the cache.
 
     Raises `TexprError` where the machine is at fault (E0604–E0608), `CompilerBug` where the text is.
     """
@@ -99,7 +100,7 @@ def compile_cuda(machine: Machine, nvcc: Nvcc, text: str, headers: Mapping[str, 
 def compile_all(
     machine: Machine, nvcc: Nvcc, wanted: Sequence[tuple[str, str]], headers: Mapping[str, str]
 ) -> list[CudaBinary]:
-    """Each of `wanted`, a text and a target, as `compile_cuda` does it; as many at once as `machine` has jobs."""
+    """Each of `wanted`, a text and a target, compiled by `compile_cuda`; as many in parallel as `machine` has jobs."""
 
     def compiled(at: int) -> bytes:
         found = compile_cuda(machine, nvcc, wanted[at][0], headers, wanted[at][1])
@@ -117,7 +118,7 @@ def _unpacked(target: str, answer: bytes) -> CudaBinary:
 
 
 def make_fatbin(machine: Machine, nvcc: Nvcc, codes: Sequence[tuple[str, bytes, bytes]]) -> bytes:
-    """One file with code for several targets, each a name, a cubin and PTX; the latter where newer devices can translate it."""
+    """One file with code for several targets, each a name, a cubin and PTX; the latter if newer devices can translate it."""
     program = _beside(machine, nvcc, "fatbinary")
     with tempfile.TemporaryDirectory(prefix="texpr-fatbin-") as folder:
         where = Path(folder)
@@ -149,13 +150,13 @@ def disassemble(machine: Machine, nvcc: Nvcc, binary: CudaBinary, *, encoding: b
 
 
 def find_beside(machine: Machine, nvcc: Nvcc, tool: str) -> Path | None:
-    """A tool that comes with nvcc: from its folder, the search path, or wheels from PyPI, which hold it apart from nvcc."""
+    """A tool of the CUDA toolkit: from nvcc's folder, the search path, or wheels from PyPI, which package it separately."""
     places = (str(nvcc.program.parent / tool), tool, *_wheels(machine, tool))
     return next((found for place in places if (found := machine.which(place)) is not None), None)
 
 
 def help_for(tool: str) -> str:
-    """What brings a tool that is missing beside nvcc."""
+    """How to install a missing tool of the CUDA toolkit."""
     return READERS if tool == "nvdisasm" else HELP
 
 
@@ -172,7 +173,7 @@ def _places(machine: Machine) -> list[str]:
 
 
 def _wheels(machine: Machine, program: str) -> list[str]:
-    """Where packages from PyPI have a program of CUDA, the newest release first."""
+    """The paths of a CUDA program in packages from PyPI, the newest release first."""
     return [str(at) for folder in machine.packages for at in sorted(folder.glob(f"nvidia/c*/bin/{program}"), reverse=True)]
 
 
@@ -195,7 +196,8 @@ def _build(machine: Machine, nvcc: Nvcc, text: str, headers: Mapping[str, str], 
         where = Path(folder)
 
         def step(flags: Sequence[str], *words: str) -> str:
-            """What the compiler says. A text that it refuses is compiled as it reads, so that lines are those of the text."""
+            """The compiler's messages. A refused text is compiled again without line directives, so that lines are those of
+            the text."""
             done = run(machine, (nvcc.program, *nvcc.host, f"-arch={target}", *flags, *words), cwd=where)
             if done.code == 0:
                 return done.output
@@ -211,7 +213,7 @@ def _build(machine: Machine, nvcc: Nvcc, text: str, headers: Mapping[str, str], 
             step(FLAGS, "-ptx", "kernel.cu", "-o", ptx.name)
             ptx.write_text(without_folders(ptx.read_text()))
             for name in (*headers, "kernel.cu"):
-                (where / name).unlink()  # else their times would be told in the cubin
+                (where / name).unlink()  # otherwise the cubin would contain their times
             said = step(TO_CUBIN, "-cubin", ptx.name, "-o", "kernel.cubin")
             records = [as_dict(one) for one in resources(said)]
             return {

@@ -1,4 +1,4 @@
-"""What is installed, and what each target can do here."""
+"""What is installed, and what each target supports here."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from texpr.toolchain.host import HostCompiler, find_host
 from texpr.toolchain.machine import Machine
 
 TARGETS = ("sm_80", "sm_90a", "sm_100a")
-"""The CUDA targets that are asked about."""
+"""The CUDA targets that are checked."""
 
 BESIDE = (
     ("fatbinary", "an artifact then has no fatbin"),
     ("nvdisasm", "machine code cannot be shown"),
 )
-"""Tools beside nvcc that one can do without, and what is lost."""
+"""Optional tools of the CUDA toolkit, and what is lost without them."""
 
 
 class State(Enum):
-    """How a finding stands."""
+    """The state of a finding."""
 
     OK = "ok"
     LIMITED = "limited"
@@ -31,7 +31,7 @@ class State(Enum):
 
 
 class Finding(Record):
-    """One thing looked for: what it is, how it stands, details, and what to do about it."""
+    """A finding: its subject, its state, details, and a remedy."""
 
     subject: str
     state: State
@@ -40,7 +40,7 @@ class Finding(Record):
 
 
 def doctor(machine: Machine) -> list[Finding]:
-    """Look for every tool, and say for each target whether it builds and runs here."""
+    """Looks for every tool, and reports for each target whether it builds and runs here."""
     host, nvcc = _host(machine), _nvcc(machine)
     return [*_tools(machine, host, nvcc), _cache(machine), *_targets(host, nvcc, find_device())]
 
@@ -60,7 +60,8 @@ def find_device() -> tuple[int, int] | str:
 
 
 def runs_on(target: str, device: tuple[int, int]) -> bool:
-    """Whether code for `target` runs on a device: exactly that one for `sm_90a`, else the same generation from there on."""
+    """Whether code for `target` runs on a device: exactly that one for `sm_90a`, else the same or later ones of its
+    generation."""
     major, minor, suffix = capability(target)
     return device == (major, minor) if suffix else device[0] == major and device[1] >= minor
 
@@ -126,7 +127,7 @@ def _cache(machine: Machine) -> Finding:
 
 
 def _targets(host: HostCompiler | Diagnostic, nvcc: Nvcc | Diagnostic, device: tuple[int, int] | str) -> list[Finding]:
-    """The interpreter is not asked about: it needs Python alone."""
+    """The interpreter is not checked: it needs Python only."""
     found: list[Finding] = []
     for target in ("cpu", "emulator"):
         if isinstance(host, Diagnostic):

@@ -1,4 +1,4 @@
-"""The host's compiler: finding it, and building C and C++ sources into libraries."""
+"""The host's compiler: locating it, and building C and C++ sources into libraries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FLAGS = (
 """Each operation rounds as written: no contraction, no reassociation."""
 
 BASELINE = {"x86_64": "x86-64-v3", "AMD64": "x86-64-v3"}
-"""What a portable build may use of the processor, by architecture (elsewhere: the compiler's default)."""
+"""The processor level of a portable build, by architecture (elsewhere: the compiler's default)."""
 
 HELP = (
     "install g++ or clang++ (Debian: apt install g++), set CXX, or `pip install 'texpr-compiler[zig]'`, "
@@ -46,9 +46,9 @@ class HostCompiler(Record):
 class HostJob(Record):
     """What to build: `lib<name>.so` and, where `static`, `lib<name>.a`.
 
-    The suffix of a source says its language (`.c`: C11, `.cpp`: C++17). `native` uses all this processor has; the library
-    may then not run elsewhere. `march`: what it may use where it is not `native`, if not the baseline. `libraries` are linked
-    by name.
+    The suffix of a source gives its language (`.c`: C11, `.cpp`: C++17). `native` uses all features of this processor; the
+    library may then not run elsewhere. `march`: the processor if not `native`, instead of the baseline. `libraries` are
+    linked by name.
     """
 
     name: str
@@ -63,7 +63,7 @@ class HostJob(Record):
 
 
 class HostBinary(Record):
-    """A built library: its bytes; `path` is a copy of the shared one that may be loaded; what the compiler warned of."""
+    """A built library: its bytes; `path` is a copy of the shared one that may be loaded; the compiler's warnings."""
 
     shared: bytes
     static: bytes | None
@@ -72,7 +72,7 @@ class HostBinary(Record):
 
 
 def find_host(machine: Machine) -> HostCompiler:
-    """The compiler to use. Raises `TexprError`: none is there (E0601), or $CXX names one that is not (E0602)."""
+    """The compiler to use. Raises `TexprError`: none is found (E0601), or $CXX names one that does not exist (E0602)."""
     chosen = machine.variable("CXX")
     if chosen:
         words = shlex.split(chosen)
@@ -91,7 +91,7 @@ def find_host(machine: Machine) -> HostCompiler:
 
 
 def find_zig(machine: Machine) -> Path | None:
-    """The zig that came from PyPI, or one on the search path."""
+    """The zig from PyPI, or one on the search path."""
     for folder in machine.packages:
         zig = machine.which(str(folder / "ziglang" / "zig"))
         if zig is not None:
@@ -100,7 +100,7 @@ def find_zig(machine: Machine) -> Path | None:
 
 
 def build_host(machine: Machine, compiler: HostCompiler, job: HostJob) -> HostBinary:
-    """Build `job`, or take it from the cache.
+    """Builds `job`, or takes it from the cache.
 
     Raises `TexprError` where the machine is at fault (E0605–E0609), `CompilerBug` where the sources are.
     """
@@ -125,7 +125,7 @@ def build_host(machine: Machine, compiler: HostCompiler, job: HostJob) -> HostBi
 
 
 def native_features(machine: Machine, compiler: HostCompiler) -> frozenset[str]:
-    """The macros by which the compiler says what this processor has; none where it does not say."""
+    """The predefined macros for the features of this processor; none if the compiler does not report them."""
     if compiler.kind == "zig" or machine.architecture not in BASELINE:
         return frozenset()
     done = run(machine, (*compiler.command, "-march=native", "-dM", "-E", "-x", "c", "/dev/null"), seconds=30)
@@ -151,7 +151,7 @@ def _build(machine: Machine, compiler: HostCompiler, job: HostJob) -> dict[str, 
 
 
 def _compile(machine: Machine, compiler: HostCompiler, job: HostJob, where: Path, source: str) -> str:
-    """Compile one source to `<source>.o`; returns what the compiler warned of."""
+    """Compiles one source to `<source>.o`; returns the compiler's warnings."""
     language = ("-x", "c", "-std=c11") if source.endswith(".c") else ("-x", "c++", "-std=c++17")
     seed = ("-frandom-seed=" + source,) if compiler.kind == "gnu" else ()
     flags = (*host_flags(machine, compiler, job), *seed)
@@ -182,12 +182,12 @@ def _link(machine: Machine, compiler: HostCompiler, job: HostJob, where: Path) -
 
 
 def host_flags(machine: Machine, compiler: HostCompiler, job: HostJob) -> tuple[str, ...]:
-    """What `compiler` is told of each source of `job`, whatever its language."""
+    """The flags of `compiler` for each source of `job`, in any language."""
     baseline = job.march or BASELINE.get(machine.architecture)
     if compiler.kind == "zig":
-        # zig means the processor at hand unless told otherwise, and spells levels with underscores
+        # zig targets the local processor by default, and spells levels with underscores
         march = () if job.native else (f"-march={baseline.replace('-', '_')}" if baseline else "-mcpu=baseline",)
-        # and its library does not tell what the processor has (github.com/ziglang/zig, issue 18074)
+        # and its library does not report processor features (github.com/ziglang/zig, issue 18074)
         march = (*march, "-fno-sanitize=undefined", "-DTX_NO_CPU_MODEL=1")
     elif job.native:
         march = ("-march=native",) if machine.architecture in BASELINE else ("-mcpu=native",)
@@ -211,7 +211,7 @@ def _described(machine: Machine, command: tuple[str, ...]) -> HostCompiler:
 
 
 def _has_openmp(machine: Machine, compiler: HostCompiler) -> bool:
-    """Whether OpenMP compiles and links; asked once for each compiler, then kept in the cache."""
+    """Whether OpenMP compiles and links; tested once for each compiler, then cached."""
     source = "#include <omp.h>\nint threads(void) { return omp_get_max_threads(); }\n"
     return Cache(machine.cache).through(
         key(("openmp", compiler.version, *compiler.command)),
@@ -234,7 +234,7 @@ def _takes(machine: Machine, compiler: HostCompiler, source: str, flags: tuple[s
 
 
 def _loadable(entry: Entry, name: str) -> Path:
-    """The file of an entry as one that can be loaded: where no cache is kept, a temporary copy."""
+    """The file of an entry as a loadable one: without a cache, a temporary copy."""
     if entry.folder is not None:
         return entry.folder / name
     try:

@@ -1,4 +1,4 @@
-"""A bound on the time and the memory of what this process does: for reading what anybody may have written."""
+"""A limit on the time and the memory of this process, for parsing untrusted files."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from types import FrameType
 
 @contextmanager
 def bounded(seconds: int, memory: int, late: Callable[[], Exception]) -> Generator[None]:
-    """Within, this process and each fork of it may use `seconds` of processor time more, and `memory` bytes.
+    """Context manager: this process and each fork of it may use `seconds` more of processor time, and `memory` bytes.
 
-    Beyond them `late()` is raised, or MemoryError. Only the main thread can be told of time; in others there is no limit.
+    Beyond them `late()` is raised, or MemoryError. The limit of time applies to the main thread only.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -43,7 +43,7 @@ def bounded(seconds: int, memory: int, late: Callable[[], Exception]) -> Generat
 
 
 def _virtual_bytes() -> int:
-    """How much of its address space this process has in use; 0 where that is not told."""
+    """The address space that this process uses, in bytes; 0 if it is not available."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     except (OSError, ValueError):

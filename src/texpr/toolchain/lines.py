@@ -1,8 +1,8 @@
-"""Lines of `.te` in machine code, for profilers and debuggers, while the `.cu` that is shipped stays as it reads.
+"""Line tables of `.te` files in machine code, for profilers and debuggers, with the shipped `.cu` left readable.
 
-A `.cu` says `TX_SOURCE("f.te")` once, and `TX_AT(12)` ahead of what comes from line 12. What nvcc is given says so of each
-line, by `#line`, and it is asked for tables of lines (`-lineinfo`), which change no instruction. Names of files are as they are
-written: folders in which a build takes place, and times, are taken out of the PTX: a build gives the same bytes anywhere.
+A `.cu` has `TX_SOURCE("f.te")` once, and `TX_AT(12)` before code that comes from line 12. The text for nvcc has `#line`
+directives instead, and is compiled with `-lineinfo`, which changes no instruction. File names are as written: build folders
+and times are removed from the PTX, so that a build is reproducible anywhere.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ _FILE = re.compile(r'^(\s*\.file\s+\d+\s+)"([^"]*)"[^\n]*$', re.MULTILINE)
 _NEXT = r"(?:,|\s+\.b8\s+)"
 _BYTE = re.compile(r"(?<![b\d])\d+")
 _MODULE = re.compile("(" + "".join(f"{byte}{_NEXT}" for byte in b"_INTERNAL_") + rf")((?:\d+{_NEXT}){{8}})(?=95\b)")
-"""`_INTERNAL_` of functions that nvcc keeps to a module, and 8 digits that it makes of the folder, as bytes in `.debug_str`."""
+"""`_INTERNAL_` in the names of module-local functions, and 8 digits that nvcc derives from the folder, as bytes in
+`.debug_str`."""
 
 
 def with_lines(text: str) -> str:
-    """`text` as nvcc is given it: ahead of each line of a kernel, which line of the program it comes from."""
+    """`text` for nvcc: a `#line` directive before each line of a kernel, with its line in the program."""
     source = _SOURCE.search(text)
     return text if source is None else "".join(_numbered(text, source[1]))
 
 
 def _numbered(text: str, source: str) -> Iterator[str]:
-    """Ahead of the first `TX_AT` of a kernel, lines stay those of the `.cu`."""
+    """Before the first `TX_AT` of a kernel, lines are those of the `.cu`."""
     at: str | None = None
     for number, line in enumerate(text.splitlines(keepends=True), 1):
         if _KERNEL.match(line) and at is not None:
@@ -42,6 +43,6 @@ def _numbered(text: str, source: str) -> Iterator[str]:
 
 
 def without_folders(ptx: str) -> str:
-    """PTX whose files have names alone, and modules no number of the folder."""
+    """PTX with file names without folders, and without module numbers derived from the folder."""
     named = _FILE.sub(lambda found: f'{found[1]}"{found[2].rpartition("/")[2]}"', ptx)
     return _MODULE.sub(lambda found: found[1] + _BYTE.sub("48", found[2]), named)

@@ -1,6 +1,6 @@
-"""What a machine offers, read once: search path, environment, cache folder, folders of Python packages.
+"""The properties of a machine, read once: search path, environment, cache folder, folders of Python packages.
 
-Nothing below `cli` and `driver` reads the environment itself; a `Machine` is handed in, and tests hand in their own.
+Nothing below `cli` and `driver` reads the environment itself; a `Machine` is passed in, and tests pass their own.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from pathlib import Path
 from texpr.support.record import Record
 
 FORCED = {"LC_ALL": "C", "SOURCE_DATE_EPOCH": "0", "ZERO_AR_DATE": "1"}
-"""Given to every tool: messages in one language, no clock in the output."""
+"""Set for every tool: messages in one language, no clock in the output."""
 
 
 class Machine(Record):
-    """An environment and what it says about where things are.
+    """An environment and the paths that follow from it.
 
-    `cache`: where built files are kept; `packages`: where wheels from PyPI may lie; `toolkits`: where CUDA is installed by
-    custom; `architecture`: as `uname -m` says it; `jobs`: how many processes may work at once.
+    `cache`: the folder of cached builds; `packages`: possible folders of wheels from PyPI; `toolkits`: conventional folders
+    of CUDA; `architecture`: as `uname -m`; `jobs`: the limit of parallel processes.
     """
 
     environment: Mapping[str, str]
@@ -37,11 +37,11 @@ class Machine(Record):
         return f"Machine({self.cache}, {self.python}, {self.architecture})"  # an environment may hold secrets
 
     def variable(self, name: str) -> str | None:
-        """The environment variable `name`; an empty one counts as not set."""
+        """The environment variable `name`; an empty one counts as unset."""
         return self.environment.get(name) or None
 
     def which(self, name: str) -> Path | None:
-        """The program `name`: a path as it is, a bare name from the search path."""
+        """The program `name`: a path unchanged, a bare name from the search path."""
         if os.sep in name:
             return Path(name) if _is_program(Path(name)) else None
         for folder in (self.variable("PATH") or "").split(os.pathsep):
@@ -50,13 +50,13 @@ class Machine(Record):
         return None
 
     def tool_environment(self) -> dict[str, str]:
-        """The environment that tools run in."""
-        zig = str(self.cache / "zig")  # else it writes into the current folder
+        """The environment of tools."""
+        zig = str(self.cache / "zig")  # by default it writes into the current folder
         return {**self.environment, **FORCED, "ZIG_GLOBAL_CACHE_DIR": zig, "ZIG_LOCAL_CACHE_DIR": zig}
 
 
 def this_machine(jobs: int = 1) -> Machine:
-    """The machine this process runs on, of which `jobs` processes may be used at once."""
+    """The machine of this process, with a limit of `jobs` parallel processes."""
     environment = dict(os.environ)
     cache = environment.get("TEXPR_CACHE") or None
     base = environment.get("XDG_CACHE_HOME") or None
@@ -72,16 +72,16 @@ def this_machine(jobs: int = 1) -> Machine:
 
 
 def usable_cores(groups: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> int:
-    """The cores that this process may keep busy: those that it may run on, fewer where its control group has a quota.
+    """The cores that this process may use: those of its affinity, or fewer by a quota of its control group.
 
-    `groups`: where control groups are mounted; `own`: the file that says in which this process is (cgroups(7)).
+    `groups`: the mount point of control groups; `own`: the file with this process' groups (cgroups(7)).
     """
     cores = len(os.sched_getaffinity(0))
     return max(1, min([cores, *(int(quota) for quota in _quotas(groups, own))]))
 
 
 def _quotas(groups: Path, own: Path) -> Iterator[float]:
-    """The quotas of a process, in cores: of its group and those around it, in the second version and in the first."""
+    """The quotas of a process, in cores: of its group and the enclosing ones, for cgroups v2 and v1."""
     try:
         lines = own.read_text().splitlines()
     except OSError:
@@ -96,7 +96,7 @@ def _quotas(groups: Path, own: Path) -> Iterator[float]:
 
 
 def _quota(group: Path) -> Iterator[float]:
-    """The quota of one group, if it has one: microseconds of processor time in a period, over the period."""
+    """The quota of one group, if it has one: microseconds of processor time in a period, divided by the period."""
     for files in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
         with contextlib.suppress(OSError, ValueError):
             quota, period = (float(word) for file in files for word in (group / file).read_text().split())

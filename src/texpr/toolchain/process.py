@@ -1,4 +1,4 @@
-"""Running a tool: no shell, a time limit, everything it says captured."""
+"""Running a tool: no shell, a time limit, all output captured."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from texpr.support.record import Record
 from texpr.toolchain.machine import Machine
 
 SECONDS = 300.0
-"""How long a tool may take unless the caller says otherwise."""
+"""The default time limit of a tool."""
 
 
 class Finished(Record):
-    """A tool that ended: its command line, exit status (negative: the signal that killed it), and output."""
+    """A finished tool: its command line, exit status (negative: the signal that killed it), and output."""
 
     argv: tuple[str, ...]
     code: int
@@ -29,7 +29,7 @@ class Finished(Record):
 
     @property
     def command(self) -> str:
-        """The command line, as one would type it."""
+        """The command line, as typed in a shell."""
         return shlex.join(self.argv)
 
     @property
@@ -39,10 +39,10 @@ class Finished(Record):
 
 
 def run(machine: Machine, argv: Sequence[str | Path], *, cwd: Path | None = None, seconds: float = SECONDS) -> Finished:
-    """Run a tool to its end.
+    """Runs a tool to its end.
 
-    Raises `TexprError` where it cannot be started (E0605) or takes longer than `seconds` (E0606); then it and all that it
-    started are stopped.
+    Raises `TexprError` if it cannot be started (E0605) or exceeds `seconds` (E0606); then it and its child processes are
+    stopped.
     """
     words = tuple(str(word) for word in argv)
     process: subprocess.Popen[bytes] | None = None
@@ -87,7 +87,7 @@ def _started(machine: Machine, words: tuple[str, ...], cwd: Path | None) -> subp
 
 @contextlib.contextmanager
 def _undisturbed() -> Generator[None]:
-    """Being asked to end waits: a tool that is begun, and that nobody knows yet, would run on alone."""
+    """Context manager that defers signals: a tool that was just started, and is not yet recorded, would be orphaned."""
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.getsignal(number) for number in numbers}
     if threading.current_thread() is not threading.main_thread() or not all(map(callable, before.values())):
@@ -106,7 +106,7 @@ def _undisturbed() -> Generator[None]:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End the tool and the tools it started, which share its session."""
+    """Stops the tool and its child processes, which share its session."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.communicate()

@@ -1,4 +1,4 @@
-"""What a kernel takes of a device, read from what ptxas says with `-v`.
+"""The device resources of a kernel, parsed from the output of ptxas `-v`.
 
 ptxas prints for each kernel (CUDA binary utilities, and `ptxas --help`):
 
@@ -33,12 +33,12 @@ class Resources(Record):
     barriers: int
 
     def numbers(self) -> dict[str, int]:
-        """Every number by its name."""
+        """Every figure by name."""
         return {name: number for name, number in as_dict(self).items() if name != "kernel"}
 
 
 def resources(text: str) -> tuple[Resources, ...]:
-    """The kernels that ptxas speaks of in `text`, in order of name."""
+    """The kernels in the output of ptxas, by name."""
     parts = _ENTRY.split(text)
     return tuple(sorted((_one(parts[i], parts[i + 1]) for i in range(1, len(parts), 2)), key=lambda r: r.kernel))
 

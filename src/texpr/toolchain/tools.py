@@ -1,4 +1,4 @@
-"""The compilers of a machine behind one object, found when first needed: what the rooms that build are given."""
+"""The compilers of a machine as one object, located on first use: the implementation of the interface for builds."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ class Toolchain(Mutable):
         return self._nvcc
 
     def versions(self, *, device: bool) -> Mapping[str, str]:
-        """What the compilers call themselves; with `device`, nvcc's release too."""
+        """The names and versions of the compilers; with `device`, nvcc's release too."""
         found = {"host": self.host.version}
         return {**found, "nvcc": self.nvcc.release} if device else found
 
     def flags(
         self, *, device: bool, told: Sequence[str] = (), openmp: bool = False, march: str = ""
     ) -> Mapping[str, list[str]]:
-        """What `library` tells the host's compiler, and with `device`, what nvcc is told; and of which machine all that is."""
+        """The flags of `library` for the host's compiler, and with `device`, of nvcc; and the architecture."""
         job = HostJob("", {}, flags=tuple(told), openmp=openmp, march=march)
         found = {"architecture": [self.machine.architecture], "host": list(host_flags(self.machine, self.host, job))}
         return {**found, "nvcc": [*FLAGS, "-ptx"], "ptxas": [*TO_CUBIN]} if device else found
@@ -73,14 +73,14 @@ class Toolchain(Mutable):
         return built.shared, built.static
 
     def has(self, feature: str) -> bool:
-        """Whether this processor has what the compiler calls `feature`, such as "__AVX512F__"."""
+        """Whether this processor has a feature, by its predefined macro, such as "__AVX512F__"."""
         return feature in native_features(self.machine, self.host)
 
     def loadable(
         self, name: str, sources: Mapping[str, str], headers: Mapping[str, str], *, flags: Sequence[str] = (),
         libraries: Sequence[str] = (), openmp: bool = False,
     ) -> Path:  # fmt: skip
-        """A shared library of C and C++ sources for just this processor, as a file that can be loaded."""
+        """A shared library of C and C++ sources for this processor only, as a loadable file."""
         job = HostJob(name, sources, headers, tuple(flags), tuple(libraries), native=True, openmp=openmp)
         return build_host(self.machine, self.host, job).path
 
@@ -89,11 +89,11 @@ class Toolchain(Mutable):
         return compile_cuda(self.machine, self.nvcc, text, headers, target)
 
     def devices(self, wanted: Sequence[tuple[str, str]], headers: Mapping[str, str]) -> Sequence[CudaBinary]:
-        """Each `.cu` for a CUDA target, of its text and the target's name, in order."""
+        """Each `.cu` compiled for a CUDA target, given its text and the target's name, in order."""
         return compile_all(self.machine, self.nvcc, wanted, headers)
 
     def fatbin(self, codes: Sequence[tuple[str, bytes, bytes]]) -> bytes | None:
-        """One file with code for several targets (each a name, a cubin, PTX), or None where fatbinary is not there."""
+        """One file with code for several targets (each a name, a cubin, PTX), or None if there is no fatbinary."""
         if find_beside(self.machine, self.nvcc, "fatbinary") is None:
             return None
         return make_fatbin(self.machine, self.nvcc, codes)

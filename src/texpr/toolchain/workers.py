@@ -1,10 +1,10 @@
-"""Work shared out to processes: forks of this one, each of which does one task after another.
+"""A pool of worker processes: forks of this one, each of which runs one task after another.
 
-A fork knows all that its parent knows. So what travels is a number there and bytes back, and no code. Answers come in the order
-of the tasks, whoever was first, and what stops a task is raised where its answer was due; tasks behind it are not begun.
+A fork inherits its parent's memory. So only a task's number is sent to it, and bytes are sent back, but no code. Answers come
+in the order of the tasks, and the exception of a task is raised in place of its answer; later tasks are not started.
 
-No fork outlives its parent's interest: it ends when it is asked to, and when its parent is gone; a tool that it runs is ended
-with it.
+No fork outlives its parent's interest: it ends on request, and when its parent is gone; a tool that it runs is stopped with
+it.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from texpr.support.faults import packed, unpacked
 from texpr.support.record import Mutable
 
 Task: TypeAlias = Callable[[int], bytes]
-"""Answers for a number. May raise whatever a compile raises."""
+"""A function from a task's number to its answer. May raise whatever a compile raises."""
 
 GRACE = 2.0
-"""Seconds that a process has to leave when asked to; what takes longer is inside the solver, and runs no tool."""
+"""The seconds that a worker has to exit on request; longer work is inside the solver, and runs no tool."""
 
 _WORD = 8
-"""Bytes of a number of a task, and of the length of an answer."""
+"""The bytes of a task's number, and of the length of an answer."""
 
 _ASKED_TO_END = {signal.SIGINT, signal.SIGTERM}
 
@@ -38,9 +38,9 @@ _ASKED_TO_END = {signal.SIGINT, signal.SIGTERM}
 def shared(task: Task, names: Sequence[str], jobs: int) -> Iterator[bytes]:
     """The answers of `task` for 0, 1, … as many as there are `names`, in order, from at most `jobs` processes.
 
-    In this process alone where `jobs` is 1, where there is one task, and where other threads run, whose locks a fork would
-    find closed for ever. `names` say in messages what a task was. Raises what a task raised; TexprError E0611 where a process
-    was killed, CompilerBug where it broke down.
+    In this process only if `jobs` is 1, if there is one task, or if other threads run, whose locks a fork would inherit
+    locked. `names` describe the tasks in messages. Raises what a task raised; TexprError E0611 if a process was killed,
+    CompilerBug if it crashed.
     """
     jobs = min(jobs, len(names))
     if jobs < 2 or threading.active_count() > 1:
@@ -57,7 +57,7 @@ def shared(task: Task, names: Sequence[str], jobs: int) -> Iterator[bytes]:
 
 
 class _Worker(Mutable):
-    """A process: where its parent writes numbers of tasks, and reads answers; the task that it does."""
+    """A worker process: the pipes for task numbers and answers, and its current task."""
 
     pid: int
     orders: int
@@ -66,18 +66,18 @@ class _Worker(Mutable):
 
 
 class _Crew:
-    """The processes that share one task."""
+    """The worker processes of one call."""
 
     def __init__(self, task: Task, names: Sequence[str]):
         self.task, self.names = task, names
         self.workers: list[_Worker] = []
         self.life = os.pipe()
-        """Nobody writes to it; it ends for the workers when this process does."""
+        """Nobody writes to it; workers read its end when this process dies."""
 
     def hire(self) -> bool:
-        """One process more, if the machine has one."""
+        """Starts one more worker, if the machine has resources."""
         orders, answers = os.pipe(), os.pipe()
-        # A signal between the fork and the first line of the new process would make it run on as a second parent.
+        # A signal between the fork and the first line of the child would make it run on as a second parent.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _ASKED_TO_END)
         try:
             pid = os.fork()
@@ -93,7 +93,7 @@ class _Crew:
         return True
 
     def _begin(self, orders: tuple[int, int], answers: tuple[int, int], before: set[signal.Signals | int]) -> NoReturn:
-        """The life of a new process, of which no exception may get out: it would go on as its parent."""
+        """The main function of a worker, from which no exception may escape: it would continue as its parent."""
         code = 1
         try:
             try:
@@ -102,7 +102,7 @@ class _Crew:
                 _close(self.life[1], orders[1], answers[0])
                 for number in _ASKED_TO_END:
                     signal.signal(number, _leave)
-                # before signals come through again: those are for the thread that works, which may be waiting for a tool
+                # before signals are unblocked: they are for the working thread, which may be waiting for a tool
                 threading.Thread(target=_watch, args=(self.life[0],), daemon=True).start()
                 signal.pthread_sigmask(signal.SIG_SETMASK, before)
                 while order := _read(orders[0], _WORD):
@@ -113,9 +113,9 @@ class _Crew:
             except BrokenPipeError:
                 pass  # nobody wants the answer
             finally:
-                os._exit(code)  # what the parent has buffered is the parent's to write, what it has open is its to close
+                os._exit(code)  # what the parent has buffered or opened is the parent's to flush and close
         finally:
-            os._exit(code)  # being asked to leave came between; it comes once
+            os._exit(code)  # a termination request came between; it comes once
 
     def answers(self) -> Iterator[bytes]:
         """Every answer, in order."""
@@ -125,7 +125,7 @@ class _Crew:
             for worker in self.workers:
                 if worker.doing is None and begun < last:
                     worker.doing, begun = begun, begun + 1
-                    with contextlib.suppress(BrokenPipeError):  # it has ended: its answers say so
+                    with contextlib.suppress(BrokenPipeError):  # it has exited: its answers say so
                         os.write(worker.orders, worker.doing.to_bytes(_WORD, "little"))
             for worker in self._ready():
                 assert worker.doing is not None
@@ -141,7 +141,7 @@ class _Crew:
                 due += 1
 
     def _ready(self) -> list[_Worker]:
-        """Those that have answered, or ended, at last one."""
+        """The workers that have answered, or exited, at least one."""
         poll = select.poll()
         busy = {worker.answers: worker for worker in self.workers if worker.doing is not None}
         for file in busy:
@@ -156,7 +156,7 @@ class _Crew:
         return answer[1:] if answer[:1] == b"+" else unpacked(answer[1:])
 
     def _ended(self, worker: _Worker) -> Exception:
-        """Why a process has left in the middle of a task. Raises KeyboardInterrupt where it was interrupted: so is this one."""
+        """Why a worker exited during a task. Raises KeyboardInterrupt if it was interrupted: then so is this process."""
         self.workers.remove(worker)
         _close(worker.orders, worker.answers)
         code = os.waitstatus_to_exitcode(os.waitpid(worker.pid, 0)[1])
@@ -171,7 +171,7 @@ class _Crew:
         return CompilerBug(f"the process that worked on {name} broke down, with exit code {code}")
 
     def end(self) -> None:
-        """Every process ends: those that wait for an order now, the others when asked to, or else."""
+        """Stops every worker: idle ones now, the others on request, or by force."""
         _close(*self.life)
         for worker in self.workers:
             _close(worker.orders, worker.answers)
@@ -187,7 +187,7 @@ class _Crew:
 
 
 class _Leave(BaseException):
-    """A worker was asked to end."""
+    """Raised in a worker that is asked to exit."""
 
     def __init__(self, number: int):
         self.number = number
@@ -195,12 +195,12 @@ class _Leave(BaseException):
 
 def _leave(number: int, frame: FrameType | None) -> NoReturn:
     for each in _ASKED_TO_END:
-        signal.signal(each, lambda number, frame: None)  # once is enough, and twice would disturb the leaving
+        signal.signal(each, lambda number, frame: None)  # once is enough; a second one would disturb the exit
     raise _Leave(number)
 
 
 def _watch(life: int) -> None:
-    """Wait for the parent's end, and then leave as if asked to."""
+    """Waits for the parent's end, and then exits as on request."""
     os.read(life, 1)
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(GRACE)
@@ -226,7 +226,7 @@ def _write(file: int, kind: bytes, data: bytes) -> None:
 
 
 def _read(file: int, length: int) -> bytes:
-    """That many bytes, or none where the other end is gone before they are all there."""
+    """Reads so many bytes, or none if the other end closes earlier."""
     parts: list[bytes] = []
     while length:
         part = os.read(file, min(length, 1 << 20))

@@ -20,7 +20,7 @@ _STRIP = 4.0
 
 
 class Cell(Record):
-    """The text of a cell, its class, a key of `texpr.draw.page.style.BOXES`, and that of a strip below its text, of `STRIPS`."""
+    """The text of a cell, its class, a key of `texpr.draw.page.style.BOXES`, and that of the strip below, of `STRIPS`."""
 
     text: str
     kind: str
