@@ -1,7 +1,7 @@
-/* CUDA's words for a host compiler: included by texpr_device.h in place of CUDA itself. C++17.
+/* CUDA's language extensions for a host compiler: included by texpr_device.h in place of CUDA itself. C++17.
 
    A kernel's text is compiled unchanged. With TX_EMU_CHECKED (the default) each access to memory passes through the
-   emulator's core, which looks for faults and may let another thread run first; with TX_EMU_CHECKED=0 memory is plain
+   emulator's core, which detects faults and may switch to another thread first; with TX_EMU_CHECKED=0 memory is plain
    memory, for speed. One thread of the host runs all threads of a grid, as fibers, so nothing here is atomic or volatile. */
 #ifndef TEXPR_EMULATOR_H
 #define TEXPR_EMULATOR_H
@@ -53,7 +53,7 @@ namespace tx_emu TX_EMU_HIDDEN {
 
 template <class T> struct Ref;
 
-/* A type as template arguments are deduced from it: of an element, its value's. */
+/* The type for template argument deduction: for an element, that of its value. */
 template <class T> struct ValueOf { using type = T; };
 template <class T> struct ValueOf<Ref<T>> { using type = T; };
 template <class T> using value_of = typename ValueOf<T>::type;
@@ -101,7 +101,7 @@ template <class T> struct Array {
     operator Array<const T>() const { return {view}; }
 };
 
-/* An array of one thread. Its memory holds what no program means to read, until written. */
+/* An array of one thread. Its memory is poisoned until written. */
 template <class T, long long COUNT> struct Local {
     View view;
     unsigned char written[COUNT];
@@ -125,7 +125,7 @@ template <class T, long long COUNT> struct Local {
     static tx_emu::Site NAME##__site = {#NAME, sizeof(T), COUNT, -1, ALIGN, OFFSET}; \
     tx_emu::Array<T> const NAME{tx_emu::core->shared(&NAME##__site)}
 #define TX_LOCAL(T, NAME, COUNT) tx_emu::Local<T, COUNT> NAME(#NAME)
-/* Lanes that no one asks hand out what they have, whatever it is. */
+/* Defined from the start: in a shuffle, lanes whose value is not used pass an arbitrary one. */
 #define TX_LANES(T, NAME, COUNT) tx_emu::Local<T, COUNT> NAME(#NAME, true)
 #define TX_AT(LINE) tx_emu::core->current->line = (LINE);
 #else
@@ -149,7 +149,7 @@ template <class T, long long COUNT> struct Local {
 
 #include "texpr_emulator_ops.h"
 
-/* ---- what emitted code does not use, and others' code may ------------------------------------------------------------- */
+/* ---- used by hand-written code only ------------------------------------------------------------- */
 
 inline void __threadfence() {}
 inline void __threadfence_block() {}

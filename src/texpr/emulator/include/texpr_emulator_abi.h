@@ -1,10 +1,10 @@
-/* What a kernel compiled for the emulator and the emulator's core say to each other. Both include this file. */
+/* The interface between a kernel compiled for the emulator and the emulator's core. Both include this file. */
 #ifndef TEXPR_EMULATOR_ABI_H
 #define TEXPR_EMULATOR_ABI_H
 
 #include <cstdint>
 
-/* Lanes of a warp: 32, as every CUDA device has, where neither the kernel's text nor who compiles the core says another number. */
+/* Lanes of a warp: 32, as every CUDA device has, unless the kernel's text or the build of the core defines another number. */
 #ifndef TX_WARP
 #define TX_WARP 32u
 #endif
@@ -28,13 +28,13 @@ struct View {
     unsigned span;   /* cells of history that an element has */
     Space space;
     bool watched; /* a thread's access can race with another's: the core keeps its history */
-    bool unsure;  /* not all of it was written before the kernel began */
+    bool unsure;  /* not all of it was written before the launch */
     const char *name;
     void *shadow;
     void *owner;
 };
 
-/* A shared array of a kernel's text; `slot` is given by the core when it is first met. Its address is a multiple of `align` bytes;
+/* A shared array of a kernel's text; `slot` is assigned by the core on first use. Its address is a multiple of `align` bytes;
    it lies `offset` bytes into what the block shares, where others may lie too, or, with −1, by itself. */
 struct Site {
     const char *name;
@@ -76,7 +76,7 @@ struct TileOrder {
     long long barrier_at;
     unsigned char how;
     unsigned mask;
-    unsigned more;        /* how many offsets of a filter, or rows, there are */
+    unsigned more;        /* the number of offsets of a filter, or of rows */
     long long further[4]; /* offsets, W first, of a map in im2col mode; rows of a matrix otherwise */
 };
 
@@ -92,7 +92,7 @@ struct RunOrder {
     unsigned char how, element;
 };
 
-/* `line` is a line of the emitted text: it tells one barrier from another. */
+/* `line` is a line of the emitted text: it identifies a barrier. */
 struct Core {
     Thread *current;
     Dim block_dim, grid_dim, cluster_dim;
@@ -113,7 +113,7 @@ struct Core {
     void (*copy_run)(const RunOrder &order);
     void (*commit_stores)();
     void (*wait_for_stores)(int pending, bool read);
-    void (*shared_block)(long long bytes); /* which the kernel takes that the launch has asked for */
+    void (*shared_block)(long long bytes); /* dynamic shared memory of the launch */
     void *(*atomic_at)(void *address, unsigned size);
     View *(*shared)(Site *site);
     View *(*shared_of)(View *view, unsigned rank);
@@ -124,7 +124,7 @@ struct Core {
     std::uint64_t (*shuffle)(unsigned mask, Shuffle how, std::uint64_t value, int lane, int width, int line);
     unsigned (*vote)(unsigned mask, Vote how, bool value, int line);
     unsigned (*cluster_rank)();
-    void (*turn)(); /* a turn of a loop ends; null where nobody counts */
+    void (*turn)(); /* the end of a loop iteration; null if counting is off */
 };
 
 /* kind: 'g' global memory, 'c' the same read only, 'f' float, 'i' signed, 'u' unsigned, 'x' another type by value. */
@@ -133,9 +133,9 @@ struct Parameter {
     unsigned size;
 };
 
-/* One kernel, under the symbol NAME__emu_kernel. `core` is where its text looks for the emulator. */
+/* One kernel, under the symbol NAME__emu_kernel. `core` is its pointer to the core. */
 struct Kernel {
-    unsigned abi, lanes; /* of a warp, as the text takes it to be */
+    unsigned abi, lanes; /* of a warp, as the text assumes */
     bool checked;
     unsigned parameter_count;
     const Parameter *parameters;

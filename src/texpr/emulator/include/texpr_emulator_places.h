@@ -1,10 +1,10 @@
-/* Places in arrays, as copies by engines and barriers in shared memory name them to the core. Included by texpr_emulator.h. */
+/* Positions in arrays, as operands of copies by engines and of barriers in shared memory. Included by texpr_emulator.h. */
 #ifndef TEXPR_EMULATOR_PLACES_H
 #define TEXPR_EMULATOR_PLACES_H
 
 namespace tx_emu TX_EMU_HIDDEN {
 
-/* A place in an array, as the core has it; in plain memory a view is found by its address. */
+/* A position in an array for the core; in plain memory the view is looked up by address. */
 struct Place {
     View *view;
     long long index;
@@ -26,7 +26,7 @@ template <class... C> void copy_tile(Place near, const void *map, Place barrier,
     core->copy_tile(order);
 }
 
-/* A copy with coordinates `given`, the first `rank` of which say where it begins; the others are offsets, or rows. */
+/* A copy with coordinates `given`, the first `rank` of which are those of its start; the others are offsets, or rows. */
 inline void copy_further(Place near, const void *map, Place barrier, unsigned rank, const long long *given, unsigned more,
                          unsigned mask = 0) {
     TileOrder order{near.view, near.index, map, rank, {}, barrier.view, barrier.index, 0, mask, more, {}};

@@ -1,4 +1,4 @@
-/* Copies that go on by themselves. Included by texpr_emulator_ops.h. */
+/* Asynchronous copies. Included by texpr_emulator_ops.h. */
 #ifndef TEXPR_EMULATOR_COPIES_H
 #define TEXPR_EMULATOR_COPIES_H
 

@@ -1,4 +1,4 @@
-/* What lanes get from each other. Included by texpr_emulator_ops.h. */
+/* Shuffles and votes of a warp. Included by texpr_emulator_ops.h. */
 #ifndef TEXPR_EMULATOR_LANES_H
 #define TEXPR_EMULATOR_LANES_H
 

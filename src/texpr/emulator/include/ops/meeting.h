@@ -1,4 +1,4 @@
-/* Where threads wait for each other. Included by texpr_emulator_ops.h. */
+/* Barriers. Included by texpr_emulator_ops.h. */
 #ifndef TEXPR_EMULATOR_MEETING_H
 #define TEXPR_EMULATOR_MEETING_H
 

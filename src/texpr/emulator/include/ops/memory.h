@@ -7,7 +7,7 @@ namespace tx_emu TX_EMU_HIDDEN {
 template <class T> T *place(Pointer<T> at) { return static_cast<T *>(core->atomic(at.view, at.index)); }
 template <class T> T *place(T *at) { return TX_EMU_CHECKED ? static_cast<T *>(core->atomic_at(at, sizeof(T))) : at; }
 
-/* Sums that wrap, for integers. */
+/* Integer sums, which wrap. */
 template <class T> T sum(T a, T b) {
     if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
         return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
@@ -16,7 +16,7 @@ template <class T> T sum(T a, T b) {
 template <class T> T difference(T a, T b) {
     return static_cast<T>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
 }
-/* A nan stays: not (b < a) alone. */
+/* Propagates nan, so (b < a) does not suffice. */
 template <class T> T least(T a, T b) { return (a != a) || a < b ? a : b; }
 template <class T> T greatest(T a, T b) { return (a != a) || a > b ? a : b; }
 

@@ -16,7 +16,7 @@ TX_FN void tx_load_bulk(A to, long long at, G from, long long start, B barriers,
 
 namespace tx_emu TX_EMU_HIDDEN {
 
-/* The number that the driver has for a type of elements. */
+/* The driver's number of an element type. */
 template <class T> struct Number;
 #define TX_EMU_NUMBER(T, NUMBER) \
     template <> struct Number<T> { static constexpr unsigned char value = NUMBER; };

@@ -1,4 +1,4 @@
-/* Several elements at once: texpr_vector.h, for arrays that are watched. Included by texpr_emulator_ops.h. */
+/* Vector accesses: texpr_vector.h, for checked arrays. Included by texpr_emulator_ops.h. */
 #ifndef TEXPR_EMULATOR_VECTORS_H
 #define TEXPR_EMULATOR_VECTORS_H
 
