@@ -2,13 +2,13 @@
 
 Grammar:
 
-Two equal expressions that the rules below make canonical are the same object, so `is` and `==` agree. `/` and `%` floor, as
-in the language (`//` and `%` in Python). A product of symbols is kept as a monomial, so that `i * N + j` can be delinearised.
-Rewriting that needs a range or a fact is done in `texpr.affine.simplify`.
+    expr = constant + Σ coefficient · monomial        a sum; coefficients are non-zero integers
+    monomial = atom · … · atom                        sorted; one atom where affine
+    atom = Sym name | Number label exprs | FloorDiv expr expr | Mod expr expr | Min exprs | Max exprs | Xor expr expr bits
 
 Two equal expressions that the rules below make canonical are the same object, so `is` and `==` agree. `/` and `%` floor, as
 in the language (`//` and `%` in Python). A product of symbols is kept as a monomial, so that `i * N + j` can be delinearised.
-What needs to know a range or a fact is left to `texpr.affine.simplify`.
+Rewriting that needs a range or a fact is done in `texpr.affine.simplify`.
 """
 
 from __future__ import annotations

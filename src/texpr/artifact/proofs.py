@@ -1,11 +1,11 @@
 """The proof in an artifact: of each plan, against its program, both as they are shipped.
 
-proof.json                  what was to be shown, how it was, and of which texts
-proof/TARGET/NAME.plan      the plan, of which the sources are the print
-proof/TARGET/NAME.te        the program as it was laid out
-proof/TARGET/NAME.tags      what each event of the plan is said to do for it, of which nothing is believed: by that it is proved
-proof/TARGET/NAME.written.te   the program as it was written, where a schedule laid it out
-proof/TARGET/NAME.notes     what each statement of the one is said to do of the other; nothing of that is believed either
+proof.json                  the obligations, their verdicts, and hashes of the texts
+proof/TARGET/NAME.plan      the plan, from which the sources are printed
+proof/TARGET/NAME.te        the program after its schedule
+proof/TARGET/NAME.tags      untrusted witnesses: which statement each event of the plan implements
+proof/TARGET/NAME.written.te   the program before its schedule, if it has one
+proof/TARGET/NAME.notes     untrusted witnesses: which written statement each scheduled one is
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A strategy: one kind of schedule for one kind of nest, as a record. Each lives in a file of `texpr.planner.strategies`.
 
-    applies(subject)            whether the nest is of its kind, and the target one that it is for
-    propose(subject, refused)   the cheapest candidate that it has left, when `refused` says why those before it failed
+    applies(subject)            whether it applies to the nest and the target
+    propose(subject, refused)   the cheapest remaining candidate, given why the earlier ones failed
 
 The driver (`plan`) asks strategies of lower rank first, and among those of one rank applies the cheapest candidate. The first
 one with all directives proved is taken. So a strategy with a cost model competes at its rank, and one that is only for nests

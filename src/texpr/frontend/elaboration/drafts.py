@@ -1,8 +1,8 @@
 """What an expression is before its type is known.
 
-draft = Affine expr            an integer expression of indices, sizes and numbers; takes the type it meets
-      | Real number            a decimal number; takes the floating type it meets
-      | Open op drafts         an operation on untyped operands; takes the type it meets, and gives it to them
+draft = Affine expr            an integer expression of indices, sizes and numbers; takes the type of its context
+      | Real number            a decimal number; takes the floating type of its context
+      | Open op drafts         an operation on untyped operands; takes the type of its context, and passes it on
       | Typed value            has a type
 """
 

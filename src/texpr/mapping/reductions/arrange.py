@@ -4,10 +4,10 @@
 
 - a *team reduction*, kept as it is: partial values in registers, combined over the threads of a block;
 - at the top of a program, two of them: blocks reduce chunks into a buffer of partial values, then one block reduces those;
-- a `seq` loop of the thread that owns the element, where other `par`s give enough parallelism, or no order can be freed, or
+- a `seq` loop of the thread that owns the element, where other `par`s give enough parallelism, the order is not free, or
   at most half as many iterations as a warp has threads;
 - a plain `par` with atomic updates (`#atomic`): where the element depends on the reduced index, for integer updates and
-  for maximum and minimum, or where the text asks.
+  for maximum and minimum, or where the text requests it.
 
 Each way is a record, in a file of `ways`. The first applicable one by rank that can be built is taken.
 

@@ -1,9 +1,9 @@
 """Tiles for a GPU: a block keeps reused operands in shared memory, a thread its own part of the results in registers.
 
 split, split, …        blocks, and in each threads with iterations of their own
-reorder, bind          grid, steps of the loops in order, threads, steps inside of the tile, a thread's own
-stage … in=registers   what is updated over the loops in order
-stage … in=shared      what is read over and over, copied ahead (`pipeline`); rows padded, or dealt out by element
+reorder, bind          grid, outer sequential loops, threads, sequential loops inside of the tile, a thread's own
+stage … in=registers   what is updated over the sequential loops
+stage … in=shared      what is reused, prefetched (`pipeline`); rows padded, or distributed by element
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Formulas as rows of integers: equations, inequalities and disjunctions.
 
-num / d, num % d   →  num = d · high + low  and  0 ≤ low < d      one symbol each, the same wherever the text is
-min(a, b)          →  t ≤ a and t ≤ b, and t ≥ a or t ≥ b         a symbol for t, unless it can be taken apart
+num / d, num % d   →  num = d · high + low  and  0 ≤ low < d      one symbol each, the same for equal terms
+min(a, b)          →  t ≤ a and t ≤ b, and t ≥ a or t ≥ b         a symbol for t, unless it can be decomposed
 i · n              →  an unknown of its own                       which only adds points
 """
 

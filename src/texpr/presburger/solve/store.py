@@ -1,8 +1,8 @@
 """Systems of integer comparisons, decided by elimination of symbols one by one.
 
-    a·x + L ≥ 0,  U − b·x ≥ 0   (a, b > 0)   →   b·L + a·U ≥ 0                        a rational x is between
-                                             →   b·L + a·U ≥ (a − 1)·(b − 1)          an integer x is, for certain
-    a = 1 or b = 1                           →   both are one, and nothing is lost
+    a·x + L ≥ 0,  U − b·x ≥ 0   (a, b > 0)   →   b·L + a·U ≥ 0                        real shadow: a rational x exists
+                                             →   b·L + a·U ≥ (a − 1)·(b − 1)          dark shadow: an integer x exists
+    a = 1 or b = 1                           →   both are equal: elimination is exact
 
 A contradiction of the first (real) shadow refutes the system; a solution of the second (dark) shadow gives one of the system.
 Source: W. Pugh, The Omega test, Supercomputing 1991, sections 2.2 and 2.3.
