@@ -33,10 +33,10 @@ from texpr.lowering.notes import Notes, notes
 from texpr.lowering.place.placement import require_sizes
 from texpr.lowering.place.undecided import met
 from texpr.mapping.cost.streams import representatives
-from texpr.mapping.cut import cut
 from texpr.mapping.dealt import deal
 from texpr.mapping.default import THREADS, for_grid, map_nest
 from texpr.mapping.fully import at_once
+from texpr.mapping.radix_splits import split_at_radices
 from texpr.mapping.reductions.arrange import arrange
 from texpr.relation.collect import model
 from texpr.support.record import Mutable, field, replace
@@ -53,7 +53,7 @@ def lower(function: ir.Function, target: Target, fixed: Mapping[Sym, int] | None
     arranged = fuse(arranged, model(arranged))
     values = representatives(function.sizes, function.where)
     if target.has_blocks:
-        arranged = cut(arranged, function.sizes, values, THREADS, target.coalescing)
+        arranged = split_at_radices(arranged, function.sizes, values, THREADS, target.coalescing)
     names = Names(arranged)
     arranged = replace(arranged, body=promote(arranged.body, names))
     host = divide(arranged, names, for_grid)

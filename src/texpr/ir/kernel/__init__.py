@@ -22,6 +22,7 @@ from texpr.ir.operation import Moved, Operation
 from texpr.ir.operation.covered import Covered
 from texpr.ir.operation.form import consecutive
 from texpr.ir.operation.maps import TensorMap
+from texpr.ir.ops.bulk import CommitBulk, CopyBulk, WaitBulk
 from texpr.ir.ops.collective import Collective
 from texpr.ir.ops.copies import CommitAsync, CopyAsync, WaitAsync
 from texpr.ir.ops.fences import Fence
@@ -30,7 +31,6 @@ from texpr.ir.ops.meeting import Barrier
 from texpr.ir.ops.memory import Atomic, Store
 from texpr.ir.ops.phases import BarrierArrive, BarrierExpect, BarrierInit, BarrierWait
 from texpr.ir.ops.registers import Assign, Declare
-from texpr.ir.ops.runs import CommitBulk, CopyBulk, WaitBulk
 from texpr.ir.ops.tiles import CopyTensor, PrefetchMap, StoreTensor
 from texpr.ir.ops.vectors import LoadVector, StoreVector
 from texpr.ir.program import Assume, Compare

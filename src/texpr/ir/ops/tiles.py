@@ -12,10 +12,10 @@ from texpr.affine.ranges import Range
 from texpr.ir.operation import Agent, Brings, Group, Joins, Moved, Operation
 from texpr.ir.operation.form import Coordinates, Indexed, Maybe, Name, Numbers, Several, Verb, Word, barrier, reads, writes
 from texpr.ir.operation.tensor_map import element_of
+from texpr.ir.ops.bulk import WaitBulk
 from texpr.ir.ops.engine import wrong_combination, wrong_run
 from texpr.ir.ops.meeting import Barrier as Meeting
 from texpr.ir.ops.phases import BarrierWait
-from texpr.ir.ops.runs import WaitBulk
 from texpr.ir.value import Load, Value
 from texpr.ir.value.types import I32
 from texpr.isa.cuda import TMA, TMA_ROWS

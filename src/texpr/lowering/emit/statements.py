@@ -29,7 +29,7 @@ from texpr.ir.steps.digits import radix, share, turns
 from texpr.ir.steps.work import Decide, End, Half, Issue, Middle, Order, Partial, Points, Run, Spread, Together
 from texpr.ir.value import Index, Literal, Op, Ref, Value, conjunction
 from texpr.ir.value.types import BOOL, I32
-from texpr.lowering.emit import points, reduce
+from texpr.lowering.emit import coarsening, reduce
 from texpr.lowering.emit.converge import converged
 from texpr.lowering.emit.emitter import Emitter, unrolling
 from texpr.lowering.emit.instruct import by_first_warps
@@ -73,9 +73,9 @@ class Statements(Mutable):
         ragged = sorted((a for a in self.form.grid if a.ragged), key=lambda along: dims[along.block])
         return conjunction([_is_inside(along.loop) for along in ragged])
 
-    def _tiles(self) -> tuple[points.Tile, ...]:
+    def _tiles(self) -> tuple[coarsening.Tile, ...]:
         """Grid loops of which one grid iteration runs several points, the one for vector lanes innermost."""
-        tiles = (points.Tile(a, expr(a.block) * a.tile) for a in self.form.grid if a.points > 1)
+        tiles = (coarsening.Tile(a, expr(a.block) * a.tile) for a in self.form.grid if a.points > 1)
         return tuple(sorted(tiles, key=lambda tile: tile.along.lane))
 
     def _steps(self, steps: tuple[Node, ...]) -> tuple[k.Stmt, ...]:
@@ -104,7 +104,7 @@ class Statements(Mutable):
     def _step(self, step: Node, rest: tuple[Node, ...]) -> Iterator[k.Stmt]:
         match step:
             case Step(work=Points()):
-                yield from points.around(self._tiles(), step.stmts, self.emitter)
+                yield from coarsening.around(self._tiles(), step.stmts, self.emitter)
             case Step(work=Together(does)):
                 yield from (by_first_warps(op, self._team_thread()) for op in does)
             case Step(work=Order(does)):

@@ -22,8 +22,8 @@ from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Value, conjun
 from texpr.ir.value.types import BOOL, I32, I64
 from texpr.lowering.build.cluster import Cluster, Share
 from texpr.lowering.engine.box_copy import BoxCopy, changed
+from texpr.lowering.engine.bulk import Clipped, clipped, names, starts
 from texpr.lowering.engine.holes import ResidualPredicates, asked, bounds, present
-from texpr.lowering.engine.runs import Clipped, clipped, names, starts
 from texpr.lowering.names import Names
 from texpr.relation.facts import in_loop, known
 from texpr.schedule.edits import staged_by

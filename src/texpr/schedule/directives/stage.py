@@ -46,6 +46,7 @@ from texpr.schedule.stage.touched import (
     untouchable,
 )
 from texpr.schedule.state import State
+from texpr.schedule.tensor.bulk import require_named_runs, require_runs
 from texpr.schedule.tensor.engine import (
     boxes_asked,
     boxes_shared,
@@ -56,7 +57,6 @@ from texpr.schedule.tensor.engine import (
     with_memory,
 )
 from texpr.schedule.tensor.rows import require_rows, require_target, rows
-from texpr.schedule.tensor.runs import require_named_runs, require_runs
 from texpr.schedule.tensor.stores import by_tma, stored
 from texpr.schedule.tensor.windows import columns_asked, columns_shared, region, require_columns
 from texpr.schedule.tree import exactly, path_to

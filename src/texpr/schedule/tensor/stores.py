@@ -21,9 +21,9 @@ from texpr.schedule.stage.staging import Staging
 from texpr.schedule.stage.touched import box_of, copy_loops, defined, own, refused_box, seen, undefined, untouchable
 from texpr.schedule.stage.views import View
 from texpr.schedule.state import State
+from texpr.schedule.tensor.bulk import require_named_runs, require_runs
 from texpr.schedule.tensor.engine import boxes_asked, require_load, require_store, swizzle_asked, with_memory
 from texpr.schedule.tensor.rows import Rows, by_name, is_injective, require_rows, rows, table_of
-from texpr.schedule.tensor.runs import require_named_runs, require_runs
 from texpr.support.record import Record, replace
 
 

@@ -1,8 +1,8 @@
-"""Statements of a loop that reduce independently: a loop for each (`apart`), which is a reduction of its own."""
+"""Statements of a loop that reduce independently: a loop for each (`fission`), which is a reduction of its own."""
 
 from __future__ import annotations
 
-from texpr.mapping.reductions.apart import cut
+from texpr.mapping.reductions.fission import fission
 from texpr.mapping.reductions.way import Case, Rank, Way
 from texpr.schedule.tree import Body
 
@@ -12,7 +12,7 @@ def _applies(case: Case) -> bool:
 
 
 def _make(case: Case) -> Body | None:
-    parts = cut(case.par, case.fresh)
+    parts = fission(case.par, case.fresh)
     return None if parts[0] is case.par else tuple(stmt for part in parts for stmt in case.again(part))
 
 

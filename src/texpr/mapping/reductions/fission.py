@@ -21,7 +21,7 @@ from texpr.schedule.tree import Body
 from texpr.support.record import replace
 
 
-def cut(par: ir.Par, fresh: Callable[[str], str]) -> tuple[ir.Par, ...]:
+def fission(par: ir.Par, fresh: Callable[[str], str]) -> tuple[ir.Par, ...]:
     """`par`, which reduces, as several loops or a perfect nest, or unchanged. `fresh` makes a fresh name from one."""
     pieces = [*_pieces(par.body)]
     if is_asked(par) or not _are_alike(par.body, written(par.body)):

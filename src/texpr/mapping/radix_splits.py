@@ -36,7 +36,7 @@ WORTH = 9, 10
 """A loop is split where the memory cost falls below this fraction: digits cost arithmetic."""
 
 
-def cut(
+def split_at_radices(
     function: ir.Function, known: Collection[Sym], values: Mapping[Sym, int], threads: int, request: Coalescing
 ) -> ir.Function:
     """`function` with the outermost `par`s split where that is cheaper.
