@@ -16,7 +16,7 @@ from texpr.interp import run as interpret
 from texpr.ir import program as ir
 from texpr.ir.program import verify as program_verify
 from texpr.isa.target import Reductions
-from texpr.mapping.reductions import fission as apart
+from texpr.mapping.reductions import fission
 from texpr.mapping.reductions.arrange import arrange
 from texpr.proof.search import proved
 from texpr.support.diagnostic import TexprError
