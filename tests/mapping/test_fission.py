@@ -95,7 +95,7 @@ def test_it_means_the_same() -> None:
 
 
 def test_a_test_that_is_asked_anew_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apart, "_are_alike", lambda *_: True)  # pyright: ignore[reportUnknownLambdaType]
+    monkeypatch.setattr(fission, "_are_alike", lambda *_: True)  # pyright: ignore[reportUnknownLambdaType]
     assert any(not _same(before, arrange(before, Reductions(4096))) for before in _programs().values())
 
 
