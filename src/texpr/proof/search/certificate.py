@@ -6,6 +6,7 @@ from contextlib import suppress
 
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
+from texpr.ir.proof.tags import Statement
 from texpr.proof.plan import Proof, Question, Tags, Verdict, prove, question
 from texpr.proof.search.search import search
 from texpr.proof.search.trial import trials
@@ -32,11 +33,20 @@ def certified(asked: Question, plan: k.Plan, *known: Tags) -> Certificate:
             found.append(_by(asked, plan, tags))
         if found and not _left(found[-1]):
             return found[-1]
-    best = min((*found, _by(asked, plan, search(asked))), key=_left)
+    found.append(_by(asked, plan, search(asked)))
+    if _left(found[-1]) and (plainer := _without_parts(found[-1].tags)) != found[-1].tags:
+        found.append(_by(asked, plan, plainer))
+    best = min(found, key=_left)
     if best.proof.of(Verdict.UNDECIDED) and not best.proof.of(Verdict.REFUSED):
         tried = (*best.proof.obligations, *trials(asked))
         best = replace(best, proof=replace(best.proof, obligations=tried))
     return best
+
+
+def _without_parts(tags: Tags) -> Tags:
+    """The same, but no event does a statement in part: a register's first value may be there for nobody instead."""
+    events = tuple(None if isinstance(tag, Statement) and tag.partial else tag for tag in tags.events)
+    return replace(tags, events=events)
 
 
 def _by(asked: Question, plan: k.Plan, tags: Tags) -> Certificate:
