@@ -61,6 +61,7 @@ class _Search(Mutable):
     copies: dict[Event, Moved] = field(default_factory=dict[Event, Moved])
     parted: list[Kept] = field(default_factory=list[Kept])
     copied: dict[Buffer | Sym, Kept] = field(default_factory=dict["Buffer | Sym", Kept])
+    registers: dict[Buffer | Sym, Kept] = field(default_factory=dict["Buffer | Sym", Kept])
     turns: dict[Launch, dict[tuple[Sym, Expr], None]] = field(default_factory=dict["Launch", "dict[tuple[Sym, Expr], None]"])
 
     named: dict[Buffer | Sym, Match] = field(default_factory=dict["Buffer | Sym", Match])
@@ -93,6 +94,8 @@ class _Search(Mutable):
                     for kept in known:
                         if kept.in_copies:
                             self.copied.setdefault(kept.home, kept)
+                        if not kept.index and kept.home == home_of(event.target):
+                            self.registers.setdefault(kept.home, kept)
                     turns = self.turns.setdefault(event.site.launch, {})
                     turns |= {(s, e): None for s, e in found.indices.items() if e.syms() and round < 2}
 
@@ -144,7 +147,8 @@ class _Search(Mutable):
             pairing.hints = [*self.in_parts(pairing, wanted), *self.in_copies(pairing), *self.in_registers(pairing)]
             places = [(event.target, action.target), *((o.read, o.meant) for o in pairing.operands)]
             pairing.hints += [pair for given, meant in places for pair in laid_out_alike(given, meant)]
-            pairing.hints += [pair for kept in known for pair in kept.applied(event.target, action.target, around)]
+            held = [*known, *([kept] if (kept := self.registers.get(home_of(event.target))) is not None else [])]
+            pairing.hints += [pair for kept in held for pair in kept.applied(event.target, action.target, around)]
             found.append((pairing, self.solutions(pairing, wanted)))
         found.sort(key=lambda guess: self.unnamed(guess[0]))
         guesses: list[tuple[Guess, Mapping[Sym, Expr]]] = []
