@@ -176,7 +176,7 @@ ALTERED = [
     (" does 0 [i]", " does 2 [i]", "not built as line"),
     (" does 0 [i]", " does 0 [i + 1]", "refused, not at"),
     (" does 0 [i]", " does 0 []", "not built as line"),
-    (" does 0 [i] at [i]", " hole 0 []", "undecided"),
+    (" does 0 [i] at [i]", " hole 0 []", "each instance is done"),
     (" does 0 [i]", " does 0 [nobody]", "refused, not at"),
     (" does 0 [i]", " does 7 [i]", "ends.tags:9:18: there are 6 statements only, from 0 on"),
     (" does 0 [i] at [i]", "", "each instance is done"),

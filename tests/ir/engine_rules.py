@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from texpr.ir.ops import OPERATIONS
 
-ENGINE = ("tiles", "runs", "phases", "fences")
+ENGINE = ("tiles", "bulk", "phases", "fences")
 """The families."""
 
 ENGINE_RULES = tuple(

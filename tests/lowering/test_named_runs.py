@@ -107,6 +107,11 @@ def test_kernels_are_proved(name: str) -> None:
     assert not [*proof.of(Verdict.REFUSED), *proof.of(Verdict.UNDECIDED)]
 
 
+UNSEEN = {"added": ["gathered_up_Y: fence async at line 13 dropped"]}
+"""The fence behind the fill of a tile: what it orders is written over by threads that pass a fence of their own. Lowering has it all
+the same, for each thread fences off what it did itself."""
+
+
 @pytest.mark.parametrize("name", PROVED)
 def test_planted_bugs_are_found(name: str) -> None:
     made = PROVED[name]()
@@ -114,12 +119,13 @@ def test_planted_bugs_are_found(name: str) -> None:
     cases = {"loaded": gathered.case(9, 61, 52), "stored": scattered.case(61, 70, 52), "added": case(61, 20, 52)}
     arrays, sizes = cases[name]
     arrays = {**arrays, "w": np.arange(1, 62, dtype=np.float32)} if name == "added" else arrays
-    tried: set[str] = set()
+    tried, unseen = set[str](), list[str]()
     for mutant in mutants(kernel):
         if mutant.kind in ("bytes", "length", "place", "reduce", "store", "fence", "made", "loop"):
             tried.add(mutant.kind)
             planted = replace(made, plan=replace(made.plan, steps=(k.Launch(mutant.kernel),)))
-            assert wrong(planted, arrays, sizes, (None, 0, 1)) is not None, mutant.what
+            unseen += [mutant.what] if wrong(planted, arrays, sizes, (None, 0, 1)) is None else []
+    assert unseen == UNSEEN.get(name, [])
     assert tried >= {"length", "place", "loop", "bytes" if name == "loaded" else "fence"}
 
 

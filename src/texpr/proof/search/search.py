@@ -69,11 +69,13 @@ class _Search(Mutable):
     lines: dict[int, dict[Action, None]] = field(default_factory=lambda: defaultdict(dict))
     done: set[tuple[object, ...]] = field(default_factory=set[tuple[object, ...]])
     stored: frozenset[Buffer | Sym] = field(init=False)
+    names: frozenset[str] = field(init=False)
     numbers: dict[Action, int] = field(init=False)
 
     def __post_init__(self) -> None:
         actions = self.asked.program.actions
         self.stored, self.numbers = frozenset(a.stored for a in actions), {each: at for at, each in enumerate(actions)}
+        self.names = frozenset(each.name for each in self.stored)
         for action in actions:
             self.lines[action.span.line][action] = None
 
@@ -121,8 +123,10 @@ class _Search(Mutable):
         # a register, and workspace, is called after what it keeps
         home, copied = home_of(event.target), isinstance(event.value, Load | Ref)  # what joins lanes is of no other statement
         if home not in self.stored and home not in reading.spaces:
-            longest = max((a.stored.name for a in program.actions if name.startswith(a.stored.name)), key=len, default=None)
-            every = [a for a in every if a.stored.name == longest] if longest or copied else every
+            longest = next((name[:end] for end in range(len(name), 0, -1) if name[:end] in self.names), None)
+            part = longest is not None and name.startswith(f"{longest}_")
+            if first or copied or part:
+                every = [a for a in every if a.stored.name == longest] if longest or copied else every
         return sorted(every, key=lambda a: (a.span != event.span, a not in near, a.stored.name != name))
 
     def match(

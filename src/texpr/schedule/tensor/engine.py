@@ -192,7 +192,7 @@ def sizes_of(call: Call, argument: ir.Argument, thing: str, count: int, say: Off
     """The numbers of an argument `(N, …)`, `count` of them; `thing`: what they denote; `say`: the remedy."""
     parts = argument.value.args if isinstance(argument.value, ir.Group) else (argument,)
     if len(parts) != count and say is not None:
-        help = f"give {count} numbers, one for each dimension"
+        help = f"of {count} dimensions each has a number"
         raise call.refuse("E0902", f"`{call.rule.name}` takes {thing}, {count} in all", at=argument, help=help, offers=say)
     if len(parts) != count:
         raise call.wrong(f"takes {thing}, {count} in all", argument)
