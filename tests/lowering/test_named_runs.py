@@ -108,8 +108,8 @@ def test_kernels_are_proved(name: str) -> None:
 
 
 UNSEEN = {"added": ["gathered_up_Y: fence async at line 13 dropped"]}
-"""The fence behind the fill of a tile: what it orders is written over by threads that pass a fence of their own. Lowering has it all
-the same, for each thread fences off what it did itself."""
+"""The fence behind the fill of a tile: what it orders is written over by threads that pass a fence of their own. Lowering has
+it all the same, for each thread fences off what it did itself."""
 
 
 @pytest.mark.parametrize("name", PROVED)
