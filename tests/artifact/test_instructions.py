@@ -35,14 +35,16 @@ EDITS = {
 }
 
 
-@pytest.mark.parametrize("name", EDITS)
-@pytest.mark.parametrize("kind", [".plan", ".te", ".cu"])
+# The CUDA source has registers where plan and program have operands, and no fragments.
+PLACES = [(name, kind) for kind in (".plan", ".te") for name in EDITS] + [("template", ".cu"), ("meaning", ".cu")]
+
+
+@pytest.mark.parametrize(("name", "kind"), PLACES)
 def test_what_is_edited_in_one_text_is_refused(built: Path, name: str, kind: str) -> None:
     old, new = EDITS[name]
     path = next(each for each in built.rglob(f"*{kind}") if "emulator" not in each.parts)
     text = path.read_text(encoding="utf-8")
-    if old not in text:
-        pytest.skip("it does not stand there")
+    assert old in text
     try:
         path.write_text(text.replace(old, new), encoding="utf-8")
         with pytest.raises(TexprError):
