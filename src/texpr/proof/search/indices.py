@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import product
 
 from texpr.affine.expr import ONE, Expr, FloorDiv, Max, Min, Mod, Sym, children, combination, expr, term
+from texpr.ir import kernel as k
 from texpr.ir.program import Loop
 from texpr.ir.program.marked import level_of
-from texpr.ir.value import Buffer, Load, Ref, Value
+from texpr.ir.value import Buffer, Literal, Load, Ref, Value
 from texpr.isa.levels import Level
 from texpr.presburger.formula import Ge
 from texpr.presburger.solve.products import parted
@@ -417,3 +418,13 @@ def instance_of(event: Event, action: Action, solution: Mapping[Sym, Expr]) -> t
 def named_alike(home: Buffer | Sym, stored: Buffer | Sym) -> bool:
     """Whether an array of a kernel is called as memory of the program is, or is that memory."""
     return home == stored or (isinstance(home, Buffer) and isinstance(stored, Buffer) and home.name == stored.name)
+
+
+def rank(event: Event) -> tuple[bool, bool, bool]:
+    """Events that say more of themselves come first.
+
+    A constant fits everywhere: of which indices it is, what is read and written beside it says. The first value of a register
+    fits what is assigned to it later, but that is what the statement does.
+    """
+    constant = isinstance(event.value, Literal)
+    return not event.let, constant, constant and isinstance(event.stmt, k.Declare)

@@ -31,9 +31,10 @@ from texpr.proof.search.indices import (
     keeps,
     laid_out_alike,
     named_alike,
+    rank,  # fmt: skip
     solutions,
     solve,
-)  # fmt: skip
+)
 from texpr.proof.search.inverse import inverse
 from texpr.proof.search.parts import Parts
 from texpr.proof.search.turns import ends, turns
@@ -82,7 +83,7 @@ class _Search(Mutable):
     def statements(self) -> None:
         """Which statement each event does: by the line, by the name, then whatever fits."""
         for round in range(4):
-            for event in sorted(self.asked.reading.events, key=_rank):
+            for event in sorted(self.asked.reading.events, key=rank):
                 if event.kind == "exchange" or event in self.matches:
                     continue
                 found = self.match(event, self.candidates(event, round), partly=round == 3)
@@ -494,13 +495,3 @@ class _Search(Mutable):
                 where = inverse(event.site, dict(zip(outer, values, strict=True)), self.own(event))
                 found.append(Statement(self.number(action), values, where))
         return tuple(found)
-
-
-def _rank(event: Event) -> tuple[bool, bool, bool]:
-    """Events that say more of themselves come first.
-
-    A constant fits everywhere: of which indices it is, what is read and written beside it says. The first value of a register
-    fits what is assigned to it later, but that is what the statement does.
-    """
-    constant = isinstance(event.value, Literal)
-    return not event.let, constant, constant and isinstance(event.stmt, k.Declare)
