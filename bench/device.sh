@@ -28,8 +28,9 @@ if ! "$python" -c 'import sys; from texpr.toolchain.doctor import find_device as
 fi
 mkdir -p "$out"
 limited 20 "what is here" "$python" -m texpr doctor
-limited 330 "results on the device" "$python" -m pytest tests/runtime/test_device.py --numprocesses 4 --dist worksteal \
+limited 240 "results on the device" "$python" -m pytest tests/runtime/test_device.py --numprocesses "$(($(nproc) > 12 ? 12 : $(nproc)))" --dist worksteal \
     --junitxml "$out/checked.xml" -rfEs
-limited 90 "copies of boxes, timed" "$python" bench/tma.py
-limited 150 "the gallery, timed" "$python" bench/gallery.py
+limited 60 "copies of boxes, timed" "$python" bench/tma.py
+limited 120 "the gallery, timed" "$python" bench/gallery.py
+limited 150 "times beside bounds" "$python" bench/bounds.py
 exit "$status"

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.gallery.test_compiled import compare
+from tests.instr.texts import CASES as INSTRUCTIONS
 from tests.lowering.test_tensor import EXAMPLES, Arrays, example
 from tests.schedule.laid import Laid
 from tests.tma.emitted import called, emitted
@@ -119,6 +120,29 @@ def test_programs_of_the_gallery(example: Example) -> None:
     for sizes in (*example.small, *example.large):
         compare(example, target, sizes)
     compare(example, target, example.small[-1], fix=True)
+
+
+def run_case(kernel: Kernel, name: str) -> None:
+    """One call of a program with instructions: what their fragments and meanings say, to the bit."""
+    arguments, out, wanted = INSTRUCTIONS[name].arguments()
+    given: dict[str, Any] = {key: np.ascontiguousarray(array).copy() for key, array in arguments.items()}
+    got = kernel(**given)
+    np.testing.assert_array_equal(given.get(out, got), wanted)
+
+
+@pytest.mark.parametrize("name", INSTRUCTIONS)
+def test_instructions_of_lanes(name: str) -> None:
+    """On the registers of a real warp: a fragment that is misread gives other numbers."""
+    target = device_target()
+    made = driver.lower(driver.parse(INSTRUCTIONS[name].text)[INSTRUCTIONS[name].name], target, schedule=None)
+    run_case(load_cuda(Toolchain(this_machine()), made.function, made.plan, target), name)
+
+
+def test_how_instructions_are_called() -> None:
+    """The same without a device."""
+    case = INSTRUCTIONS["registers"]
+    made = driver.lower(driver.parse(case.text)[case.name], "sm_90a", schedule=None)
+    run_case(load_emulated(Toolchain(this_machine()), made.function, made.plan, "sm_90a"), "registers")
 
 
 BATCHES = 10
