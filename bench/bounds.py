@@ -1,8 +1,8 @@
 """The bound of each program of the gallery, and of the scheduled ones, beside the time that it takes on a device.
 
 `bound ms` is what the model of the machine says from the plan; `of bound` the time over it. A time below its bound says that
-the model is wrong, and ends with the status 1. The records are those of the target's device (`isa/devices`): on another one of the
-same target, as on an H200 for an H100, bandwidths differ. Without a GPU: status 4, and nothing is measured.
+the model is wrong, and ends with the status 1. The records are those of the target's device (`isa/devices`): on another one of
+the same target, as on an H200 for an H100, bandwidths differ. Without a GPU: status 4, and nothing is measured.
 """
 
 from __future__ import annotations
