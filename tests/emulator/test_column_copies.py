@@ -116,7 +116,7 @@ def _columns(emulated: Emulated, seed: int) -> None:
     steps = (1, *(random.randint(1, 3) for _ in range(rank - 2)), 1)
     spaces = zip(sizes[1:-1], corners, steps[1:-1], strict=True)
     start = [low + e * random.randint(0, (s - 1 + high - low) // e) for s, (low, high), e in spaces]
-    at = [random.randint(-2, sizes[0]), *start, random.randint(0, sizes[-1])]
+    at = [per * random.randint(-1, sizes[0] // per), *start, random.randint(0, sizes[-1])]
     offsets = [random.randint(0, 4) for _ in corners]
     tensor = _memory(strides[-1] * sizes[-1] * element.size, seed, element.storage)
     map = encode(
@@ -147,7 +147,8 @@ def _rows(emulated: Emulated, seed: int) -> None:
         (box, 1), (1, 1), 0, list(Swizzle).index(swizzle),
     )  # fmt: skip
     assert isinstance(map, np.void), map
-    column, rows = random.randint(-3, sizes[0]), [random.randint(-1, sizes[1]) for _ in range(4)]
+    per = 16 // element.size
+    column, rows = per * random.randint(-1, sizes[0] // per), [random.randint(-1, sizes[1]) for _ in range(4)]
     mode = Mode(element, swizzle)
     found = _ran(emulated, "rows", map, tensor, [4 * box * element.size, column, *rows], element.size, seed)
     wanted = np.full(ROOM, 0xCD, np.uint8)
@@ -156,6 +157,7 @@ def _rows(emulated: Emulated, seed: int) -> None:
     )  # fmt: skip
     np.testing.assert_array_equal(found, wanted)
     apart = random.sample([*range(sizes[1]), -1, -1, sizes[1], 2**31 - 1, -(2**31)], 4)
+    column = max(column, 0)
     room, there = _memory(ROOM, seed + 1, element.storage), tensor.copy()
     with registered(emulated, tensor, "tensor"):
         args = [room.view(f"u{element.size}"), map, column, *apart]

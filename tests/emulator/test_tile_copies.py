@@ -115,6 +115,12 @@ class Copy(Record, dict=True):
         return self.bytes // row * self.swizzle.pitch(row)
 
     @property
+    def bounds(self) -> tuple[int, ...]:
+        """The sizes within which elements are copied: a store ends a row with a whole chunk of 16 bytes."""
+        chunk = 1 if self.reduction is None else 16 // ELEMENTS[self.element].size
+        return -(-self.sizes[0] // chunk) * chunk, *self.sizes[1:]
+
+    @property
     def slice_stride(self) -> int:
         """Bytes from a slice of channels to the next: behind all of space."""
         return self.strides[-2] * self.sizes[-2]
@@ -155,8 +161,11 @@ def _any_copy(random: Random) -> Copy:
         reduction = 0
     fill = random.choice(list(Fill)) if element.is_float else Fill.ZERO
     channels = slice_bytes // element.size if slice_bytes else 1
-    inner = random.randint(-2, 3) * channels if slice_bytes else random.randint(-box[0], sizes[0])
+    chunk = 16 // element.size
+    inner = random.randint(-2, 3) * channels if slice_bytes else random.randint(-row // chunk, sizes[0] // chunk) * chunk
     at = (inner, *(random.randint(-b, s) for b, s in zip(box[1:], sizes[1:], strict=True)))
+    if reduction is not None:  # a store begins nowhere before the tensor
+        at = tuple(max(each, 0) for each in at)
     place = random.randint(0, 3) * max(128, swizzle.period)
     return Copy(element.name, sizes, tuple(strides), box, steps, swizzle, fill, slice_bytes, at, place,
                 align * random.randint(0, 5), reduction)  # fmt: skip
@@ -173,7 +182,7 @@ def _reference(copy: Copy, shared: np.ndarray, tensor: np.ndarray) -> None:
     element = ELEMENTS[copy.element]
     op: Op = Direction.LOAD if copy.reduction is None else _REDUCTIONS[copy.reduction] or Direction.STORE
     arguments = {
-        "ga": Address(tensor, copy.base), "gs": copy.sizes, "bs": copy.box, "er": copy.steps, "op": op,
+        "ga": Address(tensor, copy.base), "gs": copy.bounds, "bs": copy.box, "er": copy.steps, "op": op,
         "gr": (1, *(stride // element.size for stride in copy.strides)), "mode": Mode(element, copy.swizzle, copy.fill),
     }  # fmt: skip
     if copy.slice_bytes:

@@ -30,7 +30,7 @@ def multiplying(via: str, stages: int, depth: int = 8, more: str = "") -> str:
 
 def walking(via: str, stages: int) -> str:
     """Tiles of `BLUR` with their halo; a block goes down a column of them, so it is a `par` that is pipelined."""
-    words = {"ld": "via=ld", "cp_async": "via=cp_async", "tma": "via=tma, box=(10, 36)"}[via]
+    words = {"ld": "via=ld", "cp_async": "via=cp_async", "tma": "via=tma, box=(10, 40)"}[via]
     return f"""
     split(i, 8) -> (bi, ti)  split(j, 32) -> (bj, tj)
     reorder(bj, bi, ti, tj)

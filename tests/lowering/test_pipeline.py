@@ -123,9 +123,9 @@ def test_a_barrier_for_each_slot() -> None:
 
 
 def test_slots_begin_where_copies_may() -> None:
-    """10 × 36 elements are no multiple of 128 bytes, so a slot has room for 16 × 36."""
+    """10 × 40 elements are no multiple of 128 bytes, so a slot has room for 12 × 40."""
     made = laid(BLUR, walking("tma", 3))
-    assert "new xs: f32[3, 16, 36]" in str_of(made)
+    assert "new xs: f32[3, 12, 40]" in str_of(made)
     assert "new xs: f32[3, 10, 34]" in str_of(laid(BLUR, walking("cp_async", 3)))
 
 

@@ -110,10 +110,36 @@ def test_phases_of_two_loops() -> None:
 
 
 def test_a_halo_is_filled_outside_of_the_tensor() -> None:
+    """The box begins 3 columns before the halo, at a multiple of 16 bytes."""
     made = laid(BLUR, BLURRING)
     (copy,) = kinds(made, k.CopyTensor)
-    assert [str(e) for e in copy.at] == ["32 * bj - 1", "8 * bi - 1"]
+    assert [str(e) for e in copy.at] == ["32 * bj - 4", "8 * bi - 1"]
     assert wrong(made, {"x": integers(13, 44)}, {"M": 13, "N": 44}) is None
+
+
+SHIFTED = """
+fn shifted(x: T[n] align(16)): T[n]
+    where n % 16 == 0
+{
+    new y: T[n]
+    par n |i| { if i + OFF >= 0 and i + OFF < n { y[i] = x[i + OFF] } else { y[i] = ONE } }
+    return y
+}"""
+
+
+@pytest.mark.parametrize("dtype", ["u8", "f16", "f32", "f64"])
+@pytest.mark.parametrize("off", [-17, -1, 3, 16])
+def test_a_box_begins_at_a_multiple_of_16_bytes(dtype: str, off: int) -> None:
+    """Whatever the accesses: it is begun earlier, and threads read from within."""
+    size = {"u8": 1, "f16": 2, "f32": 4, "f64": 8}[dtype]
+    program = SHIFTED.replace("T[", f"{dtype}[").replace("OFF", str(off)).replace("ONE", "1" if size == 1 else "1.0")
+    early = off % (16 // size)
+    box = -(-(64 + early) * size // 16) * 16 // size
+    made = laid(program, f"split(i, 64) -> (b, t)  bind(b, grid.x)  stage(x, at=b, in=shared, via=tma, box=({box})) -> xs")
+    (copy,) = kinds(made, k.CopyTensor)
+    assert str(copy.at[0]) == "64 * b" + (f" {'-' if off - early < 0 else '+'} {abs(off - early)}" if off != early else "")
+    numbers = integers(208, dtype={"u8": "uint8", "f16": "float16", "f32": "float32", "f64": "float64"}[dtype])
+    assert wrong(made, {"x": numbers}, {"n": 208}) is None
 
 
 def test_transpose() -> None:

@@ -79,7 +79,7 @@ BLURRING = """
     split(i, 8) -> (bi, ti)  split(j, 32) -> (bj, tj)
     reorder(bi, bj, ti, tj)
     bind(bi, grid.y)  bind(bj, grid.x)
-    stage(x, at=bj, in=shared, via=tma, fill=zero, box=(10, 36)) -> xs"""
+    stage(x, at=bj, in=shared, via=tma, fill=zero, box=(10, 40)) -> xs"""
 
 TURNING = """
     split(i, 32) -> (bi, ti)  split(j, 32) -> (bj, tj)  split(ti, 8) -> (t1, t2)  split(tj, 4) -> (u1, u2)

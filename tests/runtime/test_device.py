@@ -86,15 +86,16 @@ def test_arrays_of_pytorch_on_their_stream(saxpy: Kernel) -> None:
 
 
 def same_as_interpreted(made: Laid, kernel: Kernel, arrays: Arrays, sizes: Mapping[str, int]) -> None:
-    """One call, whose only output is what the program means."""
+    """One call, whose outputs are what the program means."""
     want = interpret(made.original, arrays, sizes)
     given: dict[str, Any] = {name: aligned_empty(array.dtype, array.shape, 16) for name, array in arrays.items()}
     for name, array in arrays.items():
         given[name][...] = array
-    ((name, wanted),) = want.items()
     named: dict[str, Any] = {**given, **sizes}
-    got = kernel(**named)
-    np.testing.assert_array_equal(given.get(name, got), wanted)
+    made_results = kernel(**named)
+    results = iter(made_results if isinstance(made_results, tuple) else (made_results,))
+    for name, wanted in want.items():
+        np.testing.assert_array_equal(given[name] if name in given else next(results), wanted)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -109,8 +110,9 @@ def test_examples_of_copies(name: str) -> None:
 
 def test_how_examples_are_called() -> None:
     """The same without a device."""
-    made, (arrays, sizes) = example("reduce_add"), EXAMPLES["reduce_add"]
-    same_as_interpreted(made, load_emulated(Toolchain(this_machine()), made.function, made.plan, "sm_90a"), arrays, sizes)
+    for name in ("reduce_add", "figure_tiles"):
+        made, (arrays, sizes) = example(name), EXAMPLES[name]
+        same_as_interpreted(made, load_emulated(Toolchain(this_machine()), made.function, made.plan, "sm_90a"), arrays, sizes)
 
 
 @pytest.mark.parametrize("example", EXAMPLES_OF_GALLERY, ids=lambda each: each.name)
@@ -130,7 +132,7 @@ def run_case(kernel: Kernel, name: str) -> None:
     np.testing.assert_array_equal(given.get(out, got), wanted)
 
 
-@pytest.mark.parametrize("name", INSTRUCTIONS)
+@pytest.mark.parametrize("name", [name for name, case in INSTRUCTIONS.items() if case.assembles])
 def test_instructions_of_lanes(name: str) -> None:
     """On the registers of a real warp: a fragment that is misread gives other numbers."""
     target = device_target()
@@ -145,7 +147,7 @@ def test_how_instructions_are_called() -> None:
     run_case(load_emulated(Toolchain(this_machine()), made.function, made.plan, "sm_90a"), "registers")
 
 
-BATCHES = 10
+BATCHES = 13
 COPIES = [range(first, first + 12) for first in range(0, 12 * BATCHES, 12)]
 """Seeds of random copies, each range to be compiled together."""
 
@@ -159,7 +161,7 @@ def copied(kernel: Kernel, found: Sequence[Case]) -> None:
         for buffer, given in zip((tensor, tile), before(case), strict=True):
             arrays[buffer.name] = given.view(numpy_dtype(buffer.dtype))
     named: dict[str, Any] = dict(arrays)
-    kernel(**named)
+    kernel(**named, validate=False)  # bytes of all kinds, which are not all numbers of their types
     for case, want in zip(found, wanted, strict=True):
         for buffer, bytes in zip(case.kernel.plan.params, want, strict=True):
             assert np.array_equal(arrays[buffer.name].view(np.uint8), bytes), case.seed
@@ -190,7 +192,7 @@ def test_how_random_copies_are_called() -> None:
 def test_a_wrong_copy_is_seen() -> None:
     """One that goes elsewhere than the reference."""
     case = next(cases(range(1), Counter()))
-    at = (*case.copy.coordinates[:-1], case.copy.coordinates[-1] + 1)
+    at = (*case.copy.coordinates[:-1], case.copy.coordinates[-1] + 16)
     moved = emitted(case.copy, case.lowering, case.direction, "moved", case.made.dtype, coordinates=at)
     function, plan = called([moved], "moved")
     with pytest.raises(AssertionError):

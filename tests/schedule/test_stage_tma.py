@@ -96,7 +96,7 @@ CASES = {
         "split(i, 8) -> (bi, ti)  split(j, 32) -> (bj, tj)  reorder(bi, bj, ti, tj)  bind(bi, grid.y)  bind(bj, grid.x)\n"
         "stage(x, at=bj, in=shared, via=tma, fill=zero) -> xs",
         f"{CANNOT} `x`: {ROW}",
-        "ask for box=(10, 36)",
+        "ask for box=(10, 40)",
     ),
     "large": (
         COPY,

@@ -36,6 +36,7 @@ from texpr.tma.correctness import Lowering, Plain, fttc, lower_load, lower_store
 from texpr.tma.execute import execute, shared_bytes
 from texpr.tma.model import Copy, Refusal, plan
 from texpr.tma.reference import Direction
+from texpr.tma.rules import findings
 
 Bytes = npt.NDArray[np.uint8]
 TYPES = ("u8", "f8e4m3", "i8", "f16", "bf16", "i16", "f32", "tf32", "i32", "u32", "f64", "i64", "u64")
@@ -183,6 +184,8 @@ def random_copy(seed: int) -> RandomCopy:
     span = random.choice((0, 0, 32, 64, 128))
     width = span // dtype.bytes or chunk * random.choice((1, 1, 2, 3))
     sizes = [*(random.randint(1, 7) for _ in range(rank - 1)), random.randint(1, 2 * width + 3)]
+    if random.random() < 0.5:  # then rows can be stored
+        sizes[-1] = -(-sizes[-1] // chunk) * chunk
     strides = [1]
     for at in range(rank - 1, 0, -1):
         least = strides[0] * (sizes[at] if at < rank - 1 else -(-sizes[at] // chunk) * chunk)
@@ -195,7 +198,8 @@ def random_copy(seed: int) -> RandomCopy:
         if span and at < rank - 1:
             box = 8 if at == rank - 2 else 1
         if random.random() < 0.2:
-            graph, own = graph.resize(own, random.randint(0, 2), random.randint(0, 2), f"r{at}"), f"r{at}"
+            left = random.randint(0, 2) * (chunk if at == rank - 1 else 1)
+            graph, own = graph.resize(own, left, random.randint(0, 2), f"r{at}"), f"r{at}"
         graph, inner = graph.split(own, box, (f"c{at}", f"b{at}")), f"b{at}"
         if random.random() < 0.25 and 1 < box < 8 and at < rank - 1:
             graph, inner = graph.split(inner, random.randint(2, 5), (f"t{at}", f"s{at}")), f"t{at}"
@@ -261,6 +265,12 @@ def _layout_coordinates(copy: Copy) -> tuple[Expr, ...] | None:
     return tuple(expr(found[place[d.tested]]) for d in copy.dimensions)
 
 
+def _before_the_tensor(copy: Copy) -> bool:
+    """Whether a box may begin where no store may."""
+    use = copy.use(expr(0), expr(0), stores=True)
+    return any(each.rule.name == "store coordinate" for each in findings(use, copy.inside).unmet)
+
+
 def cases(seeds: range, seen: Counter[str]) -> Iterator[Case]:
     for seed in seeds:
         made = random_copy(seed)
@@ -273,7 +283,7 @@ def cases(seeds: range, seen: Counter[str]) -> Iterator[Case]:
         wanted: list[tuple[str, Direction, Lowering]] = [("weak", Direction.LOAD, Plain())]
         if not isinstance(strong, Refusal) and strong != Plain():
             wanted.append(("redirected", Direction.LOAD, strong))
-        if not isinstance(stored, Refusal):
+        if not isinstance(stored, Refusal) and not stored.obligations and not _before_the_tensor(copy):
             wanted.append(("store", Direction.STORE, stored.lowering))
         for what, direction, lowering in wanted:
             kernel = emitted(copy, lowering, direction, f"r{seed}_{what}", made.dtype)

@@ -278,4 +278,4 @@ def test_the_rules_are_asked_where_the_copy_runs() -> None:
     small = copied(figures.BY_PARTITIONING.reorder("I3", "I5", "I4", "I6"), "I4 I6")
     wrong = findings(small.use(expr(0), expr(0)), small.inside)
     assert [each.rule.name for each in wrong.violated] == ["inner box alignment"]
-    assert [each.rule.name for each in wrong.checked] == ["shared address"]
+    assert [each.rule.name for each in wrong.checked] == ["coordinate alignment", "shared address"]

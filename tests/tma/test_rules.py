@@ -99,9 +99,15 @@ LIMITS: list[tuple[str, Subject, Subject]] = [
     ("channels", pixels(4, channels=exprs(8)[0]), pixels(4, channels=exprs(0)[0])),
     ("pixels", pixels(4, pixels=exprs(1024)[0]), pixels(4, pixels=exprs(1025)[0])),
     ("pixels", pixels(4, pixels=exprs(1)[0]), pixels(4, pixels=exprs(0)[0])),
-    ("coordinate", replace(USE, coordinates=exprs(2**31 - 1, -(2**31), 0)), replace(USE, coordinates=exprs(2**31, 0, 0))),
+    ("coordinate", replace(USE, coordinates=exprs(2**31 - 8, -(2**31), 0)), replace(USE, coordinates=exprs(2**31, 0, 0))),
     ("coordinate", USE, replace(USE, coordinates=exprs(0, -(2**31) - 1, 0))),
     ("coordinate", USE, replace(USE, coordinates=exprs(0, 0))),
+    ("coordinate", replace(USE, coordinates=exprs(0, 2**31 - 1, 0)), replace(USE, coordinates=exprs(0, 2**31, 0))),
+    ("coordinate alignment", replace(USE, coordinates=exprs(-8, 3, -1)), replace(USE, coordinates=exprs(-4, 8, 8))),
+    ("coordinate alignment", USE, replace(USE, coordinates=exprs(1, 0, 0))),
+    ("coordinate alignment", replace(GATHER, coordinates=exprs(8, 1)), replace(GATHER, coordinates=exprs(2, 1))),
+    ("store coordinate", *(replace(USE, coordinates=exprs(0, -1, 0), stores=stores) for stores in (False, True))),
+    ("store coordinate", *(replace(USE, coordinates=exprs(at, 0, 0), stores=True) for at in (8, -8))),
     ("shared address", replace(USE, shared=exprs(128)[0]), replace(USE, shared=exprs(64)[0])),
     *(
         ("shared address", *(Use(swizzled(s, 32), exprs(0, 0, 0), *exprs(s.period // part)) for part in (1, 2)))

@@ -95,7 +95,8 @@ class Use(Record):
     """One instruction that uses a descriptor.
 
     `coordinates`: one a dimension. `shared`: the shared address in bytes. `offsets`: of the filter, in im2col mode.
-    `rows`: the four rows of a gather or a scatter, whose coordinates then are the column and the first row.
+    `rows`: the four rows of a gather or a scatter, whose coordinates then are the column and the first row. `stores`: from
+    shared memory to the tensor.
     """
 
     map: TensorMap
@@ -103,6 +104,7 @@ class Use(Record):
     shared: Expr
     offsets: tuple[Expr, ...] = ()
     rows: tuple[Expr, ...] = ()
+    stores: bool = False
 
 
 class BulkUse(Record):

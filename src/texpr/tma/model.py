@@ -86,9 +86,10 @@ class Copy(Record):
             fill=fill,
         )
 
-    def use(self, base: Expr, shared: Expr, fill: Fill = Fill.ZERO) -> Use:
+    def use(self, base: Expr, shared: Expr, fill: Fill = Fill.ZERO, stores: bool = False) -> Use:
         """The instruction, with the buffer at the shared address `shared`: the subject of the rules."""
-        return Use(self.tensor_map(base, fill), self.coordinates, shared + self.tile.place * self.element.size)
+        place = shared + self.tile.place * self.element.size
+        return Use(self.tensor_map(base, fill), self.coordinates, place, stores=stores)
 
     @property
     def inside(self) -> Known:

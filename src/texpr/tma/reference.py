@@ -3,7 +3,9 @@ copies.
 
 `tma` is the function of CodeBlock 1 in "TMA Modeling In Depth" (nvFuser, NVIDIA), in 1 to 5 dimensions, with `0 <= index`
 tested as well as `index < size`. Dimension 0 is the innermost, as in PTX. Rules of the hardware are not checked here but in
-`texpr.tma.rules`. Sources: PTX ISA, "cp.async.bulk", "cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor", and "Tensors".
+`texpr.tma.rules`. A store writes here what is in bounds; hardware ends a row with a whole chunk of 16 bytes, so a proof must
+show that rows of the tensor do. Sources: PTX ISA, "cp.async.bulk", "cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor", and
+"Tensors".
 """
 
 from __future__ import annotations

@@ -44,12 +44,14 @@ Subject = TypeVar("Subject", TensorMap, Use, BulkUse)
 
 
 class Rule(Record, Generic[Subject]):
-    """`says`: the rule, for messages; `helps`: the remedy; `asks`: its conditions on a subject."""
+    """`says`: the rule, for messages; `helps`: the remedy; `asks`: its conditions on a subject. `is_of_copies`: no launch can
+    check it, as each copy has numbers of its own."""
 
     name: str
     says: str
     helps: str
     asks: Callable[[Subject], Asks]
+    is_of_copies: bool = False
 
 
 AnyRule: TypeAlias = Rule[TensorMap] | Rule[Use] | Rule[BulkUse]
@@ -71,6 +73,14 @@ class Findings(Record):
     violated: tuple[Finding, ...]
     checked: tuple[Finding, ...]
     proved: tuple[Finding, ...]
+
+    @property
+    def unmet(self) -> tuple[Finding, ...]:
+        """What no launch can check: the rules that are violated, and those that are not proved of each copy, or of an address.
+
+        Ranges of sizes are checked by the driver when it encodes the tensor map before a launch.
+        """
+        return (*self.violated, *(f for f in self.checked if f.rule.is_of_copies or isinstance(f.asked.condition, Eq)))
 
 
 def findings(subject: TensorMap | Use | BulkUse, known: Known) -> Findings:
@@ -242,6 +252,16 @@ def _coordinates(use: Use) -> Asks:
     yield from _each("row", use.rows, -(1 << 31), (1 << 31) - 1)
 
 
+def _coordinate_alignment(use: Use) -> Asks:
+    if use.coordinates and use.map.interleave is Interleave.NONE:
+        yield _multiple("coordinate 0", use.coordinates[0] * use.map.element.size, CHUNK)
+
+
+def _store_coordinates(use: Use) -> Asks:
+    if use.stores:
+        yield from (_at_least(f"coordinate {at}", value, 0) for at, value in enumerate(use.coordinates))
+
+
 def _shared(use: Use) -> Asks:
     yield _multiple("shared address", use.shared, LINE if use.rows else max(LINE, use.map.swizzle.period))
 
@@ -304,6 +324,13 @@ RULES = (
 
 USE_RULES = (
     Rule("coordinate", "coordinates are signed 32-bit integers, one a dimension", "split the tensor", _coordinates),
+    # No document says so. On an H100 any other copy is an illegal instruction, whatever its type, rank, box and direction; so
+    # found by users of Triton (github.com/triton-lang/triton/issues/7385, pull/9112) and TileLang (tile-ai/tilelang/pull/2681).
+    Rule("coordinate alignment", "a copy begins at a multiple of 16 bytes in the innermost dimension",
+         "begin the box there, and read from within it", _coordinate_alignment),
+    # CUDA Programming Guide, "Using TMA to transfer multi-dimensional arrays".
+    Rule("store coordinate", "a store begins at coordinates that are not negative",
+         "store the part that is in the tensor", _store_coordinates, is_of_copies=True),
     # Four rows are less than the period of a swizzle, which depends on the address: several such tiles share one period.
     Rule("shared address", "a tile begins at a multiple of 128 bytes, or of what its swizzle repeats after",
             "align the buffer and each stage of it", _shared),

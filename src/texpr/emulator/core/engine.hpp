@@ -265,7 +265,7 @@ inline Phases *barrier_of_copy(View *view, long long index) {
 
 inline std::vector<Piece> pieces_of(const TileOrder &order, const Tensor &tensor, char *near) {
     if (tensor.columns) return column(tensor, order.at, order.further, near);
-    return order.more ? four_rows(tensor, order.at[0], order.further, near) : pieces(tensor, order.at, near);
+    return order.more ? four_rows(tensor, order.at[0], order.further, near) : pieces(tensor, order.at, near, order.barrier == nullptr);
 }
 
 /* The same box for several blocks of the cluster: to each its own copy, which lands, and arrives at its own barrier, when it likes. */
@@ -297,6 +297,10 @@ inline const char *misfit(const TileOrder &order, const Tensor &tensor) {
                 return "stored two rows of a tile to one of the matrix";
     for (unsigned at = 0; at < order.rank; ++at)
         if (order.at[at] < INT32_MIN || order.at[at] > INT32_MAX) return "gave a coordinate beyond 32 bits";
+    /* Found on an H100: texpr/tma/rules.py. CUDA Programming Guide, "Using TMA to transfer multi-dimensional arrays". */
+    if (!tensor.interleave && order.at[0] * (long long)tensor.size % 16) return "began a box within 16 bytes, an illegal instruction";
+    for (unsigned at = 0; !order.barrier && at < order.rank; ++at)
+        if (order.at[at] < 0) return "stored a box that begins before the tensor, an illegal instruction";
     const long long most = tensor.rank == 3 ? 65535 : tensor.rank == 4 ? 255 : 31;
     for (unsigned at = 0; tensor.columns && at < order.more; ++at) {
         if (order.further[at] < 0 || order.further[at] > most) return "gave an offset beyond the range of its rank";

@@ -174,9 +174,12 @@ inline std::vector<Walk> walks(const Tensor &tensor, const long long *at) {
     return found;
 }
 
-/* The elements of the tile that begins at `near`. */
-inline std::vector<Piece> pieces(const Tensor &tensor, const long long *at, char *near) {
+/* The elements of the tile that begins at `near`. A store writes whole chunks of 16 bytes of a row, where some of it is in bounds:
+   so seen on an H100. */
+inline std::vector<Piece> pieces(const Tensor &tensor, const long long *at, char *near, bool store) {
     std::vector<Walk> dimensions = walks(tensor, at);
+    std::int64_t whole = store && tensor.size < 16 ? 16 / tensor.size : 1;
+    dimensions[0].size = (dimensions[0].size + whole - 1) / whole * whole;
     unsigned row = dimensions[0].count * tensor.size, pitch = row < tensor.swizzle ? tensor.swizzle : row;
     std::vector<Piece> found;
     std::vector<unsigned> index(dimensions.size(), 0);

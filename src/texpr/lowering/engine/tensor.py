@@ -27,7 +27,7 @@ from texpr.lowering.engine.holes import ResidualPredicates, asked, bounds, prese
 from texpr.lowering.names import Names
 from texpr.relation.facts import in_loop, known
 from texpr.schedule.edits import staged_by
-from texpr.schedule.stage.boxes import Boxes, Planned, dense_strides, planned
+from texpr.schedule.stage.boxes import Boxes, Planned, dense_strides, planned, ruled
 from texpr.schedule.tensor.columns import Column, Window, column
 from texpr.schedule.tensor.rows import GROUP
 from texpr.support.diagnostic import Limitation, limitation
@@ -46,6 +46,11 @@ def _parted(step: BoxCopy, within: Value) -> Limitation:
     told = " and ".join(_parts(step, k.value_symbols(within) & step.syms or step.syms))
     by_data = any(isinstance(part, Load) for part in walk(within))
     reason += f": a test{' of data' if by_data else ''} parts {told}"
+    return limitation("E0916", step.span, reason, offers=staged_by(step.span, "ld"))
+
+
+def _impossible(step: BoxCopy, reason: str) -> Limitation:
+    reason = f"the tensor memory accelerator cannot copy it so: {reason}"
     return limitation("E0916", step.span, reason, offers=staged_by(step.span, "ld"))
 
 
@@ -160,9 +165,12 @@ class Maps(Mutable):
         """The copy that every box of a step is, whatever is tested: what follows from the engine's own test is not asked."""
         if step not in self._planned:
             first = step.at(step.seen, tuple(0 for _ in step.loops))
-            found = planned(first.buffer, first.index, step.boxes, known(self.facts(step.leaf.stmt)))
+            inside = known(self.facts(step.leaf.stmt))
+            found = planned(first.buffer, first.index, step.boxes, inside)
             if isinstance(found, Refusal):
-                raise limitation("E0916", step.span, f"the tensor memory accelerator cannot copy it so: {found}")
+                raise _impossible(step, str(found))
+            for broken in ruled(found, first.buffer, step.boxes, inside, step.stores).unmet:
+                raise _impossible(step, f"{broken.asked.subject}: {broken.rule.says}")
             self._planned[step] = found
         return self._planned[step]
 

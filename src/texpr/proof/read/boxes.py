@@ -31,7 +31,7 @@ Copy: TypeAlias = k.CopyTensor | k.StoreTensor | k.CopyBulk
 class Piece(Record):
     """Elements that a copy moves, over `loops`, where `domain` holds and `tests` of data have these results.
 
-    `near` lies in shared memory, `far` in global memory: None for one that is filled. `needs`: without which this is not so.
+    `near` lies in shared memory, `far` in global memory: None for one that is filled.
     """
 
     loops: tuple[k.For, ...]
@@ -39,17 +39,37 @@ class Piece(Record):
     near: Load
     far: Load | None
     tests: tuple[tuple[Value, bool], ...] = ()
-    needs: Formula | None = None
+
+
+def needed(stmt: Copy, kernel: k.Kernel, known: Known) -> Formula | None:
+    """What must hold wherever a copy runs, also where none of its elements lies in the tensor: else there is no such
+    instruction, or it is not what `pieces` says. Raises ValueError."""
+    if isinstance(stmt, k.CopyBulk):
+        near, far = _ends(stmt, kernel)
+        needs = (*aligned(near, CHUNK, known), *aligned(far, CHUNK, known), *_chunks(stmt, near, known))
+        return conj(needs) if needs else None
+    return _of_box(stmt, _map(stmt, kernel), kernel, known)
+
+
+def _ends(stmt: k.CopyBulk, kernel: k.Kernel) -> tuple[Load, Load]:
+    """Where a run begins in shared and in global memory."""
+    inward = any(array.buffer is stmt.target.buffer for array in kernel.arrays)
+    return (stmt.target, stmt.source) if inward else (stmt.source, stmt.target)
+
+
+def _map(stmt: k.CopyTensor | k.StoreTensor, kernel: k.Kernel) -> k.TensorMap:
+    map = next((each for each in kernel.maps if each.name == stmt.map), None)
+    if map is None or map.interleave:
+        raise ValueError("a map of a kind that is not understood")
+    return map
 
 
 def pieces(stmt: Copy, kernel: k.Kernel, name: str, known: Known, dims: Sequence[Sym]) -> Iterator[Piece]:
     """The elements of a copy, where something is `known`; symbols are called after `name`, and data are functions of `dims`.
 
     Raises ValueError."""
-    near = stmt.source if isinstance(stmt, k.StoreTensor) else stmt.target
     if isinstance(stmt, k.CopyBulk):
-        inward = any(array.buffer is near.buffer for array in kernel.arrays)
-        near, far = (near, stmt.source) if inward else (stmt.source, near)
+        near, far = _ends(stmt, kernel)
         if stmt.reduce is not None and combined_as(stmt.reduce, far.dtype) is None:
             raise ValueError(f"no elements of {far.dtype} are combined by {stmt.reduce}")
         most = None if stmt.exactly is None else Known({}).bounds(stmt.exactly)[1]
@@ -57,12 +77,9 @@ def pieces(stmt: Copy, kernel: k.Kernel, name: str, known: Known, dims: Sequence
             raise ValueError("a run of no known length")
         (at,), loops = _points((stmt.count,), name)
         domain = () if stmt.exactly is None else (Ge(stmt.exactly - 1 - at),)
-        needs = (*aligned(near, CHUNK, known), *aligned(far, CHUNK, known), *_chunks(stmt, near, known))
-        yield Piece(loops, domain, _near(near, at, loops), _along(far, at, stmt.count), needs=conj(needs) if needs else None)
+        yield Piece(loops, domain, _near(near, at, loops), _along(far, at, stmt.count))
         return
-    map = next((each for each in kernel.maps if each.name == stmt.map), None)
-    if map is None or map.interleave:
-        raise ValueError("a map of a kind that is not understood")
+    near, map = stmt.source if isinstance(stmt, k.StoreTensor) else stmt.target, _map(stmt, kernel)
     rows = [None] if not stmt.rows else range(len(stmt.rows))
     points, loops = _points(map.tile if not stmt.rows else map.tile[:1], name)
     plain = Simplifier(known)
@@ -74,11 +91,11 @@ def pieces(stmt: Copy, kernel: k.Kernel, name: str, known: Known, dims: Sequence
         place = _near(near, _tile(near, map, number, points[0]), loops, map.swizzle)
         for found, tests, data in _coordinates(stmt, map, points, row, number_of(f"{name}.row{row}", dims)):
             where = tuple(plain(e) for e in found) if map.corners else found
-            inside, needs = _inside(map, where, data), _needed(stmt, map, near, kernel, known)
+            inside = _inside(map, where, data)
             if not any(e.is_constant and e.constant < 0 for e in where):
-                yield Piece(loops, inside, place, _element(map, where, data), tests, needs)
+                yield Piece(loops, inside, place, _element(map, where, data), tests)
             if isinstance(stmt, k.CopyTensor) and inside:
-                yield Piece(loops, (negate(conj(inside)),), place, None, tests, needs)
+                yield Piece(loops, (negate(conj(inside)),), place, None, tests)
 
 
 def filled(stmt: k.Stmt, kernel: k.Kernel, near: Load) -> Literal:
@@ -137,9 +154,9 @@ def sender(stmt: Copy, kernel: k.Kernel, name: str) -> Sender:
     return Sender(values, loops, (disj(ways),), needs)
 
 
-def _needed(stmt: k.CopyTensor | k.StoreTensor, map: k.TensorMap, near: Load, kernel: k.Kernel, known: Known) -> Formula | None:
-    """What the rest takes for granted: a tile at a multiple of its swizzle's period, a type that is moved as it is, and
-    combined so, a pixel."""
+def _of_box(stmt: k.CopyTensor | k.StoreTensor, map: k.TensorMap, kernel: k.Kernel, known: Known) -> Formula | None:
+    """A tile at a multiple of its swizzle's period, a type that is moved as it is, and combined so, a pixel, a corner."""
+    near = stmt.source if isinstance(stmt, k.StoreTensor) else stmt.target
     array = next(each for each in kernel.arrays if each.buffer is near.buffer)
     period = max(LINE, LINE * map.swizzle // CHUNK)
     if (
@@ -148,8 +165,18 @@ def _needed(stmt: k.CopyTensor | k.StoreTensor, map: k.TensorMap, near: Load, ke
         or (isinstance(stmt, k.StoreTensor) and not _combines(stmt, map))
     ):
         return FALSE
-    needs = (*aligned(near, LINE if stmt.rows else period, known), *_pixels(stmt, map))
+    needs = (*aligned(near, LINE if stmt.rows else period, known), *_pixels(stmt, map), *_corner(stmt, map, known))
     return conj(needs) if needs else None
+
+
+def _corner(stmt: k.CopyTensor | k.StoreTensor, map: k.TensorMap, known: Known) -> Iterator[Formula]:
+    """That a copy begins at a multiple of 16 bytes in the innermost dimension, and a store nowhere before the tensor: else the
+    instruction is illegal (see `texpr.tma.rules`)."""
+    begin = stmt.at[0] * map.buffer.dtype.bytes
+    if not known.multiple(begin, CHUNK):
+        yield Eq(begin % CHUNK)
+    if isinstance(stmt, k.StoreTensor):
+        yield from (Ge(each) for each in stmt.at if not known.nonnegative(each))
 
 
 def aligned(first: Load, by: int, known: Known) -> tuple[Formula, ...]:

@@ -19,7 +19,7 @@ from texpr.presburger.formula import Eq, Formula, Ge, between, compare, conj, ne
 from texpr.presburger.solve.products import is_never_negative
 from texpr.presburger.solve.relaxed import flat
 from texpr.proof.read.actions import Action, Program, indices
-from texpr.proof.read.boxes import Copy, Piece, Sender, aligned, filled, pieces, sender
+from texpr.proof.read.boxes import Copy, Piece, Sender, aligned, filled, needed, pieces, sender
 from texpr.proof.read.conditions import test
 from texpr.proof.read.events import Block, Event, Host, Launch, Reading, Signal, Site, Step, Variable, index_names, over
 from texpr.proof.read.folded import folded
@@ -262,7 +262,10 @@ class _Body(Mutable):
         group = what.group if isinstance(what, Joins) else None
         sizes = {*self.launch.kernel.sizes}
         facts = [Fact(0, f.expr, None) for f in flat(site.where) if isinstance(f, Ge) and f.expr.syms() <= sizes]
-        for piece in pieces(moved, self.launch.kernel, name, self.reader.known.also(facts), site.dims):
+        inside = self.reader.known.also(facts)
+        needs = (needed(moved, self.launch.kernel, inside), by.needs)
+        found.needed += ((stmt, site, each) for each in needs if each is not None)
+        for piece in pieces(moved, self.launch.kernel, name, inside, site.dims):
             near, far, joins = piece.near, piece.far, False
             inward = signal is not None
             if far is None:
@@ -273,9 +276,8 @@ class _Body(Mutable):
                 target, value = far, near
                 if (op := moved.moved(self.maps).reduce) is not None:
                     value, joins = Op(op, (far, near), far.dtype), True
-            inside = self.within(site, piece, scope)
-            found.needed += ((stmt, inside, needs) for needs in (piece.needs, by.needs) if needs is not None)
-            found.events.append(Event(inside, target, value, stmt, "async", signal=signal, group=group, joins=joins))
+            place = self.within(site, piece, scope)
+            found.events.append(Event(place, target, value, stmt, "async", signal=signal, group=group, joins=joins))
 
     def moved(self, stmt: Copy, scope: _Scope) -> Copy:
         """A copy over coordinates and registers by their unique names."""

@@ -50,6 +50,7 @@ from texpr.schedule.tensor.bulk import require_named_runs, require_runs
 from texpr.schedule.tensor.engine import (
     boxes_asked,
     boxes_shared,
+    from_a_chunk,
     require_engine,
     require_fill,
     require_load,
@@ -159,8 +160,10 @@ def _in_registers(call: Call, staging: Staging) -> State:
 def _by_engine(call: Call, staging: Staging, fill: Literal | None) -> State:
     """The box copied by the tensor memory accelerator, and its memory in the engine's layout."""
     staging, region = seen(call, staging)
-    region, boxes = boxes_asked(call, staging.seen, region)
     promised = known(inside(staging.state, staging.outer))
+    if region.extent:
+        region = from_a_chunk(region, staging.seen.dtype.bytes, promised)
+    region, boxes = boxes_asked(call, staging.seen, region)
     require_load(call, staging.seen, region, boxes, promised, fill)
     along = call.key("multicast")
     among = () if along is None else peers(call, along, staging.outer, region.base)

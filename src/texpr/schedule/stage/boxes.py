@@ -206,8 +206,8 @@ def dense_strides(buffer: Buffer) -> tuple[Expr, ...]:
     return tuple(reversed(found[: buffer.rank]))
 
 
-def ruled(planned: Planned, buffer: Buffer, boxes: Boxes, known: Known) -> Findings:
-    """The results of the hardware's rules for every box of a stage."""
+def ruled(planned: Planned, buffer: Buffer, boxes: Boxes, known: Known, stores: bool = False) -> Findings:
+    """The results of the hardware's rules for every box of a stage; `stores`: from shared memory to the buffer."""
     begins = buffer.align or (buffer.dtype.bytes if buffer.role in ("input", "inout") else ALLOCATED)
     number = Sym("which box")
     last = prod(boxes.counts) - 1
@@ -216,5 +216,5 @@ def ruled(planned: Planned, buffer: Buffer, boxes: Boxes, known: Known) -> Findi
     if boxes.is_moved:  # a copy of rows within one line of memory does not show it
         map = replace(map, swizzle=boxes.swizzle)
     some = replace(map, sizes=tuple(ONE if size is ZERO else size for size in map.sizes))  # an empty tensor copies nothing
-    use = Use(some, planned.coordinates(tuple(0 for _ in boxes.box)), shared)
+    use = Use(some, planned.coordinates(tuple(0 for _ in boxes.box)), shared, stores=stores)
     return findings(use, known.also((Fact(0, number, last + 1),)))

@@ -46,7 +46,8 @@ class Box(Record):
     """Elements base, base + step, …, `extent` of them, along each dimension; bases over the IterDomains outside.
 
     `grain` divides the distance of any two accessed elements, 0 where there is one: a step has to divide it. `cuts`: the
-    distance between iterations of each loop inside, in elements: candidates for the box from splits by hand.
+    distance between iterations of each loop inside, in elements: candidates for the box from splits by hand. `early`: of the
+    elements along the last dimension, those before the first accessed one.
     """
 
     base: tuple[Expr, ...]
@@ -54,6 +55,7 @@ class Box(Record):
     grain: tuple[int, ...]
     step: tuple[int, ...]
     cuts: tuple[tuple[int, ...], ...] = ()
+    early: int = 0
 
     def every(self, step: tuple[int, ...]) -> Box:
         """Every `step`-th element of a box of step 1."""

@@ -13,7 +13,6 @@ from texpr.ir.operation.tensor_map import element
 from texpr.ir.value import Buffer, Literal
 from texpr.isa.cuda import TMA
 from texpr.isa.engine import CHUNK, LINE
-from texpr.presburger.formula import Eq
 from texpr.schedule.call import Call
 from texpr.schedule.edits import Offers, begins_at, in_registers, left_out, promise, without
 from texpr.schedule.stage.boxes import Boxes, Planned, planned, ruled
@@ -25,7 +24,7 @@ from texpr.tma.boxing import MOST_BOX, MOST_ELEMENT_STRIDE
 from texpr.tma.correctness import Plain, fill_of, lower_load, lower_store
 from texpr.tma.elements import Fill
 from texpr.tma.model import Refusal
-from texpr.tma.rules import Finding, Findings
+from texpr.tma.rules import Finding
 from texpr.tma.swizzle import Swizzle
 
 SWIZZLES = {"none": Swizzle.NONE, "32B": Swizzle.B32, "64B": Swizzle.B64, "128B": Swizzle.B128}
@@ -70,6 +69,8 @@ def boxes_asked(call: Call, buffer: Buffer, region: Box) -> tuple[Box, Boxes]:
         if whole % part:
             whole, part = whole * step, part * step
             reason = f"boxes of {part} do not divide the {whole} elements that dimension {dim} of the region has"
+            if region.early and dim == len(extent) - 1:
+                reason += f", {region.early} of them for a begin at a multiple of {CHUNK} bytes"
             fits = _nearest(extent, box, region.step, size)
             words = f"choose a divisor of {whole}, or one box of more than {whole}: %"
             raise call.refuse("E0916", reason, at=argument, offers=box_offers(call, fits, words))
@@ -80,6 +81,19 @@ def boxes_asked(call: Call, buffer: Buffer, region: Box) -> tuple[Box, Boxes]:
     if not made.is_moved:
         made = replace(made, swizzle=Swizzle.NONE)  # a single row lies in the first line of memory
     return replace(region, extent=extent), made
+
+
+def from_a_chunk(region: Box, size: int, known: Known) -> Box:
+    """The region of a load, begun earlier where its rows do not begin at a multiple of 16 bytes, as the engine's copies must.
+
+    `size`: bytes of an element. What is copied besides nobody reads.
+    """
+    *outer, first = region.base
+    least = max(CHUNK // size, 1)
+    early = next((n for n in range(least) if known.multiple(first - n, least)), 0)
+    extent = (*region.extent[:-1], region.extent[-1] + early)
+    grain = (*region.grain[:-1], gcd(region.grain[-1], early))
+    return replace(region, base=(*outer, first - early), extent=extent, grain=grain, early=early)
 
 
 def _by_hand(region: Box, swizzle: Swizzle, size: int) -> tuple[int, ...]:
@@ -139,7 +153,7 @@ def boxes_shared(buffer: Buffer, region: Box, boxes: Boxes, known: Known, among:
 
     def keeps(cut: Boxes) -> bool:
         made = planned(buffer, region.base, cut, known)
-        return not isinstance(made, Refusal) and not broken(ruled(made, buffer, cut, known))
+        return not isinstance(made, Refusal) and not ruled(made, buffer, cut, known).unmet
 
     return shared_out(boxes, among, keeps)
 
@@ -158,14 +172,6 @@ def shared_out(boxes: Boxes, among: int, keeps: Callable[[Boxes], bool]) -> Boxe
             if keeps(cut):
                 return cut
     return boxes
-
-
-def broken(found: Findings) -> tuple[Finding, ...]:
-    """The rules that a copy breaks, or that need a promise.
-
-    Ranges of sizes are checked by the driver when it encodes the tensor map before a launch.
-    """
-    return (*found.violated, *(f for f in found.checked if isinstance(f.asked.condition, Eq)))
 
 
 def with_memory(state: State, name: str, boxes: Boxes) -> State:
@@ -214,7 +220,7 @@ def require_load(call: Call, buffer: Buffer, region: Box, boxes: Boxes, known: K
 
 def require_store(call: Call, buffer: Buffer, region: Box, boxes: Boxes, known: Known) -> None:
     """The same for a store, whose last chunk of 16 bytes in a row must lie inside the tensor."""
-    made = _planned(call, buffer, region, boxes, known)
+    made = _planned(call, buffer, region, boxes, known, stores=True)
     lowering = lower_store(made.copy)
     if isinstance(lowering, Refusal):
         raise _impossible(call, buffer, lowering)
@@ -226,11 +232,11 @@ def require_store(call: Call, buffer: Buffer, region: Box, boxes: Boxes, known: 
         raise call.refuse("E0916", reason, offers=offers)
 
 
-def _planned(call: Call, buffer: Buffer, region: Box, boxes: Boxes, known: Known) -> Planned:
+def _planned(call: Call, buffer: Buffer, region: Box, boxes: Boxes, known: Known, stores: bool = False) -> Planned:
     made = planned(buffer, region.base, boxes, known)
     if isinstance(made, Refusal):
         raise _impossible(call, buffer, made)
-    for finding in broken(ruled(made, buffer, boxes, known)):
+    for finding in ruled(made, buffer, boxes, known, stores).unmet:
         help, offers = _help(call, finding, made, buffer, boxes)
         note = Note(f"`{buffer.name}` is declared here", buffer.span)
         reason = f"the tensor memory accelerator cannot copy `{buffer.name}`: {finding.asked.subject}: {finding.rule.says}"
@@ -280,10 +286,13 @@ def _promise(stride: Expr, buffer: Buffer) -> Expr:
 
 
 def _nearest(extent: tuple[int, ...], box: tuple[int, ...], steps: tuple[int, ...], size: int) -> tuple[int, ...]:
-    """Boxes that divide a region, close to the requested size: rows in chunks of 16 bytes, tiles in lines of 128."""
+    """Boxes that divide a region, or exceed it, close to the requested size: rows of whole chunks, tiles of whole lines."""
     least = [1] * (len(box) - 1) + [CHUNK // size or 1]
     every = [[n for n in range(1, whole + 1) if whole % n == 0] for whole in extent]
-    every = [[n for n in fits if n % chunk == 0] or fits for fits, chunk in zip(every, least, strict=True)]
+    every = [
+        [n for n in fits if n % chunk == 0] or [-(-whole // chunk) * chunk]
+        for fits, chunk, whole in zip(every, least, extent, strict=True)
+    ]
     found = [max((n for n in fits if n <= part), default=fits[0]) for fits, part in zip(every, box, strict=True)]
     for dim in reversed(range(len(found))):
         while prod(found) * size % LINE and found[dim] < every[dim][-1]:

@@ -19,7 +19,6 @@ from texpr.ir.operation.tensor_map import element
 from texpr.ir.value import Buffer, Cast, Load, Value
 from texpr.isa.cuda import TMA_ROWS
 from texpr.isa.engine import CHUNK, LINE
-from texpr.presburger.formula import Eq
 from texpr.relation.facts import known
 from texpr.schedule.call import Call
 from texpr.schedule.edits import promise
@@ -206,9 +205,8 @@ def require_rows(call: Call, found: Rows, promised: Known, stored: bool = False)
         raise call.refuse("E0916", f"elements of a row of `{buffer.name}` are not neighbours", note)
     begins = buffer.align or (buffer.dtype.bytes if buffer.role in ("input", "inout") else ALLOCATED)
     map = row_map(buffer, found.boxes, expr(Sym("base")) * begins, tuple(reversed(buffer.shape)))
-    use = Instruction(map, (found.load.index[1], ZERO), expr(found.boxes.bytes), rows=exprs(-1, -1, -1, -1))
-    result = findings(use, promised)
-    for finding in (*result.violated, *(f for f in result.checked if isinstance(f.asked.condition, Eq))):
+    use = Instruction(map, (found.load.index[1], ZERO), expr(found.boxes.bytes), rows=exprs(-1, -1, -1, -1), stores=stored)
+    for finding in findings(use, promised).unmet:
         reason = f"the tensor memory accelerator cannot copy `{buffer.name}`: {finding.asked.subject}: {finding.rule.says}"
         help, offers = rule_help(call, finding, buffer)
         raise call.refuse("E0916", reason, note, help=help, offers=offers)

@@ -16,7 +16,7 @@ from texpr.schedule.stage.boxes import ALLOCATED, Boxes, dense_strides
 from texpr.schedule.stage.region import Use, inside, varying
 from texpr.schedule.state import State, ending_in
 from texpr.schedule.tensor.columns import Column, Window, column, fixed, found_window
-from texpr.schedule.tensor.engine import box_offers, broken, rule_help, shared_out, sizes_of, swizzle_asked
+from texpr.schedule.tensor.engine import box_offers, rule_help, shared_out, sizes_of, swizzle_asked
 from texpr.support.diagnostic import Note
 from texpr.support.record import Record
 from texpr.tma.descriptor import Im2col, TensorMap, exprs
@@ -133,7 +133,7 @@ def columns_asked(call: Call, buffer: Buffer, found: Region) -> Boxes:
 
 def columns_shared(buffer: Buffer, found: Region, boxes: Boxes, promised: Known, among: int) -> Boxes:
     """The boxes that `among` blocks of a cluster share."""
-    return shared_out(boxes, among, lambda cut: not broken(ruled(found, buffer, cut, promised)))
+    return shared_out(boxes, among, lambda cut: not ruled(found, buffer, cut, promised).unmet)
 
 
 def require_columns(call: Call, buffer: Buffer, found: Region, boxes: Boxes, promised: Known) -> None:
@@ -141,8 +141,7 @@ def require_columns(call: Call, buffer: Buffer, found: Region, boxes: Boxes, pro
     E0916."""
     if dense_strides(buffer)[-1] is not ONE:
         raise call.refuse("E0916", f"channels of `{buffer.name}` are not neighbours", Note("declared here", buffer.span))
-    result = ruled(found, buffer, boxes, promised)
-    for finding in broken(result):
+    for finding in ruled(found, buffer, boxes, promised).unmet:
         reason = f"the tensor memory accelerator cannot copy `{buffer.name}`: {finding.asked.subject}: {finding.rule.says}"
         note = Note(f"`{buffer.name}` is declared here", buffer.span)
         help, offers = rule_help(call, finding, buffer)
