@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from texpr.artifact.texts.header import common_header, print_header, status_source
@@ -43,7 +44,7 @@ class Shown(Record):
         return printed_plan(self.plan, "<plan>", None if self.origin is None else read_origin(self.origin))
 
 
-class Part(Record):
+class Part(Record, dict=True):
     """The build of one target: a plan for each function, in the same order for every target.
 
     `shown`: the shipped texts of each; none if there is to be no proof.
@@ -55,7 +56,13 @@ class Part(Record):
 
     def source(self, at: int) -> str:
         """The source of the function `at`."""
-        return print_source(self.plans[at], resolve(self.target))
+        return self._sources[at]
+
+    @cached_property
+    def _sources(self) -> tuple[str, ...]:
+        """Libraries, texts and hashes ask for each of them."""
+        target = resolve(self.target)
+        return tuple(print_source(plan, target) for plan in self.plans)
 
 
 def shipped(target: str, shown: Sequence[Shown]) -> Part:
