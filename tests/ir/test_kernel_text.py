@@ -60,12 +60,13 @@ kernel row_sum_0
     wait 0 covers RAW tile carried j
     vector p, q = tile[0, 2]
     vector tile[1, 0] = p, (q + 1.0:f32)
+    vector fused tile[1, 0] = (p + (q * p)), (q - (q * q))
     for u in 0..n unroll 4 {
         vector r = x[b, u]
     }
     let acc: f32 = 0.0:f32
     for j in t..n by 256 uniform {
-        acc = (acc + (a[] * x[b, j]))
+        fused acc = (acc + (a[] * x[b, j]))
     }
     for u in 0..4 unroll {
         own[u] = (i32(t + u) as f32)

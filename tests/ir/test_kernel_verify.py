@@ -176,6 +176,12 @@ STATEMENT = [
     ("written_value_has_the_type", "add= acc", "add= 1:i32", "z holds f32, the value is i32"),
     ("product_is_there_to_be_fused", "(acc + (x[b, j] * c[]))", "(acc + x[b, j])", "nothing is there to be fused"),
     ("fused_is_a_sum_of_a_product", "warps[warp, 0] = acc", "fused warps[warp, 0] = acc", "nothing is there to be fused"),
+    (
+        "fused_are_sums_of_products",
+        "vector w[b, 0] = u0, u1",
+        "vector fused w[b, 0] = (u0 + (u1 * u1)), u1",
+        "a lane has nothing to be fused",
+    ),
     ("atomic_operation_fits", "add= acc", "mul= acc", "no atomic is called mul"),
     ("atomic_operation_fits", "add= acc", "and= acc", "no atomic and of f32"),
     ("atomic_scope_fits", "add= acc", "add= acc at thread", "no atomic acts at thread"),

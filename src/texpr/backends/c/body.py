@@ -9,9 +9,9 @@ from texpr.affine.expr import Sym
 from texpr.backends.c.index import index_text
 from texpr.backends.c.printing import Here
 from texpr.backends.c.scope import Scope
-from texpr.backends.c.text import Text, call, cast, line_of
+from texpr.backends.c.text import Text, cast, line_of
 from texpr.backends.c.types import C_NAMES
-from texpr.backends.c.value import addend, element_text, value_text
+from texpr.backends.c.value import addend, element_text, fused_text, value_text
 from texpr.ir.kernel import (
     Assign,
     Declare,
@@ -24,7 +24,6 @@ from texpr.ir.kernel import (
 )
 from texpr.ir.kernel.knowledge import branch_facts, loop_knowledge, source_of
 from texpr.ir.operation import Operation
-from texpr.ir.program.updates import sum_and_product
 from texpr.ir.value import Index, Load
 from texpr.ir.value.types import I32
 from texpr.support.limits import Width
@@ -201,10 +200,8 @@ def _all_from(stmt: Stmt, line: int | None) -> bool:
 
 def _assignment(target: str, stmt: Assign | Store, place: Sym | Load, scope: Scope) -> str:
     """`target = value;`, or `target += …;` where that is what it says."""
-    parts = sum_and_product(stmt.value) if stmt.fused else None
-    if parts is not None:
-        before, a, b = (value_text(part, scope) for part in parts)
-        return f"{target} = {call('tx_muladd', a, b, before)};"
+    if stmt.fused:
+        return f"{target} = {fused_text(stmt.value, scope)};"
     added = addend(place, stmt.value)
     return f"{target} = {value_text(stmt.value, scope)};" if added is None else f"{target} += {value_text(added, scope)};"
 

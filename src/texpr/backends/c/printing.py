@@ -9,7 +9,7 @@ from texpr.backends.c.index import index_text
 from texpr.backends.c.scope import Scope
 from texpr.backends.c.text import Binds, Text, comment, line_of
 from texpr.backends.c.types import C_NAMES, OPERATOR_TYPES
-from texpr.backends.c.value import element_text, place_text, value_text
+from texpr.backends.c.value import element_text, fused_text, place_text, value_text
 from texpr.ir.kernel import Kernel
 from texpr.ir.operation.covered import Covered
 from texpr.ir.value import Load, Value
@@ -38,9 +38,9 @@ class Here(Mutable):
         """Whether `+` of C adds values of a type as the language does."""
         return dtype in OPERATOR_TYPES
 
-    def value(self, value: Value) -> str:
+    def value(self, value: Value, *, fused: bool = False) -> str:
         """A value in C."""
-        return str(value_text(value, self.scope))
+        return str(fused_text(value, self.scope) if fused else value_text(value, self.scope))
 
     def element(self, load: Load) -> str:
         """An element of memory."""

@@ -33,7 +33,8 @@
 #define TX_MATH std::
 #endif
 
-#if defined(__CUDA_ARCH__) || defined(__FMA__) || defined(__aarch64__) || defined(__FP_FAST_FMA)
+#if defined(TX_FUSES) /* whoever includes this says */
+#elif defined(__CUDA_ARCH__) || defined(__FMA__) || defined(__aarch64__) || defined(__FP_FAST_FMA)
 #define TX_FUSES 1
 #else
 #define TX_FUSES 0

@@ -13,8 +13,10 @@ from texpr.backends.c.scope import Scope
 from texpr.backends.c.text import Binds, Text, binary, call, cast
 from texpr.backends.c.types import C_NAMES, NARROW_INTEGERS, OPERATOR_TYPES, SMALL_FLOATS
 from texpr.ir.kernel.knowledge import source_of
+from texpr.ir.program.updates import sum_and_product
 from texpr.ir.value import Cast, Index, Literal, Load, Op, Ref, Value, walk
 from texpr.ir.value.types import BOOL, DType
+from texpr.support.diagnostic import CompilerBug
 from texpr.support.limits import Width
 from texpr.support.record import replace
 
@@ -44,6 +46,15 @@ def value_text(value: Value, scope: Scope) -> Text:
             return _cast(value, scope)
         case _:
             assert_never(value)
+
+
+def fused_text(value: Value, scope: Scope) -> Text:
+    """A sum whose product need not be rounded before it is added. Raises CompilerBug for anything else."""
+    parts = sum_and_product(value)
+    if parts is None:
+        raise CompilerBug("what is fused is no sum of a product")
+    before, a, b = (value_text(part, scope) for part in parts)
+    return call("tx_muladd", a, b, before)
 
 
 def element_text(load: Load, scope: Scope) -> Text:

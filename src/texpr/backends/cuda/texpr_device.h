@@ -4,6 +4,10 @@
 #ifndef TEXPR_DEVICE_H
 #define TEXPR_DEVICE_H
 
+#if !defined(__CUDACC__)
+#define TX_FUSES 1 /* the emulator rounds as a device does, whatever the machine that it runs on */
+#endif
+
 #include "texpr_vector.h"
 #include "texpr_tensor.h"
 

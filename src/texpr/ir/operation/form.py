@@ -202,6 +202,10 @@ class Symbol(Part):
 class Symbols(Symbol):
     """Names of variables."""
 
+    def fits(self, scan: Scanner) -> bool:
+        """Where a name stands next, and another or a value after it."""
+        return scan.second.text in (",", "=")
+
     def show(self, op: Operation, types: Types) -> str:
         """With commas."""
         return ", ".join(map(str, self.of(op)))

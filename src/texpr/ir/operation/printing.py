@@ -39,8 +39,8 @@ class Printing(Protocol):
         """A type in C."""
         ...
 
-    def value(self, value: Value) -> str:
-        """A value in C."""
+    def value(self, value: Value, *, fused: bool = False) -> str:
+        """A value in C; `fused`: a sum whose product need not be rounded before it is added."""
         ...
 
     def element(self, load: Load) -> str:

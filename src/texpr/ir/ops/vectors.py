@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from texpr.affine.expr import Sym
 from texpr.ir.operation import Bound, Operation
-from texpr.ir.operation.form import Several, Symbols, Word, consecutive, reads, writes
+from texpr.ir.operation.form import Flag, Several, Symbols, Word, consecutive, reads, writes
 from texpr.ir.ops.rules import (
     address_is_aligned,
     elements_are_consecutive,
@@ -17,6 +17,7 @@ from texpr.ir.ops.rules import (
     written_value_has_the_type,
     wrong_widths,
 )
+from texpr.ir.program.updates import sum_and_product
 from texpr.ir.value import Load, Value
 from texpr.isa.levels import Space
 
@@ -42,6 +43,12 @@ def vectors_are_of_memory(stmt: Stmt, at: Place) -> Iterator[str]:
         for first, _ in runs(stmt):
             if at.space(first.buffer) in (Space.LOCAL, Space.LANES):
                 yield f"{first.buffer.name} is one thread's own"
+
+
+def fused_are_sums_of_products(stmt: Stmt, at: Place) -> Iterator[str]:
+    """What is fused is x ± a · b, in each lane."""
+    if isinstance(stmt, StoreVector) and stmt.fused and None in map(sum_and_product, stmt.stored):
+        yield "a lane has nothing to be fused"
 
 
 class LoadVector(Operation, eq=False):
@@ -84,9 +91,12 @@ class LoadVector(Operation, eq=False):
 
 
 class StoreVector(Operation, eq=False):
-    """Consecutive elements of one row, the first of them `target`, all written by one access. Widths as in `LoadVector`."""
+    """Consecutive elements of one row, the first of them `target`, all written by one access. Widths as in `LoadVector`.
 
-    FORM = (Word("vector"), writes("target", "stored"), Word("="), Several("stored"))
+    `fused`: as in `Store`, in each lane.
+    """
+
+    FORM = (Word("vector"), Flag("fused"), writes("target", "stored"), Word("="), Several("stored"))
     RULES = (
         written_memory_may_be_written,
         part_of_another_block_is_only_read,
@@ -95,15 +105,18 @@ class StoreVector(Operation, eq=False):
         address_is_aligned,
         vectors_are_of_memory,
         written_value_has_the_type,
+        fused_are_sums_of_products,
     )
     IN_LANES = True
 
     target: Load
     stored: tuple[Value, ...]
+    fused: bool = False
 
     def c(self, to: Printing) -> Iterator[str]:
         """`tx_store(y, i, a, b, c, d);`"""
-        yield f"tx_store({to.place(self.target)}, {', '.join(map(to.value, self.stored))});"
+        lanes = (to.value(value, fused=self.fused) for value in self.stored)
+        yield f"tx_store({to.place(self.target)}, {', '.join(lanes)});"
 
     def does(self, effects: Effects) -> None:
         """Writes all, by one access."""

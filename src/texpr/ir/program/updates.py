@@ -18,6 +18,8 @@ UPDATES = ("add", "sub", "mul", "max", "min", "and", "or")
 EXACTLY_ONCE_FREE = frozenset({"max", "min", "and", "or"})
 """Updates that give the same result however often a value joins."""
 
+SUMS = frozenset({"add", "sub"})
+"""Updates that are sums: of products, a machine may fuse the two."""
 
 FUSED = frozenset({"f32", "f64"})
 """Types in which a sum and a product may be one operation of a machine."""

@@ -18,7 +18,7 @@ from texpr.ir.ops.copies import COPY_BYTES
 from texpr.ir.program.marked import is_atomic, mark
 from texpr.ir.program.marks import Unroll, Vector
 from texpr.ir.program.rewrite import replace_loads
-from texpr.ir.program.updates import combine, sum_and_product, taken
+from texpr.ir.program.updates import SUMS, combine, sum_and_product, taken
 from texpr.ir.program.uses import loads
 from texpr.ir.steps.place import Place, RegisterLayout
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, conjunction, walk
@@ -202,7 +202,7 @@ class Emitter(Mutable, dict=True):
         """`targets (update)= values`."""
         if len(targets) == 1:
             (value,) = values if update is None else combine(update, targets, values)
-            yield assign(targets[0], value, bind, bind.targets[0].buffer in self.free and sum_and_product(value) is not None)
+            yield assign(targets[0], value, bind, self.may_fuse(bind, value))
             return
         apart = all(isinstance(v, Literal | Ref) and v not in targets for v in values)  # what is written is not read again
         temporaries = values if apart else tuple(Ref(self.names.sym("next"), v.dtype) for v in values)
@@ -215,6 +215,10 @@ class Emitter(Mutable, dict=True):
         else:
             assert isinstance(update, str)
             yield k.If(taken(update, targets, temporaries), stores, span=bind.span)
+
+    def may_fuse(self, bind: ir.Bind, value: Value) -> bool:
+        """Whether `value`, which an update stores, is a sum in an order that is free, of a product."""
+        return bind.update in SUMS and bind.targets[0].buffer in self.free and sum_and_product(value) is not None
 
     def _can_copy(self, bind: ir.Bind) -> bool:
         return is_copy(bind, self.places) and bind.targets[0].dtype.bytes in COPY_BYTES

@@ -39,12 +39,10 @@ def emit(steps: Steps) -> k.Kernel:
 def _emitter(steps: Steps, names: Names) -> Emitter:
     body, grid, facts = program(steps.nodes), tuple(along.loop for along in steps.grid), _Facts(steps)
     emitter = Emitter(dict(steps.places), names, simd=steps.vectors is not None, atomics=atomic_binds(grid, body))
-    emitter.known, emitter.loops = facts.known, facts.loops
+    emitter.known, emitter.loops, emitter.free = facts.known, facts.loops, free_sums(grid, body)
     if steps.vectors is None:
         emitter.vector = vectors.in_lanes
-        return emitter
-    emitter.free = free_sums(grid, body)
-    if steps.team == 1:
+    elif steps.team == 1:
         emitter.reduce = lanes.in_lanes(facts.around, steps.vectors)
     return emitter
 

@@ -113,7 +113,9 @@ class _Vector(Mutable):
         yield from self._fetch(bind)
         first = self._vector(bind.targets[0], bind) if bind not in self.emitter.atomics else None
         if first is not None:
-            yield k.StoreVector(first, tuple(self._stored(bind, lane) for lane in range(self.lanes.width)), span=bind.span)
+            stored = tuple(self._stored(bind, lane) for lane in range(self.lanes.width))
+            fused = all(self.emitter.may_fuse(bind, value) for value in stored)
+            yield k.StoreVector(first, stored, span=bind.span, fused=fused)
         else:
             for lane in range(self.lanes.width):
                 yield from self.emitter.bind(self._lane_of(bind, lane))

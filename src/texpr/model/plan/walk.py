@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
+from math import prod
 
 from texpr.affine.expr import Expr, Sym
 from texpr.ir import kernel as k
@@ -42,6 +43,9 @@ SHORT = 60
 """Instructions of a body up to which it does so."""
 
 
+MOST_TURNS = 1 << 10
+"""Turns of loops that are written out, up to which it is counted how many elements they read."""
+
 FEW = 3
 """Places up to which each is looked at."""
 
@@ -51,7 +55,8 @@ class Loop(Mutable, eq=False):
     wait in it for each other."""
 
     sym: Sym
-    trips: float
+    trips: int
+    step: int
     flat: bool
     writes: frozenset[Buffer]
     meets: bool
@@ -153,7 +158,7 @@ class Walk(Mutable, eq=False):
         writes = frozenset(each.buffer for each in k.memory(loop.body)[1])
         meets = any(isinstance(each, k.Operation) and each.waits_for is not None for each in inside)
         self.derived[loop.sym] = frozenset({loop.sym}) | self._from((loop.lo,))
-        self.loops.append(Loop(loop.sym, most, _is_flat(loop), writes, meets))
+        self.loops.append(Loop(loop.sym, most, ends[0][2], _is_flat(loop), writes, meets))
         before = self.counted.sums["issued"]
         for turn, times in self._some(most, loop.sym in self.decides or len(set(trips)) > 1):
             running = [
@@ -282,16 +287,30 @@ class Walk(Mutable, eq=False):
     def _moved_out(self, load: Load) -> float:
         """Turns of the loops around that do not change what is read: those of loops that are written out stand side by side, so
         that each element is read once; out of others a compiler moves it."""
-        times = 1.0
+        times, beside = 1.0, list[Loop]()
         shared = self.spaces.get(load.buffer) is not None
         for loop in reversed(self.loops):
             if load.buffer in loop.writes or (loop.meets and shared):
                 break
             if not self._depends(load, loop.sym):
                 times *= loop.trips
-            elif not loop.flat:
+            elif loop.flat:
+                beside.append(loop)
+            else:
                 break
-        return times
+        return times * self._alike(load, beside)
+
+    def _alike(self, load: Load, loops: Sequence[Loop]) -> float:
+        """How many turns of loops that stand side by side read one element, as `x[r + v]` does: on average."""
+        turns, moving = prod(loop.trips for loop in loops), {loop.sym for loop in loops}
+        others = {sym for index in load.index for sym in index.syms()} - moving
+        through = any(moving & self.derived.get(sym, frozenset()) for sym in others)
+        if len(loops) < 2 or load.data or through or turns > MOST_TURNS:
+            return 1.0
+        fixed = {sym: self.sizes.get(sym, 0) for sym in others}
+        values = product(*([(loop.sym, turn * loop.step) for turn in range(loop.trips)] for loop in loops))
+        points = ({**fixed, **dict(each)} for each in values)
+        return turns / len({tuple(index.evaluate(point) for index in load.index) for point in points})
 
     def _depends(self, load: Load, sym: Sym) -> bool:
         return bool(load.data) or sym in self._from(load.index)

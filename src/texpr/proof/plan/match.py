@@ -16,7 +16,7 @@ from texpr.presburger.existential import is_plain
 from texpr.presburger.formula import FALSE, Eq, Formula, between, conj, negate, rename, syms
 from texpr.presburger.solve.relaxed import flat
 from texpr.proof.common.values import Unlike, parts
-from texpr.proof.read.actions import Action, Program, Spot, indices
+from texpr.proof.read.actions import Action, Program, Spot, frees, indices
 from texpr.proof.read.conditions import test
 from texpr.proof.read.events import Event, Reading, Site, Variable, ranged
 from texpr.support.record import Mutable, Record, field, replace
@@ -70,7 +70,7 @@ class Pairing(Mutable):
         event, action = self.event, self.action
         tests, wanted, value = event.site.tests, action.spot.tests, action.value
         # the text frees the order of a sum, and with it the rounding: else a product is rounded before it is added
-        freed = action.update is not None and any(action.stored in loop.reduce for loop in action.spot.loops)
+        freed = frees(action) and isinstance(action.update, str)  # a combiner says how it rounds
         if len(tests) < len(wanted) or (getattr(event.stmt, "fused", False) and not freed):
             raise Unlike
         self.place(event.target, action.target, event.site, action.spot, reading=False)

@@ -155,9 +155,14 @@ def bound(function: ir.Function, plan: k.Plan) -> ir.Function:
     return replace(function, params=params, results=results, body=body, assumes=assumes)
 
 
+def frees(action: Action) -> bool:
+    """Whether a loop's `reduce` frees the order of an update, and with it the rounding of a product that it adds."""
+    return action.update is not None and any(action.stored in loop.reduce for loop in action.spot.loops)
+
+
 def indices(spot: Spot) -> tuple[Sym, ...]:
     """The indices of the loops around."""
     return tuple(loop.sym for loop in spot.loops)
 
 
-__all__ = ["Action", "Program", "Spot", "Time", "actions", "expr", "indices"]
+__all__ = ["Action", "Program", "Spot", "Time", "actions", "expr", "frees", "indices"]

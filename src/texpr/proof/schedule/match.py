@@ -18,7 +18,7 @@ from texpr.presburger.questions import Point, is_false, witness
 from texpr.presburger.solve.relaxed import flat
 from texpr.proof.common.asked import Asked, Claim
 from texpr.proof.common.values import Unlike
-from texpr.proof.read.actions import Action, Program, Spot, indices
+from texpr.proof.read.actions import Action, Program, Spot, frees, indices
 from texpr.proof.read.order import When, when
 from texpr.proof.schedule.accesses import Access, Home, found, home_of, named, place_of, placed, same, there, touched
 from texpr.proof.schedule.compare import Comparison, Operand, writer
@@ -41,7 +41,8 @@ IS_STATEMENT, IS_THERE = "is a statement", "what is read is there"
 class Matches(Mutable):
     """The accesses of the program as it is `laid` out. `given`: what callers know, of the one and of the other program.
 
-    `strange`: statements of which it is not known what they do; `asked`: what must hold of the others.
+    `strange`: statements of which it is not known what they do; `loosened`: updates in an order that is free, but not as it was
+    written; `asked`: what must hold of the others.
     """
 
     written: Program
@@ -52,6 +53,7 @@ class Matches(Mutable):
     done: dict[Action, list[Done]] = field(default_factory=lambda: defaultdict(list[Done]))
     numbers: dict[Sym, Expr] = field(default_factory=dict[Sym, Expr])
     strange: list[tuple[Action, str]] = field(default_factory=list[tuple[Action, str]])
+    loosened: list[tuple[Action, Action]] = field(default_factory=list[tuple[Action, Action]])
     asked: list[Asked] = field(default_factory=list[Asked])
     fills: Mapping[Buffer, Literal] = field(init=False)
 
@@ -92,6 +94,8 @@ class Matches(Mutable):
         except Unlike:
             self.strange.append((action, f"not built as line {meant.span.line}"))
             return
+        if frees(action) and not frees(meant):
+            self.loosened.append((action, meant))
         at = {sym: e.substitute(self.numbers) for sym, e in at.items()}
         names = {**comparison.data, **at}
         if isinstance(action.target, Ref) and isinstance(meant.target, Ref):  # a number has the same name where it is the same
