@@ -4,9 +4,10 @@ BIN := .venv/bin
 UV := uv==0.13.8
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 ON_DEVICE := bench/tma.py bench/gallery.py bench/bounds.py
+ALONE := bench/peers.py bench/problems.py
 SOURCES := src tests examples docs/figures .ci $(wildcard bench)
 
-.PHONY: help run test check long proofs snapshot bench device lock format clean
+.PHONY: help run test check long proofs snapshot bench peers problems device lock format clean
 
 help:                    ## this list
 	@sed -n 's/^\([a-z]*\):[^#]*## */\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -42,7 +43,13 @@ snapshot: .venv/.dev     ## what the compiler makes of every example, compared w
 
 bench: .venv/.dev        ## measurements: compile time, emulator rate, CPU code against NumPy and Numba
 	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements-bench.lock
-	@for script in $(filter-out $(ON_DEVICE),$(wildcard bench/*.py)); do $(BIN)/python "$$script" || exit 1; done
+	@for script in $(filter-out $(ON_DEVICE) $(ALONE),$(wildcard bench/*.py)); do $(BIN)/python "$$script" || exit 1; done
+
+peers: .venv/.dev .venv-peers/.made  ## bounds of others' machine code beside ours: Triton, TileLang, CuTe DSL (6 GB of disk, no GPU)
+	@$(BIN)/python bench/peers.py --json
+
+problems: .venv/.dev     ## how good the automatic plans of real problems are, by their bounds
+	@$(BIN)/python bench/problems.py --json
 
 device: .venv/.dev       ## on a machine with a GPU: results checked, copies and the gallery timed (≤ 10 minutes)
 	@PYTHON=$(BIN)/python bench/device.sh
@@ -56,10 +63,15 @@ lock: .venv/.dev         ## renew the lock files from pyproject.toml (needs the 
 	@.ci/lock $(BIN)/uv
 
 clean:                   ## remove the environment and every cache
-	rm -rf .venv .cache build dist out .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-peers .cache build dist out .pytest_cache .ruff_cache .hypothesis
 
 .venv/.run: requirements.lock pyproject.toml
 	@.ci/venv run
 
 .venv/.dev: requirements-dev.lock pyproject.toml
 	@.ci/venv dev
+
+.venv-peers/.made: requirements-peers.lock
+	@$(BIN)/python -m venv .venv-peers
+	@.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-peers.lock
+	@touch $@
