@@ -91,6 +91,12 @@ class Found:
         """The bounds of all launches, one after the other."""
         return sum(each.bound.us * times for each, times in self.reads)
 
+    @property
+    def rank(self) -> tuple[float, int, float]:
+        """What is better is less: the bound, then what is not known, then instructions."""
+        unknown = sum(len(each.undecided) + len(each.unknown) + each.cut for each, _ in self.reads)
+        return round(self.us, 1), unknown, sum(each.instructions * times for each, times in self.reads)
+
     def told(self, elements: int) -> dict[str, Any]:
         """The figures for a table and a file."""
         longest = max(self.reads, key=lambda each: each[0].bound.us * each[1])[0]
@@ -107,7 +113,7 @@ class Found:
             "turn": longest.waits,
             "instructions_per_element": sum(each.instructions * times for each, times in self.reads) / elements,
             "unknown_opcodes": sorted({name for each, _ in self.reads for name in each.unknown}),
-            "not_counted": sorted({f"{at:#x}" for each, _ in self.reads for at in each.undecided}),
+            "decided_by_data": sorted({f"{at:#x}" for each, _ in self.reads for at in each.undecided}),
             "whole": not any(each.cut for each, _ in self.reads),
         }
 
@@ -148,7 +154,7 @@ class Bench:
                 failed.append(f"{said['config']}: {said['failed']}")
             else:
                 found.append(Found(said["config"], [(self._read(kernel), 1) for kernel in said["kernels"]]))
-        return min(found, key=lambda each: each.us, default=None), failed, version
+        return min(found, key=lambda each: each.rank, default=None), failed, version
 
     def _offers(self, peer: str, problem: str) -> Iterator[Any]:
         done = self._run(peer, problem, self.folder / "cache")
@@ -162,13 +168,15 @@ class Bench:
             "TILELANG_CACHE_DIR": str(cache / "tilelang"),
             "CUTE_DSL_CACHE_DIR": str(cache / "cute"),
             "CUTE_DSL_ARCH": TARGET,
+            "CUDA_HOME": str(self.nvcc.program.resolve().parents[1]),
             "PYTHONPATH": "",
         }
-        command = [str(PYTHON), str(FOLDER / "peers" / FILES[peer]), "--out", str(self.folder), problem, *more]
+        command = [str(PYTHON), "-W", "ignore", str(FOLDER / "peers" / FILES[peer]), "--out", str(self.folder), problem, *more]
         return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **places}, timeout=1200)
 
     def _read(self, kernel: Mapping[str, Any]) -> Read:
-        code, entry = code_of(self.machine, self.nvcc, Path(kernel["cubin"]).read_bytes())[kernel["name"]]
+        codes = code_of(self.machine, self.nvcc, Path(kernel["cubin"]).read_bytes())
+        code, entry = codes[kernel["name"] or next(iter(codes))]
         x, y, z = kernel["grid"]
         i, j, k = kernel["cluster"]
         shared, threads, values, turns = (kernel[key] for key in ("shared", "threads", "values", "turns"))
@@ -244,9 +252,17 @@ def rows(problem: str, told: Mapping[str, Any]) -> Iterator[Row]:
             "cold s": each.get("cold_s", ""),
             "warm s": each.get("warm_s", ""),
             "over": told["over"] if who == "ours" and told["over"] is not None else "",
-            "not known": " ".join((*each["unknown_opcodes"], *each["not_counted"], *(() if each["whole"] else ("cut",)))),
+            "not known": ", ".join(_not_known(each)),
             "config": each["config"],
         }
+
+
+def _not_known(each: Mapping[str, Any]) -> Iterator[str]:
+    yield from each["unknown_opcodes"]
+    if each["decided_by_data"]:
+        yield f"{len(each['decided_by_data'])} jumps by data"
+    if not each["whole"]:
+        yield "cut"
 
 
 def main() -> int:

@@ -335,8 +335,8 @@ def conv(tile: tuple[int, int], warps: int, stages: int) -> list[Kernel]:
     made = compiled(convolution, dict.fromkeys("xky", "*bf16"), sizes, num_warps=warps, num_stages=stages)
     many, filters = 32 * 56 * 56, 9 * 64 * 64 * 2
     blocks = many // pixels
-    # Taps of a tile come from the first-level cache: a block brings its rows of pixels, and those around.
-    brought = (pixels + 2 * 57) * 64 * 2 + filters
+    # The copies go around the first-level cache: a block brings its pixels for each tap, but for what lies in the border.
+    brought = (3 - 2 / 56) ** 2 * pixels * 64 * 2 + filters
     return [kernel(made, [blocks], blocks * brought + many * 64 * 2, 2 * many * 64 * 2 + filters)]
 
 

@@ -75,6 +75,30 @@ def test_loops_run_as_often_as_their_integers_say(target: str) -> None:
         assert stores(codes[f"k{at}"], launch) == (expected, True), formula
 
 
+CLUSTERED = """extern "C" __global__ void k(unsigned *out) {
+    unsigned clustered;
+    asm volatile("{ .reg .pred p; mov.pred p, %is_explicit_cluster; selp.u32 %0, 1, 0, p; }" : "=r"(clustered));
+    for (unsigned i = 0; i < 3 * clustered; ++i) asm volatile("st.volatile.global.u32 [%0], %1;" :: "l"(out), "r"(i));
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
+def test_code_that_asks_whether_blocks_are_in_clusters_is_told(target: str) -> None:
+    machine = this_machine()
+    try:
+        nvcc = find_nvcc(machine)
+        text = disassemble(machine, nvcc, compile_cuda(machine, nvcc, CLUSTERED, {}, target))
+    except TexprError as reason:
+        pytest.skip(str(reason))
+    bank = constant_bank((9, 0) if target == "sm_90a" else (10, 0))
+    assert bank is not None
+    (code,) = read_code(text)
+    together = Launch((4, 1, 1), (32, 1, 1), ((8, 1 << 40),), bank, cluster=(2, 1, 1))
+    assert stores(code, together) == (12, True)
+    assert not stores(code, Launch((4, 1, 1), (32, 1, 1), ((8, 1 << 40),), bank))[1]
+
+
 def listing(*lines: str) -> Code:
     """Instructions as `guard opcode operand, operand`, each 16 bytes behind the one before; `-> n` is the line jumped to."""
     made: list[Instruction] = []

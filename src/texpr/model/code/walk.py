@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
+from math import prod
 from typing import TypeAlias
 
 from texpr.isa.constants import ConstantBank
@@ -57,6 +58,8 @@ class Launch(Record):
         found: dict[int, int] = {}
         for first, extents in ((self.bank.block, self.block), (self.bank.grid, self.grid)):
             found |= {first + _WORD * at: extent for at, extent in enumerate(extents)}
+        if self.bank.clustered is not None and prod(self.cluster) > 1:
+            found[self.bank.clustered] = 1
         at = self.bank.arguments
         for size, value in self.arguments:
             align = min(size, 2 * _WORD) if size in (1, 2, 4, 8) else 2 * _WORD
