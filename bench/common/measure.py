@@ -74,5 +74,15 @@ def show(title: str, rows: Sequence[Row], out: Path | None) -> None:
         out.write_text(json.dumps(told(rows), indent=1) + "\n", encoding="utf-8")
 
 
+def keep(out: Path, said: Mapping[str, object], problems: Mapping[str, Mapping[str, object]]) -> None:
+    """Write to `out` what was found of problems, with the date and the machine; what it has of other problems stays."""
+    known = json.loads(out.read_text(encoding="utf-8"))["problems"] if out.exists() else {}
+    found = {key: value for key, value in told(()).items() if key != "rows"}
+    out.parent.mkdir(parents=True, exist_ok=True)
+    known |= {name: {"date": found["date"], **each} for name, each in problems.items()}
+    text = json.dumps({**found, **said, "problems": known}, indent=1, ensure_ascii=False)
+    out.write_text(text + "\n", encoding="utf-8")
+
+
 def _cell(value: str | float | int) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -18,10 +18,10 @@ Values = Sequence["int | None"]
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """One launch. `name`: empty where the code has one kernel. `values`: of arguments in their order, None where it is an address or decides nothing. `shared`: bytes of a
-    block that the launch asks for beyond what the code declares. `l2`: bytes that blocks bring and take away; `dram`: that
-    must come from memory and go there; machine code says neither. `turns`: how often loops run that data ends, in the order
-    of their addresses. `threads`: 0 where the code says how many it needs."""
+    """One launch. `name`: empty where the code has one kernel. `values`: of arguments in their order, None where it is an
+    address or decides nothing. `shared`: bytes of a block that the launch asks for beyond what the code declares. `l2`: bytes
+    that blocks bring and take away; `dram`: that must come from memory and go there; machine code says neither. `turns`: how
+    often loops run that data ends, in the order of their addresses."""
 
     cubin: bytes
     name: str
