@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from common.cubin import Entry, entries
 from texpr.isa.constants import constant_bank
 from texpr.isa.levels import Space
 from texpr.isa.registry import DEVICES, resolve
@@ -23,6 +22,8 @@ from texpr.model.work import Shape, Work
 from texpr.support.record import replace
 from texpr.toolchain.cuda import CudaBinary, Nvcc, disassemble
 from texpr.toolchain.machine import Machine
+
+from .cubin import Entry, entries
 
 TARGET = "sm_90a"
 ADDRESS = 40
