@@ -419,38 +419,23 @@ def gather(threads: int) -> list[Kernel]:
 
 
 PLAIN: Mapping[str, Any] = {"turned": False, "scaled": False, "total": "float32", "out": "bfloat16"}
+BYTES_BY_ROWS: Mapping[str, Any] = {**PLAIN, "turned": True}
+WHOLE: Mapping[str, Any] = {**BYTES_BY_ROWS, "scaled": True, "total": "int32"}
+WIDE, WIDE_BYTES = [(128, 256, 64), (128, 128, 64)], [(128, 256, 128), (128, 128, 128)]
 configurations("matmul_f32", matmul_f32, tile=[(128, 128, 16), (128, 128, 32)], part=[(8, 8), (16, 8)], stages=[2, 3])
-configurations(
-    "matmul_bf16",
-    partial(matmul, "bfloat16", **PLAIN),
-    tile=[(128, 256, 64), (128, 128, 64)],
-    threads=[128, 256],
-    stages=[3],
-)
-configurations(
-    "matmul_f8",
-    partial(matmul, "float8_e4m3fn", **{**PLAIN, "turned": True}),
-    tile=[(128, 256, 128), (128, 128, 128)],
-    threads=[256],
-    stages=[3],
-)
-configurations(
-    "matmul_i8",
-    partial(matmul, "int8", **{**PLAIN, "turned": True, "scaled": True, "total": "int32"}),
-    tile=[(128, 256, 128), (128, 128, 128)],
-    threads=[256],
-    stages=[3],
-)
-configurations("attention", attention, tile=[(128, 128), (128, 64)], threads=[256], stages=[1, 2])
-configurations("softmax", softmax, threads=[128, 256, 512])
-configurations("layernorm", layernorm, threads=[128, 256, 512])
-configurations("rmsnorm", rmsnorm, threads=[128, 256, 512])
-configurations("scan", scan, threads=[128, 256], rows=[1, 4])
-configurations("bias_gelu", bias_gelu, threads=[128, 256], block=[1024, 2048])
-configurations("transpose", transpose, tile=[(64, 64), (32, 128)], threads=[128, 256])
+configurations("matmul_bf16", partial(matmul, "bfloat16", **PLAIN), tile=WIDE, threads=[256], stages=[3])
+configurations("matmul_f8", partial(matmul, "float8_e4m3fn", **BYTES_BY_ROWS), tile=WIDE_BYTES, threads=[256], stages=[3])
+configurations("matmul_i8", partial(matmul, "int8", **WHOLE), tile=WIDE_BYTES, threads=[256], stages=[3])
+configurations("attention", attention, tile=[(128, 128), (128, 64)], threads=[256], stages=[2])
+configurations("softmax", softmax, threads=[128, 256])
+configurations("layernorm", layernorm, threads=[128, 256])
+configurations("rmsnorm", rmsnorm, threads=[128, 256])
+configurations("scan", scan, threads=[128, 256], rows=[1])
+configurations("bias_gelu", bias_gelu, threads=[128], block=[1024, 2048])
+configurations("transpose", transpose, tile=[(64, 64), (32, 128)], threads=[128])
 configurations("permute5d", permute, threads=[128, 256])
-configurations("sum", whole_sum, block=[2048, 4096], share=[1 << 16], threads=[256, 512])
-configurations("conv3x3", conv, tile=[(128, 64), (64, 64)], threads=[128, 256], stages=[3])
+configurations("sum", whole_sum, block=[2048, 4096], share=[1 << 16], threads=[512])
+configurations("conv3x3", conv, tile=[(128, 64), (64, 64)], threads=[128], stages=[3])
 configurations("gather", gather, threads=[128, 256])
 
 if __name__ == "__main__":
