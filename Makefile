@@ -46,6 +46,7 @@ bench: .venv/.dev        ## measurements: compile time, emulator rate, CPU code 
 	@for script in $(filter-out $(ON_DEVICE) $(ALONE),$(wildcard bench/*.py)); do $(BIN)/python "$$script" || exit 1; done
 
 peers: .venv/.dev .venv-peers/.made  ## bounds of others' machine code beside ours: Triton, TileLang, CuTe DSL (6 GB of disk, no GPU)
+	@.venv-peers/bin/python bench/peers/check_triton.py
 	@$(BIN)/python bench/peers.py --json
 
 problems: .venv/.dev     ## how good the automatic plans of real problems are, by their bounds

@@ -144,7 +144,7 @@ def scaled_product(
         total = tl.dot(a.load([rows, k]), b.load([columns, k]).T, total)
     one = tl.load(of_rows + rows + tl.arange(0, BM))
     other = tl.load(of_columns + columns + tl.arange(0, BN))
-    c.store([rows, columns], (total.to(tl.float32) * one[:, None] * other[None, :]).to(tl.bfloat16))
+    c.store([rows, columns], (total.to(tl.float32) * one[:, None] * other[None, :]).to(c.dtype))
 
 
 def matmul_i8(tile: tuple[int, int, int], warps: int, stages: int) -> list[Kernel]:
@@ -175,9 +175,9 @@ def attention_forward(
         weights = tl.math.exp2(scores * scale - higher[:, None])
         keep = tl.math.exp2(top - higher)
         total = total * keep + tl.sum(weights, 1)
-        result = tl.dot(weights.to(tl.bfloat16), v.load([head + key, 0]), result * keep[:, None])
+        result = tl.dot(weights.to(v.dtype), v.load([head + key, 0]), result * keep[:, None])
         top = higher
-    o.store([first, 0], (result / total[:, None]).to(tl.bfloat16))
+    o.store([first, 0], (result / total[:, None]).to(o.dtype))
 
 
 HEADS, LENGTH, WIDE = 64, 4096, 128
@@ -221,7 +221,7 @@ def rmsnorm_of_row(x, gain, y, eps, N: tl.constexpr):
     at = tl.program_id(0) * N + columns
     row = tl.load(x + at).to(tl.float32)
     scale = tl.rsqrt(tl.sum(row * row, 0) / N + eps)
-    tl.store(y + at, (row * scale * tl.load(gain + columns).to(tl.float32)).to(tl.bfloat16))
+    tl.store(y + at, (row * scale * tl.load(gain + columns).to(tl.float32)).to(y.dtype.element_ty))
 
 
 @triton.jit
@@ -298,7 +298,7 @@ def biased_gelu(x, bias, y, N: tl.constexpr, B: tl.constexpr):
     columns = tl.program_id(1) * B + tl.arange(0, B)
     at = tl.program_id(0) * N + columns
     value = tl.load(x + at).to(tl.float32) + tl.load(bias + columns).to(tl.float32)
-    tl.store(y + at, (0.5 * value * (1.0 + tl.erf(value * 0.7071067811865476))).to(tl.bfloat16))
+    tl.store(y + at, (0.5 * value * (1.0 + tl.erf(value * 0.7071067811865476))).to(y.dtype.element_ty))
 
 
 def bias_gelu(block: int, warps: int) -> list[Kernel]:
@@ -325,7 +325,7 @@ def convolution(
         left = tl.load(x + pixel[:, None] + depth[None, :], mask=inside[:, None], other=0.0)
         right = tl.load(k + (at + depth)[:, None] * F + filters[None, :])
         total = tl.dot(left, right, total)
-    tl.store(y + pixels[:, None] * F + filters[None, :], total.to(tl.bfloat16))
+    tl.store(y + pixels[:, None] * F + filters[None, :], total.to(y.dtype.element_ty))
 
 
 def conv(tile: tuple[int, int], warps: int, stages: int) -> list[Kernel]:
