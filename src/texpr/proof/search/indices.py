@@ -131,8 +131,11 @@ def keeps(match: Match, scopes: Mapping[Buffer | Sym, int]) -> Iterator[Kept]:
             yield Kept(home_of(given), index, meant.buffer, (*around, *element))
 
 
-def solutions(pairing: Guess, wanted: Sequence[Sym], turns: Turns) -> Iterator[Mapping[Sym, Expr]]:
-    """What the indices `wanted` may be, likely ones first."""
+def solutions(pairing: Guess, wanted: Sequence[Sym], turns: Turns, *, named: bool) -> Iterator[Mapping[Sym, Expr]]:
+    """What the indices `wanted` may be, likely ones first.
+
+    `named`: only where something names them: what is found of other events may name them later.
+    """
     tried: list[Mapping[Sym, Expr]] = []
     for tiled, names_first in product((True, False)[not pairing.event.engine :], (None, True, False)):
         found = solve(pairing, wanted, names_first, turns, tiled)
@@ -144,7 +147,7 @@ def solutions(pairing: Guess, wanted: Sequence[Sym], turns: Turns) -> Iterator[M
     yield from _along(pairing, wanted, turns)
     yield from _guarded(pairing, wanted, turns)
     yield from _reshaped(pairing, wanted, turns)
-    if not tried:
+    if not tried and not named:
         yield from _unrolled(pairing, wanted, turns)
 
 

@@ -71,6 +71,7 @@ class _Search(Mutable):
     done: set[tuple[object, ...]] = field(default_factory=set[tuple[object, ...]])
     stored: frozenset[Buffer | Sym] = field(init=False)
     names: frozenset[str] = field(init=False)
+    round: int = 0
     numbers: dict[Action, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -82,11 +83,11 @@ class _Search(Mutable):
 
     def statements(self) -> None:
         """Which statement each event does: by the line, by the name, then whatever fits."""
-        for round in range(4):
+        for self.round in range(4):
             for event in sorted(self.asked.reading.events, key=rank):
                 if event.kind == "exchange" or event in self.matches:
                     continue
-                found = self.match(event, self.candidates(event, round), partly=round == 3)
+                found = self.match(event, self.candidates(event), partly=self.round == 3)
                 if found is not None:
                     self.matches[event] = found
                     self.done.add(instance_of(found.event, found.action, found.indices))
@@ -100,13 +101,13 @@ class _Search(Mutable):
                         if not kept.index and kept.home == home_of(event.target):
                             self.registers.setdefault(kept.home, kept)
                     turns = self.turns.setdefault(event.site.launch, {})
-                    turns |= {(s, e): None for s, e in found.indices.items() if e.syms() and round < 2}
+                    turns |= {(s, e): None for s, e in found.indices.items() if e.syms() and self.round < 2}
 
-    def candidates(self, event: Event, round: int = 3) -> list[Action]:
+    def candidates(self, event: Event) -> list[Action]:
         """Statements that an event may be, likely ones first."""
         reading, program, line = self.asked.reading, self.asked.program, event.span.line
         near = self.lines.get(line, {})
-        every: Sequence[Action] = program.actions if round else [*near]
+        every: Sequence[Action] = program.actions if self.round else [*near]
         if event.let and not isinstance(event.target, Load):
             let = program.lets.get(reading.variables[event.target.sym].name)
             own = [a for a in every if isinstance(a.target, Load) and a.target.buffer.role == "local"]
@@ -119,8 +120,8 @@ class _Search(Mutable):
             every = own or [a for a in every if called.startswith(f"{a.stored.name}_")] or every
         name = event.target.buffer.name if isinstance(event.target, Load) else reading.variables[event.target.sym].name.name
         first = isinstance(event.stmt, k.Declare) and isinstance(event.value, Literal)  # perhaps of what is assigned later
-        if round < 3 or first:
-            every = [a for a in every if a in near or (round and name.startswith(a.stored.name))]
+        if self.round < 3 or first:
+            every = [a for a in every if a in near or (self.round and name.startswith(a.stored.name))]
         # a register, and workspace, is called after what it keeps
         home, copied = home_of(event.target), isinstance(event.value, Load | Ref)  # what joins lanes is of no other statement
         if home not in self.stored and home not in reading.spaces:
@@ -189,7 +190,7 @@ class _Search(Mutable):
             if same and not refuted((*match.event.site.where, self.asked.premises)):
                 yield {sym: match.indices[sym] for sym in wanted}
                 break
-        yield from solutions(pairing, wanted, self.turns.get(event.site.launch, ()))
+        yield from solutions(pairing, wanted, self.turns.get(event.site.launch, ()), named=not self.round)
 
     def in_parts(self, pairing: Guess, wanted: Sequence[Sym]) -> list[tuple[Expr, Expr]]:
         """What an event's reads of arrays say that lie in parts in the blocks of a cluster."""
