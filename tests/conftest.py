@@ -34,6 +34,14 @@ def overflow_traps() -> Generator[None]:
         yield
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Two files of one name are one module to pytest where their folders are packages: then it runs one of them twice."""
+    for item in items:
+        module = item.module if isinstance(item, pytest.Function) else None
+        if module is not None and module.__file__ != str(item.path):
+            raise pytest.UsageError(f"{item.path} is not run: its module is {module.__file__}")
+
+
 def pytest_collection_finish() -> None:
     """What is loaded stays: searching for garbage as often as Python does took a tenth of the time."""
     settle()
