@@ -79,7 +79,6 @@ def test_rows_are_moved_by_their_address(swizzle: str) -> None:
 
 WAYS = {
     "backwards": ("Y[P[i], j]", "Y[P[n - 1 - i], j]"),
-    "columns backwards": ("Y[P[i], j]", "Y[P[i], D - 1 - j]"),
     "read first": ("2.0 * X[i, j]", "X[i, j] - 2.0 * Y[P[i], j]"),
     "updated": ("= 2.0 *", "+="),
     "written twice": ("{ Y[P[i], j] = 2.0 * X[i, j] }", "{ Y[P[i], j] = X[i, j]  Y[P[i], j] += 1.0 }"),
@@ -93,6 +92,15 @@ def test_ways_to_write(name: str) -> None:
     assert is_scattered(made) and bool(loads) is (name in ("read first", "updated"))
     for shape in SHAPES[:4]:
         assert wrong(made, *case(*shape), (None, 0, 1)) is None, shape
+
+
+def test_columns_backwards() -> None:
+    """Where tiles divide the columns; elsewhere the last one would begin before the first column, where no store may."""
+    backwards = SCATTER.replace("Y[P[i], j]", "Y[P[i], D - 1 - j]")
+    assert "a store begins at coordinates that are not negative" in refusal(backwards, TILES.format(""), TARGET)
+    made = laid(backwards.replace("D % 4", "D % 48"), TILES.format(""), TARGET)
+    for names, rows, width in ((23, 31, 96), (0, 5, 48), (37, 40, 0), (19, 19, 144)):
+        assert wrong(made, *case(names, rows, width), (None, 0, 1)) is None, (names, rows, width)
 
 
 STEPS = TILES.replace("bind(jo, grid.x)", "")
