@@ -10,6 +10,7 @@ from texpr.ir.program.marks import LaunchBounds
 from texpr.isa.target import Target
 from texpr.schedule.call import Call
 from texpr.schedule.edits import words
+from texpr.schedule.joint.convert import instructed
 from texpr.schedule.pragmas import in_place
 from texpr.schedule.rewrite.materialise import Materialised, materialise
 from texpr.schedule.rewrite.partition import partitioned
@@ -73,7 +74,7 @@ def apply_schedule(function: ir.Function, schedule: ir.Schedule | None, target: 
 def laid_out(state: State) -> Materialised:
     """The plain program of `state`, with the marks for mapping and lowering."""
     made = materialise(state)
-    function = partitioned(pipelined(made.function))
+    function = partitioned(instructed(pipelined(made.function)))
     if state.min_blocks:
         function = replace(function, directives=(*function.directives, LaunchBounds(state.min_blocks)))
     return replace(made, function=function)

@@ -14,6 +14,7 @@ from texpr.frontend.elaboration.schedules import gather_schedules
 from texpr.frontend.tree import Combine, ConstParam, Fn, Instr, Tree
 from texpr.ir.program import Program
 from texpr.support.diagnostic import Diagnostic, Note, TexprError, error
+from texpr.support.record import replace
 from texpr.support.span import Span
 
 __all__ = ["elaborate"]
@@ -43,8 +44,9 @@ def elaborate(tree: Tree, consts: Mapping[str, int] | None = None, library: Tree
     _report_unmade(file)
     if file.diagnostics:
         raise TexprError(file.diagnostics)
+    instrs = tuple(file.records[item.name.name] for item in own if item.name.name in file.records)
     made = (file.functions.get(item.name.name) for item in own if isinstance(item, Fn))
-    return Program(tuple(function for function in made if function is not None))
+    return Program(tuple(replace(function, instrs=instrs) for function in made if function is not None), instrs)
 
 
 def _gather(file: File, tree: Tree) -> list[Fn | Instr]:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from texpr.affine.expr import Expr, Sym
+from texpr.affine.facts import Known
+from texpr.affine.ranges import Range
 from texpr.ir import operation
 from texpr.ir.instr import ADDRESS, Instr
 from texpr.ir.instr.text import ACCESSES
@@ -120,12 +122,30 @@ def registers_are_those_of_the_operands(stmt: Stmt, at: Place) -> Iterator[str]:
                 yield f"{first.buffer.name} is in no shared memory, and `{operand.name}` of {stmt.name} is an address there"
         elif at.space(first.buffer) is not Space.LANES or first.buffer.rank != 1:
             yield f"{first.buffer.name} is in no registers that other lanes may read"
-        elif not first.index[0].is_constant or not 0 <= first.index[0].constant <= first.buffer.shape[0].constant - held.count:
-            yield f"{first.buffer.name}[{first.index[0]}] and {held.count - 1} more are not in it"
+        elif not _is_in(held, at):
+            yield f"{first.buffer.name}[{first.index[0]}] and {held.count - 1} more are not in it, or are other ones in each turn"
     written = [held for held in stmt.registers if held.access not in ("read", ADDRESS)]
     other = [held for held in stmt.registers if held.access != ADDRESS]
-    if any(a is not b and set(a.elements) & set(b.elements) for a in written for b in other):
+    if any(a is not b and _may_overlap(a, b) for a in written for b in other):
         yield f"{stmt.name} writes registers that it is given twice"
+
+
+def _is_in(held: Held, at: Place) -> bool:
+    """Whether all registers are of the array: their numbers are constants, of loops that are written out."""
+    (index,), ranges = held.first.index, dict[Sym, Range]()
+    for loop in at.loops:
+        if loop.kind == "unroll" and not loop.factor and loop.lo.is_constant and loop.hi.is_constant:
+            ranges[loop.sym] = loop.lo.constant, loop.hi.constant - 1
+    known, last = Known(ranges), held.first.buffer.shape[0] - held.count
+    return index.syms() <= ranges.keys() and known.nonnegative(index) and known.nonnegative(last - index)
+
+
+def _may_overlap(a: Held, b: Held) -> bool:
+    """Whether two operands perhaps have a register in common."""
+    if a.first.buffer is not b.first.buffer:
+        return False
+    apart = b.first.index[0] - a.first.index[0]
+    return not apart.is_constant or -b.count < apart.constant < a.count
 
 
 def lanes_are_whole_groups(stmt: Stmt, at: Place) -> Iterator[str]:

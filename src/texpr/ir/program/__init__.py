@@ -261,6 +261,7 @@ class Function(Record, eq=False):
     `params` in the order written (inputs, inouts, scalars as rank-0 inputs); `sizes` in order of first appearance, each ≥ 0;
     `consts` are sizes that a build must fix (they may be negative), with their defaults; `results` are buffers of role
     "result" (or inouts), in order. `schedules`: those that the file has for it, to choose from; none is applied yet.
+    `instrs`: the instructions of the file that lanes do together, for schedules to use.
     """
 
     name: str
@@ -274,6 +275,7 @@ class Function(Record, eq=False):
     directives: tuple[Pragma, ...] = ()
     schedules: tuple[Schedule, ...] = ()
     span: Span = NOWHERE
+    instrs: tuple[Instr, ...] = ()
 
     def __repr__(self) -> str:
         """One line: its name, parameters and results."""
@@ -281,9 +283,10 @@ class Function(Record, eq=False):
 
 
 class Program(Record, eq=False):
-    """A `.te` file: its functions, in the order written."""
+    """A `.te` file: its functions, in the order written, and its instructions that lanes do together."""
 
     functions: tuple[Function, ...]
+    instrs: tuple[Instr, ...] = ()
 
     def __getitem__(self, name: str) -> Function:
         """The function `name`. Raises KeyError."""

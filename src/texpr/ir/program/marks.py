@@ -235,10 +235,28 @@ class Tensor(Mark):
         return cls(swizzle, tuple(int(extent) for extent in box), form, window, view)
 
 
+class Joint(Mark):
+    """`#mma(mma_m16n8k16_f32_bf16)`: a nest that lanes do together, as the instruction of that name; gone when the schedule ends."""
+
+    NAME = "mma"
+
+    instr: str
+
+    @property
+    def words(self) -> tuple[Word, ...]:
+        """The name."""
+        return (self.instr,)
+
+    @classmethod
+    def read(cls, words: Sequence[Word]) -> Self | None:
+        """One word."""
+        return cls(words[0]) if len(words) == 1 and isinstance(words[0], str) else None
+
+
 MARKS: dict[str, type[Mark]] = {
     kind.NAME: kind
     for kind in (
-        Async, Bind, Cluster, LaunchBounds, Multicast, Partition, Pipeline, Saves, Tensor, Together, Unguard, Unroll, Vector,
+        Async, Bind, Cluster, Joint, LaunchBounds, Multicast, Partition, Pipeline, Saves, Tensor, Together, Unguard, Unroll, Vector,
     )
 }  # fmt: skip
 """The marks, by their names."""

@@ -18,4 +18,5 @@ CODES: dict[str, str] = {
     "E0915": "directive that leaves iterations out",
     "E0916": "copy that the tensor memory accelerator cannot make",
     "E0918": "blocks that cannot work together as a schedule says",
+    "E0919": "loops that an instruction of lanes does not do",
 }

@@ -1,0 +1,139 @@
+"""Whether a nest of loops is what an instruction means.
+
+    par 16 |ii| { par 8 |jj| { seq 16 |kk| reduce(acc) { acc[ii, jj] += f32(As[ii, kk]) * f32(Bs[kk, jj]) } } }
+
+Loops of the nest stand for loops of the meaning, in any order, with the same extents. The values are built alike, where what the
+meaning reads of an operand stands for an element that the nest reads. That element may depend on those loops only that say which
+element of the operand is meant, so each element of an operand is one number; how the array around it is laid out is no matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import permutations
+
+from texpr.affine.expr import Sym
+from texpr.ir import program as ir
+from texpr.ir.instr import Give, Instr, Operand
+from texpr.ir.program.updates import EXACTLY_ONCE_FREE
+from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value
+from texpr.ir.value.structure import same
+from texpr.support.record import Record
+
+COMMUTATIVE = ("mul", "add")
+"""Operations whose arguments may be exchanged: exactly, for floating-point numbers, too."""
+
+
+class Match(Record):
+    """A nest as an instruction. `loops`: the nest's loop for each of the meaning; `reads`: what is read for each operand."""
+
+    instr: Instr
+    bind: ir.Bind
+    loops: Mapping[Sym, Sym]
+    reads: Mapping[Buffer, Load]
+
+    @property
+    def give(self) -> Give:
+        """The statement of the meaning."""
+        return self.instr.gives[0]
+
+    @property
+    def result(self) -> Operand:
+        """The operand that is written."""
+        return self.instr.by_memory[self.give.target.buffer]
+
+    def along(self, operand: Operand) -> tuple[Sym, ...]:
+        """The nest's loops along the dimensions of an operand."""
+        target = self.give.target
+        load = target if operand is self.result else next(load for load in _loads(self.give.value, operand.memory))
+        return tuple(self.loops[sym] for e in load.index if (sym := e.as_sym) is not None)
+
+
+def match(instr: Instr, nest: Sequence[ir.Loop], bind: ir.Bind) -> Match | None:
+    """The nest of perfectly nested loops around `bind`, as `instr`; None where it is not what that means."""
+    turns = instr.loops
+    if len(instr.gives) != 1 or len(turns) != len(nest) or any(o.is_address or o.fragment.copies for o in instr.operands):
+        return None
+    give = instr.gives[0]
+    for order in permutations(nest):
+        if all(loop.extent.is_constant and loop.extent.constant == t.extent for loop, t in zip(order, turns, strict=True)):
+            loops = {turn.sym: loop.sym for turn, loop in zip(turns, order, strict=True)}
+            for reads in _alike(give, bind):
+                found = Match(instr, bind, loops, reads)
+                if _fits(found, {loop.sym: loop for loop in nest}):
+                    return found
+    return None
+
+
+def _alike(give: Give, bind: ir.Bind) -> Iterator[Mapping[Buffer, Load]]:
+    """What a statement reads for each operand, where it is built like one of a meaning, its loops aside."""
+    if bind.update == give.update and len(bind.targets) == 1 and bind.targets[0].dtype == give.target.dtype:
+        yield from _values(give.value, bind.values[0], {})
+
+
+def _values(meant: Value, given: Value, known: Mapping[Buffer, Load]) -> Iterator[Mapping[Buffer, Load]]:
+    match meant, given:
+        case Load(), Load() if meant.dtype == given.dtype:
+            before = known.get(meant.buffer)
+            if before is None or same(before, given):
+                yield {**known, meant.buffer: given}
+        case Cast(), Cast() if meant.dtype == given.dtype:
+            yield from _values(meant.arg, given.arg, known)
+        case Literal(), Literal() if meant.value == given.value and meant.dtype == given.dtype:
+            yield known
+        case Op(), Op() if meant.name == given.name and meant.dtype == given.dtype and len(meant.args) == len(given.args):
+            orders = [given.args, given.args[::-1]] if meant.name in COMMUTATIVE and len(given.args) == 2 else [given.args]
+            for args in orders:
+                yield from _arguments(meant.args, args, known)
+        case _:
+            pass
+
+
+def _arguments(meant: Sequence[Value], given: Sequence[Value], known: Mapping[Buffer, Load]) -> Iterator[Mapping[Buffer, Load]]:
+    if not meant:
+        yield known
+        return
+    for found in _values(meant[0], given[0], known):
+        yield from _arguments(meant[1:], given[1:], found)
+
+
+def _fits(found: Match, nest: Mapping[Sym, ir.Loop]) -> bool:
+    """Whether each element that is read, or written, is one element of its operand, and sums may come in any order."""
+    target, used = found.bind.targets[0], {sym for load in (found.give.target,) for e in load.index for sym in e.syms()}
+    if target.data or not _is_plain(found.give.target) or _syms(target) & nest.keys() != {found.loops[sym] for sym in used}:
+        return False
+    summed = [loop for sym, loop in nest.items() if sym not in _syms(target)]
+    if found.bind.update not in EXACTLY_ONCE_FREE and any(target.buffer not in loop.reduce for loop in summed):
+        return False
+    for memory, load in found.reads.items():
+        own = {found.loops[sym] for e in _first(found.give.value, memory).index for sym in e.syms()}
+        if load.data or not _is_plain(_first(found.give.value, memory)) or not _syms(load) & nest.keys() <= own:
+            return False
+    return len({load.index for load in _loads(found.give.value, None)}) == len(found.reads)
+
+
+def _is_plain(load: Load) -> bool:
+    """Whether the subscripts of an operand are loops, each another one."""
+    syms = [e.as_sym for e in load.index]
+    return None not in syms and len(set(syms)) == len(syms)
+
+
+def _syms(load: Load) -> frozenset[Sym]:
+    return frozenset(sym for e in load.index for sym in e.syms())
+
+
+def _first(value: Value, memory: Buffer) -> Load:
+    return next(_loads(value, memory))
+
+
+def _loads(value: Value, memory: Buffer | None) -> Iterator[Load]:
+    match value:
+        case Load() if memory is None or value.buffer is memory:
+            yield value
+        case Cast():
+            yield from _loads(value.arg, memory)
+        case Op():
+            for arg in value.args:
+                yield from _loads(arg, memory)
+        case _:
+            pass
