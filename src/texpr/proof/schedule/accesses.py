@@ -28,6 +28,7 @@ class Access(Record, eq=False):
     `meant`: when it is touched in the written program; nothing for a copy. `does`: the written statement that it is done by.
     `is_update`: whether it is a step of a sum, whose order a `reduce` may free; `is_own`: whether it reads there what it
     writes. `legal`: when the written program writes the element, in some instance, if that is one: where `is_one` holds.
+    `hole`: of what fills one, which element would be there if the memory that is copied were larger; a hint, or nothing.
     """
 
     action: Action
@@ -45,6 +46,7 @@ class Access(Record, eq=False):
     is_own: bool = False
     legal: When = ()
     is_one: tuple[Formula, ...] = ()
+    hole: tuple[Expr, ...] = ()
 
     @property
     def is_certain(self) -> bool:
@@ -68,6 +70,7 @@ class Named(Record, eq=False):
     meant: When
     legal: When
     is_one: tuple[Formula, ...]
+    hole: tuple[Expr, ...]
 
     def only(self, sym: Sym) -> Sym:
         """The symbol that a coordinate is called by."""
@@ -85,10 +88,11 @@ def named(access: Access, mark: str) -> Named:
 def placed(access: Access, at: Mapping[Sym, Expr]) -> Named:
     """`access` at coordinates."""
     names = Names(at)
-    place, element = (tuple(map(names, each)) for each in (access.place, access.element))
+    place, element, hole = (tuple(map(names, each)) for each in (access.place, access.element, access.hole))
     where = tuple(rename(f, names) for f in access.where)
     time, meant, legal = (names.times(each) for each in (access.time, access.meant, access.legal))
-    return Named(access, names, place, element, where, time, meant, legal, tuple(rename(f, names) for f in access.is_one))
+    is_one = tuple(rename(f, names) for f in access.is_one)
+    return Named(access, names, place, element, where, time, meant, legal, is_one, hole)
 
 
 def touched(place: Load | Ref, spot: Spot, action: Action, program: Program, write: bool) -> Access:

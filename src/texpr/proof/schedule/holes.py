@@ -34,13 +34,28 @@ def is_fill(stored: Home | None) -> bool:
 
 
 def fills(laid: Program) -> Mapping[Buffer, Literal]:
-    """The number that holes of memory are filled with, where it is one."""
+    """The number that holes of memory are filled with, where it is one; in copies of such memory they hold the same."""
     found: dict[Buffer, Literal] = {}
     for action in laid.actions:
         if not action.stmt.instance and isinstance(action.value, Literal) and isinstance(action.target, Load):
             known = found.setdefault(action.target.buffer, action.value)
             if known.value != action.value.value:
                 return {}
+    return found | _copied(laid, found)
+
+
+def _copied(laid: Program, known: Mapping[Buffer, Literal]) -> Mapping[Buffer, Literal]:
+    """The fills of locals that are nothing but copies of memory with `known` ones."""
+    sources: dict[Buffer, set[Buffer | None]] = {}
+    for action in laid.actions if known else ():
+        if isinstance(action.target, Load):
+            is_copy = not action.stmt.instance and action.update is None and isinstance(action.value, Load)
+            source = action.value.buffer if is_copy and isinstance(action.value, Load) else None
+            sources.setdefault(action.target.buffer, set()).add(source)
+    found = dict(known)
+    for buffer, (source, *others) in ((buffer, [*some]) for buffer, some in sources.items()):
+        if buffer.role == "local" and not others and source in known and buffer not in known:
+            found[buffer] = known[source]
     return found
 
 

@@ -12,7 +12,7 @@ from texpr.affine.simplify import Simplifier
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Literal, Load, Ref
 from texpr.presburger.existential import nowhere
-from texpr.presburger.formula import TRUE, Eq, Formula, conj, differ, disj, negate, rename
+from texpr.presburger.formula import TRUE, Eq, Formula, between, conj, differ, disj, negate, rename, syms
 from texpr.presburger.isl.raw import Undecided
 from texpr.presburger.questions import Point, is_false, witness
 from texpr.presburger.solve.relaxed import flat
@@ -107,10 +107,19 @@ class Matches(Mutable):
             once = Claim("an element is made once", f"{made.stored.name}, line {made.span.line}", "indices differ", made.span)
             self.asked.append((once, self.made_twice, (made,)))
         inside = [rename(fact, names) for fact in meant.spot.domain]
-        holes = changes_nothing(action, self.fills) and self.leaves(action, inside)
+        leaves = self.leaves(action, inside)
+        beyond = [rename(fact, names) for fact in self.of_element(meant)] if leaves else []
+        holes = leaves and changes_nothing(action, self.fills)
         told = Claim(IS_STATEMENT, f"{meant.stored.name}, line {meant.span.line}", "the same of the same", action.span)
-        self.asked.append((told, self.doubted, (action, inside, goals) if holes else (action, (), [*goals, *inside])))
+        if leaves and self.is_nowhere(comparison, at, beyond):
+            rest = [fact for fact in inside if fact not in beyond]
+            known, wanted = (beyond, [] if holes else rest)
+            self.asked.append((told, self.doubted, (action, (*known, *(rest if holes else ())), [*goals, *wanted])))
+        else:
+            beyond = []
+            self.asked.append((told, self.doubted, (action, inside, goals) if holes else (action, (), [*goals, *inside])))
         *reads, write = self.touches(comparison, at)
+        reads = [read if read.is_own else replace(read, where=(*read.where, *flat(beyond))) for read in reads]
         self.accesses += (
             *(self.of_holes(reads, inside) if holes else reads),
             replace(write, meant=(), does=None) if anew else write,
@@ -142,6 +151,37 @@ class Matches(Mutable):
         except Undecided:
             return True
 
+    def of_element(self, meant: Action) -> Iterator[Formula]:
+        """What the written program says of the loops that say which element a statement writes."""
+        said = {s for e in place_of(meant.target, meant.spot, self.written) for s in e.syms()}
+        own = {*indices(meant.spot)}
+        for fact in meant.spot.domain:
+            if not syms(fact).isdisjoint(own) and syms(fact) & own <= said:
+                yield fact
+
+    def is_nowhere(self, comparison: Comparison, at: Mapping[Sym, Expr], inside: Sequence[Formula]) -> bool:
+        """Whether what a statement writes outside of `inside`, in memory of the laid out program alone, is no element that the
+        written program writes, nor reads, as it is legal: then it may be anything, as if that program were longer.
+        """
+        if not inside or comparison.given.stored in self.given or not isinstance(comparison.given.stored, Buffer):
+            return False
+        given, meant = comparison.given, comparison.meant
+        write = self.means(comparison, Operand(given.target, given.spot, meant.target, meant.spot, {}), at, True)
+        if not isinstance(write.stored, Buffer) or write.stored.role not in ("local", "result"):
+            return False
+        own = named(write, "◁")
+        outside = rename(negate(conj(inside)), {s: own.names(s) for s in write.dims})
+        for other in (action for action in self.written.actions if action.stored is write.stored):
+            mine = {s: expr(Sym(f"{s.name}▷")) for s in indices(other.spot)}
+            element = [e.substitute(mine) for e in place_of(other.target, other.spot, self.written)]
+            facts = (*own.where, outside, *(rename(f, mine) for f in other.spot.domain), *same(own.element, element))
+            try:
+                if witness(facts, self.premises) is not None:
+                    return False
+            except Undecided:
+                return False
+        return True
+
     def of_holes(self, reads: Sequence[Access], inside: Sequence[Formula]) -> Iterator[Access]:
         """What an update reads that runs beyond what was written: elements `inside`, and fills elsewhere."""
         for read in reads:
@@ -152,7 +192,7 @@ class Matches(Mutable):
             yield replace(read, where=(*read.where, *flat(inside)))
             outside = (*read.where, negate(conj(inside)))
             of = {"stored": fill(filled), "element": (), "meant": (), "does": None, "legal": ()}
-            yield replace(read, where=outside, **of, is_update=False)
+            yield replace(read, where=outside, **of, is_update=False, hole=read.element)
 
     def at_home(self) -> Iterator[Asked]:
         """Memory that callers know is that of the written program."""
@@ -205,7 +245,7 @@ class Matches(Mutable):
         if action.update is not None or not write.is_certain:
             return False
         if isinstance(action.value, Literal):
-            self.accesses.append(replace(write, stored=fill(action.value)))
+            self.accesses.append(replace(write, stored=fill(action.value), hole=self.instead_of(action)))
             return True
         if not isinstance(action.value, Load | Ref):
             return self.instead(action, write)
@@ -218,8 +258,24 @@ class Matches(Mutable):
         some = chain((first,), islice(sides, SIDES))
         legal, is_one = next(((when, facts) for other, _, when, facts in some if other is stored and when), ((), ()))
         of = {"stored": stored, "element": element, "legal": legal, "is_one": is_one}
-        self.accesses += (replace(each, **of) for each in (read, write))
+        filled = self.fills.get(read.home) if isinstance(read.home, Buffer) else None
+        if filled is None or not isinstance(stored, Buffer) or read.home in self.given:
+            self.accesses += (replace(each, **of) for each in (read, write))
+            return True
+        inside = conj(between(0, e, size) for e, size in zip(element[len(element) - stored.rank :], stored.shape, strict=True))
+        for each in (read, write):  # a copy of what has holes moves those, too
+            self.accesses.append(replace(each, **of, where=(*each.where, *flat([inside]))))
+            self.accesses.append(replace(each, stored=fill(filled), where=(*each.where, negate(inside)), hole=element))
         return True
+
+    def instead_of(self, filling: Action) -> tuple[Expr, ...]:
+        """What is copied to the place of a fill where that is no hole."""
+        for other in self.laid.actions:
+            if other.stored is filling.stored and isinstance(other.value, Load) and not other.stmt.instance:
+                alike = other.spot.loops == filling.spot.loops and isinstance(other.target, Load)
+                if alike and isinstance(filling.target, Load) and other.target == filling.target:
+                    return tuple(e.substitute(self.numbers) for e in place_of(other.value, other.spot, self.laid))
+        return ()
 
     def join(self, action: Action) -> bool:
         """What a part of a sum is joined with, if memory holds such a part."""

@@ -14,7 +14,7 @@ from itertools import chain, combinations_with_replacement, repeat
 from texpr.affine.expr import Sym, expr
 from texpr.ir.value import Buffer
 from texpr.presburger.existential import ExistsWitness, everywhere, nowhere
-from texpr.presburger.formula import TRUE, Formula, conj, differ
+from texpr.presburger.formula import TRUE, Formula, between, conj, differ
 from texpr.presburger.isl.raw import Undecided
 from texpr.presburger.questions import Point, is_false, is_quickly_refuted, witness
 from texpr.presburger.solve.digits import in_rows
@@ -69,7 +69,8 @@ class ValueFlow(Mutable):
         for home in (b for b in self.results if self.given[b] == stored and not (self.by_home[b] and self.alone(b))):
             dims = tuple(Sym(f"element {n}") for n in range(home.rank))
             place = tuple(map(expr, dims))
-            yield Access(self.accesses[-1].action, dims, (), home, place, False, END, stored, place)
+            there = tuple(flat(between(0, dim, extent) for dim, extent in zip(dims, home.shape, strict=True)))
+            yield Access(self.accesses[-1].action, dims, there, home, place, False, END, stored, place)
 
     def alone(self, home: Home) -> bool:
         """Whether elements of one memory are in this one only, each at a place of its own, and nothing else is there."""
@@ -182,6 +183,8 @@ class ValueFlow(Mutable):
         for write in writes:
             each = named(write, "○")
             pairs = [*zip(each.place, read.place, strict=True), *zip(each.element, read.element, strict=True)]
+            if each.hole and len(each.hole) == len(read.hole):
+                pairs += zip(each.hole, read.hole, strict=True)
             before = there(each, read, pairs, (precedes(each.time, read.time, None),))
             if any(map(is_false, before.at(0))):
                 continue

@@ -24,9 +24,9 @@ from texpr.ir.program.marks import Joint
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.directives.reorder import RULE as REORDER
 from texpr.schedule.directives.split import halves
-from texpr.schedule.joint.convert import nest_of
-from texpr.schedule.joint.match import Match, match
+from texpr.schedule.joint.match import match
 from texpr.schedule.joint.records import named, usable
+from texpr.schedule.rewrite.fills import derived
 from texpr.schedule.rewrite.shape import free_loop
 from texpr.schedule.state import State
 from texpr.schedule.tree import exactly, loops
@@ -101,6 +101,8 @@ def _nested(call: Call, instr: Instr, shape: tuple[int, ...]) -> State:
     order = (*outer[2:], *outer[:2], *inner) if len(outer) == 3 else (*outer, *inner)
     args = tuple(ir.Argument(name, span=call.directive.span) for name in order)
     state = REORDER.apply(Call(REORDER, replace(call.directive, args=args, results=()), state))
+    top = next(loop for loop in loops(state.function.body) if loop.sym.name == inner[0])
+    state = derived(state, top)
     top = next(loop for loop in loops(state.function.body) if loop.sym.name == inner[0])
     return state.changed(top, lambda copy: marked(copy, Joint(instr.name, span=call.directive.span)))
 

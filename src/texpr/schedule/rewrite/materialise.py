@@ -12,7 +12,7 @@ result is a plain function: the interpreter runs it, the checks check it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr
@@ -22,17 +22,22 @@ from texpr.domain.iterdomain import Side
 from texpr.domain.predicates.needed import Predicates, predicates
 from texpr.ir import program as ir
 from texpr.ir.program.marked import level_of, mark, unmarked
-from texpr.ir.program.marks import Unguard, Unroll, Vector
+from texpr.ir.program.marks import Joint, Unguard, Unroll, Vector
 from texpr.ir.program.rewrite import Rewriter, replace_loads, substitute_value
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Value, conjunction
 from texpr.ir.value.types import BOOL, I64
-from texpr.presburger.formula import Formula, Ge, compare, conj, disj, negate
+from texpr.ir.program.uses import loads
+from texpr.presburger.formula import Eq, Formula, Ge, compare, conj, disj, negate, rename
+from texpr.presburger.isl.raw import Undecided
+from texpr.presburger.linear import NotAffine, without_products
+from texpr.presburger.points import Points
 from texpr.relation.facts import facts_of, in_loop, known
 from texpr.schedule.rewrite.overrun import Filling, Holes, Matters, fillings
 from texpr.schedule.state import State
 from texpr.schedule.tree import Body
-from texpr.support.diagnostic import error
+from texpr.support.diagnostic import Note, error
 from texpr.support.record import Mutable, Record, field, replace
+from texpr.support.span import NOWHERE, Span
 
 Path = tuple[ir.Loop, ...]
 
@@ -66,6 +71,7 @@ def materialise(state: State) -> Materialised:
     """The plain program of `state`."""
     maker = _Maker(state, tuple(given(state.function)))
     body = _wrapped(maker.block(state.function.body, (), {}), {})
+    maker.require_unread()
     return Materialised(replace(state.function, body=body), maker.origin, tuple(maker.arounds), state)
 
 
@@ -104,6 +110,14 @@ class _Entry(Record):
     stmt: ir.Stmt
     needs: _Needs | None
     filled: bool = False
+
+
+class _Unread(Record):
+    """A statement that runs at holes, where `needs` fail, and leaves something in memory there that nobody may read."""
+
+    stmt: ir.Bind
+    path: Path
+    needs: frozenset[_Need]
 
 
 class _Around(Record, eq=False, dict=True):
@@ -154,6 +168,8 @@ class _Maker(Mutable):
     arounds: dict[Path, _Around] = field(default_factory=dict[Path, _Around])
     buffers: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
     counted: frozenset[Sym] = frozenset()
+    tiles: Mapping[Buffer, Span] | None = None
+    unread: list[_Unread] = field(default_factory=list["_Unread"])
 
     def block(self, body: Body, path: Path, held: _Needs) -> list[_Entry]:
         """The statements of `body` below the loops `path`, where the predicates `held` hold."""
@@ -204,16 +220,18 @@ class _Maker(Mutable):
 
     def _free(self, body: Body, path: Path, needs: _Needs) -> frozenset[_Need]:
         """The guards of an unguarded loop, which are dropped: holes are proved to change nothing."""
-        asked = {loop.sym: found for loop in path if (found := mark(loop, Unguard))}
-        free = frozenset(n for n in needs if not n.syms.isdisjoint(asked))
+        asked = {loop.sym: found.span for loop in path if (found := mark(loop, Unguard))}
         statements = [s for s in body if not isinstance(s, ir.Par | ir.Seq | ir.New)]
+        beyond = self._beyond(statements, path, needs)
+        asked |= self._joint(path)
+        free = frozenset(n for n in needs if not n.syms.isdisjoint(asked)) - beyond
         if not free or not statements:
-            return frozenset()
+            return beyond
         around = self._around(path)
         facts = [Ge(e) for e in self.given]
         for loop in path:
             facts += [Ge(e) for e in in_loop(loop.sym, loop.extent.substitute(around.indices))]
-        kept = [n.formula for n in needs if n not in free]
+        kept = [n.formula for n in needs if n not in free]  # those that may be anything hold, or nothing is read
         failing = disj([negate(n.formula) for n in free])
         numbers_last = sorted(free, key=lambda need: need.right.is_constant)
         ends = {sym: need.right for need in numbers_last for sym in need.syms if sym in asked}
@@ -223,9 +241,88 @@ class _Maker(Mutable):
             for stmt in statements:
                 holes.require_neutral(stmt, copies, {name: self._reached(copy) for name, copy in copies.items()})
         except Matters as reason:
-            (span, *_) = (found.span for found in asked.values())
+            (span, *_) = asked.values()
             raise error("E0906", span, f"holes cannot be computed: {reason}", help=reason.help) from None
+        return free | beyond
+
+    def _joint(self, path: Path) -> Mapping[Sym, Span]:
+        """The loops of a nest that lanes do together, which have no guards."""
+        at, span = next(((n, found.span) for n, loop in enumerate(path) if (found := mark(loop, Joint))), (len(path), NOWHERE))
+        return {loop.sym: span for loop in path[at:]}
+
+    def _beyond(self, statements: Sequence[ir.Stmt], path: Path, needs: _Needs) -> frozenset[_Need]:
+        """The guards of elements of a tile, held by lanes, that no element of the program is kept in: they may be anything."""
+        tiles, joint = self._tiles(), self._joint(path)
+        for stmt in statements:
+            if not isinstance(stmt, ir.Bind) or len(stmt.targets) != 1 or stmt.targets[0].buffer not in tiles:
+                return frozenset()
+            if not joint and not (stmt.update is None and isinstance(stmt.values[0], Literal)):
+                return frozenset()
+        if not statements:
+            return frozenset()
+        found = self._rewriter(path).target(statements[0].targets[0])  # pyright: ignore
+        through = {sym for e in found.index for sym in e.syms()}
+        inner = {loop.sym for loop in path if loop.sym in joint and loop.sym not in through}
+        free = frozenset(n for n in needs if not n.syms.isdisjoint(through) and n.syms.isdisjoint(inner))
+        if free:
+            self.unread += [_Unread(stmt, path, free) for stmt in statements if isinstance(stmt, ir.Bind)]
         return free
+
+    def _tiles(self) -> Mapping[Buffer, Span]:
+        """What nests sum up in that lanes do together, and where that is asked for."""
+        if self.tiles is None:
+            marked = [(s, found) for s in ir.walk(self.state.function.body) if isinstance(s, ir.Par | ir.Seq)
+                      if (found := mark(s, Joint))]
+            binds = ((s, found) for loop, found in marked for s in ir.walk(loop.body) if isinstance(s, ir.Bind))
+            self.tiles = {target.buffer: found.span for stmt, found in binds for target in stmt.targets}
+        return self.tiles
+
+    def require_unread(self) -> None:
+        """Raises E0906 where an element of a tile is read that a statement may have left at a hole."""
+        for hole in self.unread:
+            (target,) = hole.stmt.targets
+            span = self._tiles()[target.buffer]
+            for stmt, path in self._readers(self.state.function.body, target.buffer, ()):
+                if not self._is_apart(hole, stmt, path):
+                    reason = f"what holes leave in `{target.buffer.name}` may be read"
+                    raise error("E0906", span, f"holes cannot be computed: {reason}", Note("here", stmt.span))
+
+    def _readers(self, body: Body, buffer: Buffer, path: Path) -> Iterator[tuple[ir.Stmt, Path]]:
+        for stmt in body:
+            if any(load.buffer is buffer for load in loads(stmt)):
+                yield stmt, path
+            for block in ir.blocks(stmt):
+                yield from self._readers(block, buffer, (*path, stmt) if isinstance(stmt, ir.Par | ir.Seq) else path)
+
+    def _is_apart(self, hole: _Unread, stmt: ir.Stmt, path: Path) -> bool:
+        """Whether a statement, where it is no hole itself, never reads what another one left at a hole."""
+        (target,) = hole.stmt.targets
+        shared = [one for one, other in zip(hole.path, path, strict=False) if one is other]
+        made = [n for n, loop in enumerate(shared) if any(isinstance(s, ir.New) and s.buffer is target.buffer for s in ir.walk(loop.body))]
+        common = {loop.sym for loop in shared[: made[-1] + 1]} if made else set[Sym]()
+        own = {loop.sym: expr(Sym(f"{loop.sym.name} of a hole")) for loop in hole.path if loop.sym not in common}
+        place = [e.substitute(own) for e in self._rewriter(hole.path).target(target).index]
+        failing = rename(disj([negate(n.formula) for n in hole.needs]), own)
+        facts = [failing, *(rename(f, own) for f in self._runs(hole.path)), *self._runs(path)]
+        facts += [n.formula for n in self._around(path).needs]
+        read = (load for load in loads(stmt) if load.buffer is target.buffer)
+        for load in read:
+            moved = self._rewriter(path).value(load)
+            assert isinstance(moved, Load)
+            both = conj((*facts, *(Eq(a - b) for a, b in zip(moved.index, place, strict=True))))
+            try:
+                if not Points(without_products(both), sorted(self.state.function.sizes, key=str)).is_empty():
+                    return False
+            except (NotAffine, Undecided):
+                return False
+        return True
+
+    def _runs(self, path: Path) -> Iterator[Formula]:
+        """That loops run."""
+        around = self._around(path)
+        yield from (Ge(e) for e in self.given)
+        for loop in path:
+            yield from (Ge(e) for e in in_loop(loop.sym, loop.extent.substitute(around.indices)))
 
     def _reached(self, copy: Filling) -> Formula:
         """The condition under which a copy's iteration is no hole."""
