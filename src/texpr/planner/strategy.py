@@ -24,17 +24,19 @@ from texpr.support.span import Span
 
 
 class Rank(IntEnum):
-    """The order of strategies: those that save the most bytes come first."""
+    """The order of strategies: those that save the most come first."""
 
-    TILE = 0
+    PRODUCT = 0
+    """A unit of the machine does whole tiles of a product."""
+    TILE = 1
     """Reused elements are kept in fast memory."""
-    CLUSTER = 1
+    CLUSTER = 2
     """A cluster of blocks keeps what does not fit one block."""
-    TURN = 2
+    TURN = 3
     """No reuse, but whole lines of memory are used."""
-    VECTOR = 3
+    VECTOR = 4
     """Only the number of accesses is reduced."""
-    PARTS = 4
+    PARTS = 5
     """The nest is split into several, for each of which there is a strategy."""
 
 

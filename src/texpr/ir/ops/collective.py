@@ -123,7 +123,8 @@ def registers_are_those_of_the_operands(stmt: Stmt, at: Place) -> Iterator[str]:
         elif at.space(first.buffer) is not Space.LANES or first.buffer.rank != 1:
             yield f"{first.buffer.name} is in no registers that other lanes may read"
         elif not _is_in(held, at):
-            yield f"{first.buffer.name}[{first.index[0]}] and {held.count - 1} more are not in it, or are other ones in each turn"
+            told = "are not in it, or are other ones in each turn"
+            yield f"{first.buffer.name}[{first.index[0]}] and {held.count - 1} more {told}"
     written = [held for held in stmt.registers if held.access not in ("read", ADDRESS)]
     other = [held for held in stmt.registers if held.access != ADDRESS]
     if any(a is not b and _may_overlap(a, b) for a in written for b in other):

@@ -236,7 +236,7 @@ class Tensor(Mark):
 
 
 class Joint(Mark):
-    """`#mma(mma_m16n8k16_f32_bf16)`: a nest that lanes do together, as the instruction of that name; gone when the schedule ends."""
+    """`#mma(mma_m16n8k16_f32_bf16)`: a nest that lanes do together, as that instruction; gone when the schedule ends."""
 
     NAME = "mma"
 
@@ -256,7 +256,8 @@ class Joint(Mark):
 MARKS: dict[str, type[Mark]] = {
     kind.NAME: kind
     for kind in (
-        Async, Bind, Cluster, Joint, LaunchBounds, Multicast, Partition, Pipeline, Saves, Tensor, Together, Unguard, Unroll, Vector,
+        Async, Bind, Cluster, Joint, LaunchBounds, Multicast, Partition, Pipeline, Saves, Tensor, Together, Unguard, Unroll,
+        Vector,
     )
 }  # fmt: skip
 """The marks, by their names."""

@@ -4,16 +4,16 @@ Before: par 64 |i| { par 32 |j| { seq 32 |k| reduce(acc) { acc[i, j] += f32(As[i
 After:  seq 2 |k_o| { par 4 |i_o| { par 4 |j_o| {
             par 16 |i_i| #mma(mma_m16n8k16_f32_bf16) { par 8 |j_i| { seq 16 |k_i| reduce(acc) { acc[…] += … } } } } } }
 
-Loops that are longer than the instruction's are split by its extents. Of the instructions that the target has, those of the text
-before the shipped ones, the first is taken that means what the nest does (`texpr.schedule.joint.match`), the largest first; or that
-of a name. At the end of the schedule the tile that is summed up is put into registers of the lanes that the instruction's
-fragments name, and so is all that goes through it (`texpr.schedule.joint.convert`). Loops around that are bound to `warp`, or to
-`block.y` and `block.z`, are warps.
+Loops that are longer than the instruction's are split by its extents. Of the instructions that the target has, the first is taken
+that means what the nest does (`texpr.schedule.joint.match`), those that do most first; or that of a name. Open copies fill with
+zero. When the schedule ends the tile that is summed up is put into registers of the lanes that the instruction's fragments name,
+and so is all that goes through it (`texpr.schedule.joint.convert`). Loops around that are bound to `warp`, or to `block.y` and
+`block.z`, are warps. Holes compute: those along the sum are proved to change nothing, and those of results to be read by nobody.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import permutations
 
 from texpr.affine.expr import expr
@@ -27,93 +27,96 @@ from texpr.schedule.directives.split import halves
 from texpr.schedule.joint.match import match
 from texpr.schedule.joint.records import named, usable
 from texpr.schedule.rewrite.fills import derived
+from texpr.schedule.rewrite.materialise import materialise
 from texpr.schedule.rewrite.shape import free_loop
 from texpr.schedule.state import State
 from texpr.schedule.tree import exactly, loops
 from texpr.support.diagnostic import TexprError
 from texpr.support.record import replace
 
+LOOPS = 3
+
 
 def _apply(call: Call) -> State:
-    call.expect(3, 4)
+    call.expect(LOOPS, LOOPS + 1)
+    if len(call.directive.results) not in (0, LOOPS):
+        raise call.wrong(f"gives {LOOPS} names, not {len(call.directive.results)}")
     call.require_memory("lanes", None)
-    for argument in call.plain[:3]:
-        free_loop(call, argument)
-    tried = list(_instructions(call))
+    nest = [free_loop(call, argument) for argument in call.plain[:LOOPS]]
+    bind = _statement(nest)
+    tried = _instructions(call)
     for instr in tried:
-        for shape in _shapes(instr):
-            found = _shaped(call, instr, shape)
-            if found is not None:
-                return found
+        for shape in _shapes(instr, nest):
+            trial = [replace(loop, extent=expr(extent)) for loop, extent in zip(nest, shape, strict=True)]
+            if bind is not None and match(instr, trial, bind) is not None:
+                state = _nested(call, instr, shape)
+                materialise(state)  # which proves that holes may compute, or refuses
+                return state
     raise _unlike(call, tried)
 
 
 def _instructions(call: Call) -> tuple[Instr, ...]:
     """Those to try, in order."""
-    if len(call.plain) < 4:
+    if len(call.plain) == LOOPS:
         return usable(call.state.function, call.state.target)
-    name, known = call.word(call.plain[3], what="the name of an instruction"), named(call.state.function)
+    name, known = call.word(call.plain[LOOPS], what="the name of an instruction"), named(call.state.function)
     if name not in known:
-        raise call.refuse(
-            "E0903", f"there is no instruction `{name}`", at=call.plain[3], help=f"those of lanes are {', '.join(known)}"
-        )
+        help = f"those that lanes do together are {', '.join(known)}"
+        raise call.refuse("E0903", f"there is no instruction `{name}`", at=call.plain[LOOPS], help=help)
     if known[name].template(call.state.target) is None:
-        raise call.refuse("E0908", f"{call.state.target.name} has no instruction `{name}`", at=call.plain[3])
+        first = ", ".join(first for first, _ in known[name].asm) or "none"
+        help = f"there are templates of it for {first}"
+        raise call.refuse("E0908", f"{call.state.target.name} has no instruction `{name}`", at=call.plain[LOOPS], help=help)
     return (known[name],)
 
 
-def _shapes(instr: Instr) -> Iterator[tuple[int, ...]]:
-    """The extents that the three loops may have."""
-    yield from dict.fromkeys(permutations([turn.extent for turn in instr.loops]) if len(instr.loops) == 3 else ())
+def _statement(nest: Sequence[ir.Loop]) -> ir.Bind | None:
+    """The one statement inside of all the loops, if there are no others."""
+    innermost = next((loop for loop in nest if not any(other in loops(loop.body) for other in nest)), None)
+    alone = innermost is not None and len(innermost.body) == 1 and isinstance(innermost.body[0], ir.Bind)
+    return innermost.body[0] if innermost is not None and alone and isinstance(innermost.body[0], ir.Bind) else None
 
 
-def _shaped(call: Call, instr: Instr, shape: tuple[int, ...]) -> State | None:
-    """The state in which the nest of these loops is one instruction, if it is what that means."""
-    named_loops = [call.loop(argument) for argument in call.plain[:3]]
-    if not all(
-        loop.extent.is_constant and loop.extent.constant % extent == 0 for loop, extent in zip(named_loops, shape, strict=True)
-    ):
-        return None
-    (innermost,) = [loop for loop in named_loops if not any(other in loops(loop.body) for other in named_loops)] or [None]
-    bind = None if innermost is None else next((s for s in ir.walk(innermost.body)), None)
-    if not isinstance(bind, ir.Bind):
-        return None
-    trial = [replace(loop, extent=expr(extent)) for loop, extent in zip(named_loops, shape, strict=True)]
-    if match(instr, trial, bind) is None:
-        return None
-    return _nested(call, instr, shape)
+def _shapes(instr: Instr, nest: Sequence[ir.Loop]) -> Iterator[tuple[int, ...]]:
+    """The extents that an instruction has for the loops, where these are multiples of them."""
+    extents = [turn.extent for turn in instr.loops]
+    for shape in dict.fromkeys(permutations(extents)) if len(extents) == LOOPS else ():
+        if all(loop.extent.is_constant and loop.extent.constant % at == 0 for loop, at in zip(nest, shape, strict=True)):
+            yield shape
 
 
 def _nested(call: Call, instr: Instr, shape: tuple[int, ...]) -> State:
     """The loops split by `shape`, the parts inside of all others, and marked."""
     state, outer, inner = call.state, list[str](), list[str]()
-    names = call.directive.results or ("", "", "")
-    for argument, extent, result in zip(call.plain[:3], shape, names, strict=True):
-        loop = replace(call, state=state).loop(argument)
+    names = call.directive.results or ("",) * LOOPS
+    for argument, extent, result in zip(call.plain[:LOOPS], shape, names, strict=True):
+        here = replace(call, state=state)
+        loop = here.loop(argument)
         if loop.extent.constant == extent:
             inner.append(exactly(loop.sym.name, state.function.body))
             continue
-        first, second = result or state.fresh(f"{loop.sym.base}_o"), state.fresh(f"{loop.sym.base}_i")
-        made = replace(call.directive, args=(argument,), results=(first, second))
-        state, below = halves(replace(call, directive=made, state=state), loop, expr(extent))
-        outer.append(first)
-        inner.append(below.sym.name)
-    order = (*outer[2:], *outer[:2], *inner) if len(outer) == 3 else (*outer, *inner)
+        both = result or state.fresh(f"{loop.sym.base}_o"), state.fresh(f"{loop.sym.base}_i")
+        made = replace(call.directive, args=(argument,), results=both)
+        state, _ = halves(replace(here, directive=made), loop, expr(extent))
+        outer.append(both[0])
+        inner.append(both[1])
+    order = (*outer[2:], *outer[:2], *inner)
     args = tuple(ir.Argument(name, span=call.directive.span) for name in order)
     state = REORDER.apply(Call(REORDER, replace(call.directive, args=args, results=()), state))
-    top = next(loop for loop in loops(state.function.body) if loop.sym.name == inner[0])
-    state = derived(state, top)
-    top = next(loop for loop in loops(state.function.body) if loop.sym.name == inner[0])
-    return state.changed(top, lambda copy: marked(copy, Joint(instr.name, span=call.directive.span)))
+    state = derived(state, _called(state, inner[0]))
+    return state.changed(_called(state, inner[0]), lambda copy: marked(copy, Joint(instr=instr.name, span=call.directive.span)))
 
 
-def _unlike(call: Call, tried: list[Instr]) -> TexprError:
-    names = ", ".join(f"`{argument.value}`" for argument in call.plain[:3])
-    reason = f"the loops over {names} are not what an instruction of {call.state.target.name} means"
-    if len(call.plain) > 3:
-        reason = f"the loops over {names} are not what `{tried[0].name}` means"
-    help = "a product of the instruction's types, in a `reduce`, in loops whose extents its own divide, is one"
-    return call.refuse("E0919", reason, help=help)
+def _called(state: State, name: str) -> ir.Loop:
+    very = name.removesuffix("'0")
+    return next(loop for loop in loops(state.function.body) if loop.sym.name == very)
+
+
+def _unlike(call: Call, tried: Sequence[Instr]) -> TexprError:
+    loops = ", ".join(f"`{argument.value}`" for argument in call.plain[:LOOPS])
+    whose = f"`{tried[0].name}`" if len(call.plain) > LOOPS else f"an instruction of {call.state.target.name}"
+    help = "a product of elements of its types, in a `reduce`, in loops whose extents those of the instruction divide, is one"
+    return call.refuse("E0919", f"the loops over {loops} are not what {whose} means", help=help)
 
 
 RULE = Rule("mma", "mma(LOOP, LOOP, LOOP) or mma(LOOP, LOOP, LOOP, INSTRUCTION) -> (NAME, NAME, NAME)", _apply)

@@ -22,15 +22,14 @@ from texpr.affine.expr import ZERO, Expr, Sym, expr
 from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
 from texpr.ir import program as ir
-from texpr.ir.instr import Operand, Step, Turn
+from texpr.ir.instr import Operand
 from texpr.ir.instr.fragment import Digit, Fragment, Misfit
-from texpr.ir.program.marked import level_of, mark, unmarked
+from texpr.ir.program.marked import level_of, mark
 from texpr.ir.program.marks import Joint
 from texpr.ir.program.rewrite import Rewriter, replace_loads, substitute_block, substitute_load, with_blocks
 from texpr.ir.program.uses import loads
 from texpr.ir.value import Buffer, Index, Load, Value
 from texpr.ir.value import walk as value_walk
-from texpr.relation.facts import in_loop, known
 from texpr.schedule.joint.layout import place, solved, steps_of, tile_fragment
 from texpr.schedule.joint.match import Match, match
 from texpr.schedule.joint.records import named

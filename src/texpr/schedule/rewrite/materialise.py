@@ -24,9 +24,9 @@ from texpr.ir import program as ir
 from texpr.ir.program.marked import level_of, mark, unmarked
 from texpr.ir.program.marks import Joint, Unguard, Unroll, Vector
 from texpr.ir.program.rewrite import Rewriter, replace_loads, substitute_value
+from texpr.ir.program.uses import loads
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Value, conjunction
 from texpr.ir.value.types import BOOL, I64
-from texpr.ir.program.uses import loads
 from texpr.presburger.formula import Eq, Formula, Ge, compare, conj, disj, negate, rename
 from texpr.presburger.isl.raw import Undecided
 from texpr.presburger.linear import NotAffine, without_products
@@ -271,8 +271,12 @@ class _Maker(Mutable):
     def _tiles(self) -> Mapping[Buffer, Span]:
         """What nests sum up in that lanes do together, and where that is asked for."""
         if self.tiles is None:
-            marked = [(s, found) for s in ir.walk(self.state.function.body) if isinstance(s, ir.Par | ir.Seq)
-                      if (found := mark(s, Joint))]
+            marked = [
+                (s, found)
+                for s in ir.walk(self.state.function.body)
+                if isinstance(s, ir.Par | ir.Seq)
+                if (found := mark(s, Joint))
+            ]
             binds = ((s, found) for loop, found in marked for s in ir.walk(loop.body) if isinstance(s, ir.Bind))
             self.tiles = {target.buffer: found.span for stmt, found in binds for target in stmt.targets}
         return self.tiles
@@ -298,7 +302,11 @@ class _Maker(Mutable):
         """Whether a statement, where it is no hole itself, never reads what another one left at a hole."""
         (target,) = hole.stmt.targets
         shared = [one for one, other in zip(hole.path, path, strict=False) if one is other]
-        made = [n for n, loop in enumerate(shared) if any(isinstance(s, ir.New) and s.buffer is target.buffer for s in ir.walk(loop.body))]
+        made = [
+            n
+            for n, loop in enumerate(shared)
+            if any(isinstance(s, ir.New) and s.buffer is target.buffer for s in ir.walk(loop.body))
+        ]
         common = {loop.sym for loop in shared[: made[-1] + 1]} if made else set[Sym]()
         own = {loop.sym: expr(Sym(f"{loop.sym.name} of a hole")) for loop in hole.path if loop.sym not in common}
         place = [e.substitute(own) for e in self._rewriter(hole.path).target(target).index]

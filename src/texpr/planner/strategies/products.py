@@ -1,0 +1,268 @@
+"""Products that an instruction of a warp does, tile by tile: `mma`, of operands in shared memory that are copied turns ahead.
+
+split, split, …        blocks, warps of a block, and a warp's part, of rows and of columns; turns of the sum
+reorder, bind          grid, the sum's turns, warps, the part of a warp
+stage … in=registers   what is summed up
+stage … in=shared      both operands, by wide asynchronous copies where rows begin at multiples of them; rows padded by one
+mma, pipeline          the part of a warp as instructions; copies some turns ahead
+
+A nest is one if the statement inside, and the loops over rows, columns and the sum, are what an instruction of the target means
+(`texpr.schedule.joint.match`): types and a `reduce` are part of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import permutations
+from math import ceil, prod
+from typing import Any
+
+from texpr.affine.expr import Sym, expr
+from texpr.ir import program as ir
+from texpr.ir.instr import Instr
+from texpr.ir.value import Buffer
+from texpr.isa.cuda import ASYNC_COPY
+from texpr.isa.target import Target
+from texpr.planner.budget import MULTIPROCESSORS
+from texpr.planner.follow import Refused
+from texpr.planner.nest import Nest
+from texpr.planner.strategy import Proposal, Rank, Script, Strategy, Subject
+from texpr.schedule.joint.match import Match, match
+from texpr.schedule.joint.records import usable
+from texpr.support.record import Record, replace
+
+COPIED = (16, 8, 4)
+"""Bytes of one copy, the widest first: what `cp.async` moves at once (PTX ISA, "cp.async")."""
+
+LEAST = 8
+"""The least rows, and columns, that are known for which a tile is worth it."""
+
+WORDS = 160
+"""Registers of a thread for what it sums up and its operands: the rest is for addresses and copies."""
+
+
+class Shape(Record):
+    """A tile: `rows` and `columns` of a block, of which a warp has `part`; `depth` bytes of each row of an operand a turn.
+
+    `stages`: turns that are in shared memory at once. `speed`: how many products a clock of a multiprocessor, by the model of
+    the machine, relative to the fastest.
+    """
+
+    rows: int
+    columns: int
+    part: tuple[int, int]
+    depth: int
+    stages: int
+    speed: float
+
+
+SHAPES = (
+    Shape(128, 128, (64, 64), 64, 3, 1.0),
+    Shape(128, 64, (64, 32), 64, 3, 0.8),
+    Shape(64, 128, (32, 64), 64, 3, 0.8),
+    Shape(64, 64, (32, 32), 64, 4, 0.5),
+    Shape(32, 64, (32, 16), 128, 4, 0.4),
+    Shape(64, 32, (16, 32), 128, 4, 0.4),
+    Shape(16, 64, (16, 16), 128, 4, 0.3),
+    Shape(64, 16, (16, 16), 128, 4, 0.3),
+    Shape(32, 32, (16, 16), 128, 4, 0.25),
+)
+"""Tiles to choose from."""
+
+
+class Product(Record):
+    """A nest as a product: the loops over rows, columns and the sum, and the instruction."""
+
+    rows: ir.Loop
+    columns: ir.Loop
+    sum: ir.Loop
+    found: Match
+
+    @property
+    def extents(self) -> tuple[int, int, int]:
+        """Of one instruction."""
+        by = {self.found.loops[turn.sym]: turn.extent for turn in self.found.instr.loops}
+        return by[self.rows.sym], by[self.columns.sym], by[self.sum.sym]
+
+    @property
+    def operands(self) -> tuple[Buffer, ...]:
+        """What is read."""
+        return tuple(dict.fromkeys(load.buffer for load in self.found.reads.values()))
+
+
+class Tile(Record):
+    """A shape of tiles for a product, and what its ring takes."""
+
+    shape: Shape
+    product: Product
+    depth: int
+
+    @property
+    def sizes(self) -> dict[Sym, int]:
+        """Iterations of each loop."""
+        product = self.product
+        return {product.rows.sym: self.shape.rows, product.columns.sym: self.shape.columns, product.sum.sym: self.depth}
+
+    def data(self) -> dict[str, Any]:
+        """For `explain`."""
+        (rows, columns), product = self.shape.part, self.product
+        return {
+            "tile": {str(sym): size for sym, size in self.sizes.items()},
+            "own": {},
+            "warp": {str(product.rows.sym): rows, str(product.columns.sym): columns},
+            "instruction": product.found.instr.name,
+            "staged": [],
+            "stages": self.shape.stages,
+        }
+
+
+class ProductScript(Script, kw_only=True):
+    """Gives `tile` of `nest` to blocks, warps and instructions."""
+
+    nest: Nest
+    tile: Tile
+
+    def run(self) -> Sequence[Subject]:
+        """Applies every directive. Raises Refused."""
+        product, shape = self.tile.product, self.tile.shape
+        rows = self._parts(product.rows, shape.rows, shape.part[0])
+        columns = self._parts(product.columns, shape.columns, shape.part[1])
+        turn, inner = self.fresh(product.sum.sym.name, "o", "i")
+        self.must("split", product.sum.sym.name, self.tile.depth, results=(turn, inner))
+        own = {product.rows.sym: rows[0], product.columns.sym: columns[0], product.sum.sym: turn}
+        grid = [own.get(loop.sym, loop.sym.name) for loop in self.nest.pars]
+        turns = [own.get(loop.sym, loop.sym.name) for loop in self.nest.seqs if loop is not product.sum] + [turn]
+        warps = [each for each in (rows[1], columns[1]) if each]
+        self.must("reorder", *grid, *turns, *warps, rows[2], columns[2], inner)
+        for warp, level in zip(warps, ("block.z", "block.y"), strict=False):
+            self.must("bind", warp, level)
+        self._sums(grid[-1])
+        for buffer in product.operands:
+            self._shared(buffer, turn)
+        self.must("mma", rows[2], columns[2], inner, product.found.instr.name)
+        self.may("pipeline", turn, stages=shape.stages)
+        return ()
+
+    def _parts(self, loop: ir.Loop, block: int, warp: int) -> tuple[str, str, str]:
+        """The loops over blocks, over warps, if there are several, and over the part of a warp."""
+        name = loop.sym.name
+        if block == warp:
+            outer, own = self.fresh(name, "b", "m")
+            self.must("split", name, block, results=(outer, own))
+            return outer, "", own
+        outer, inner, warps, own = self.fresh(name, "b", "e", "w", "m")
+        self.must("split", name, block, results=(outer, inner))
+        self.must("split", inner, warp, results=(warps, own))
+        return outer, warps, own
+
+    def _sums(self, at: str) -> None:
+        """Keeps the sums in registers."""
+        buffer = self.tile.product.found.bind.targets[0].buffer
+        if buffer not in self.nest.local:
+            self.must("stage", buffer.name, at=at, space="registers", results=self.fresh(buffer.name, "acc"))
+
+    def _shared(self, buffer: Buffer, at: str) -> None:
+        """Copies an operand, asynchronously where that is possible, with vectors where rows begin at multiples of them."""
+        (name,) = self.fresh(buffer.name, "s")
+        state, directives, ways = self.state, list(self.directives), list[tuple[str, int]]()
+        if ASYNC_COPY in self.state.target.features:
+            ways += [("cp_async", size) for size in COPIED]
+        ways += [("ld", size) for size in COPIED]
+        for via, size in ways:
+            lanes = size // buffer.dtype.bytes
+            self.state, self.directives = state, list(directives)
+            self._staged(buffer, name, at, via)
+            last = f"{name}_{self._last(name)}"
+            if lanes < 2 or self.may("vectorize", last, lanes, results=self.fresh(last, "o", "v")):
+                break
+            self.dropped.pop()
+        else:
+            self.state, self.directives = state, list(directives)
+            self._staged(buffer, name, at, "ld")
+        pad = COPIED[0] // buffer.dtype.bytes
+        self.may("resize", f"{name}.d{self._last(name)}", 0, pad)
+
+    def _staged(self, buffer: Buffer, name: str, at: str, via: str) -> None:
+        keys = {"at": at, "in": "shared"}
+        if via == "ld":
+            self.must("stage", buffer.name, results=(name,), of=buffer, **keys)
+        else:
+            self.must("stage", buffer.name, results=(name,), of=buffer, via=via, **keys)
+
+    def _last(self, name: str) -> int:
+        """The last dimension of a staged buffer."""
+        made = (s.buffer for s in ir.walk(self.state.function.body) if isinstance(s, ir.New))
+        return next(buffer for buffer in made if buffer.name == name).rank - 1
+
+
+def product_of(nest: Nest, instrs: Sequence[Instr]) -> Product | None:
+    """The nest as the product that an instruction does, the first of `instrs`."""
+    body = nest.loops[-1].body
+    if len(body) != 1 or not isinstance(body[0], ir.Bind) or not nest.seqs:
+        return None
+    pars = [loop for loop in nest.pars if loop.sym in {s for e in body[0].targets[0].index for s in e.syms()}] or nest.pars
+    for instr in instrs:
+        for rows, columns, along in _loops(pars, nest.seqs):
+            for shape in dict.fromkeys(permutations([turn.extent for turn in instr.loops])) if len(instr.loops) == 3 else ():
+                trial = [replace(loop, extent=expr(at)) for loop, at in zip((rows, columns, along), shape, strict=True)]
+                found = match(instr, trial, body[0])
+                if found is not None:
+                    return Product(rows, columns, along, found)
+    return None
+
+
+def _loops(pars: Sequence[ir.Loop], seqs: Sequence[ir.Loop]) -> Iterator[tuple[ir.Loop, ir.Loop, ir.Loop]]:
+    """The loops that rows, columns and the sum may be, inner ones first."""
+    for along in reversed(seqs):
+        for at in range(len(pars) - 1, -1, -1):
+            for rows in reversed(pars[:at]):
+                yield rows, pars[at], along
+
+
+def tile_of(nest: Nest, product: Product, target: Target) -> Tile | None:
+    """The tile of least modelled time, by how full blocks and the machine are."""
+    known = {sym: nest.trips[sym] for sym in (product.rows.sym, product.columns.sym, product.sum.sym)}
+    others = prod(nest.trips[loop.sym] for loop in nest.pars if loop not in (product.rows, product.columns))
+    best: tuple[float, Tile] | None = None
+    for shape in SHAPES:
+        tile = _fitting(shape, product, target)
+        if tile is None:
+            continue
+        blocks = others * ceil(known[product.rows.sym] / shape.rows) * ceil(known[product.columns.sym] / shape.columns)
+        turns = ceil(known[product.sum.sym] / tile.depth) * tile.depth
+        cost = max(1, blocks / MULTIPROCESSORS) * shape.rows * shape.columns * turns / shape.speed
+        if best is None or cost < best[0]:
+            best = cost, tile
+    return None if best is None else best[1]
+
+
+def _fitting(shape: Shape, product: Product, target: Target) -> Tile | None:
+    """A shape as a tile, if instructions divide it, and registers and shared memory suffice."""
+    rows, columns, depth = product.extents
+    size = max(buffer.dtype.bytes for buffer in product.operands)
+    words = product.found.result.dtype.bytes / 4
+    tile = Tile(shape, product, max(depth, shape.depth // size))
+    even = shape.part[0] % rows == 0 and shape.part[1] % columns == 0 and tile.depth % depth == 0
+    kept = prod(shape.part) * words / target.warp + sum(shape.part) * depth * size / 4 / target.warp
+    shared = shape.stages * (shape.rows + shape.columns) * (tile.depth * size + COPIED[0])
+    return tile if even and kept <= WORDS and shared <= target.shared else None
+
+
+def _applies(subject: Subject) -> bool:
+    return subject.state.target.has_warps and isinstance(subject.nest, Nest) and not subject.nest.whole
+
+
+def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
+    assert isinstance(subject.nest, Nest), "as it applies"
+    nest, target = subject.nest, subject.state.target
+    if refused or len(nest.pars) < 2 or not nest.seqs:
+        return None
+    product = product_of(nest, usable(subject.state.function, target))
+    if product is None or min(nest.trips[product.rows.sym], nest.trips[product.columns.sym]) < LEAST:
+        return None
+    tile = tile_of(nest, product, target)
+    return None if tile is None else Proposal(ProductScript(subject.state, subject.span, nest=nest, tile=tile), tile=tile)
+
+
+STRATEGY = Strategy(Rank.PRODUCT, _applies, _propose)
+"""Where nothing else is as fast."""
