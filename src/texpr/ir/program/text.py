@@ -70,7 +70,7 @@ _UPDATES = {"add": "+=", "sub": "-=", "mul": "*="}
 def print_program(program: Program) -> str:
     """The file: combiners and instructions, then functions in order, each with its schedules."""
     combiners = {id(c): c for f in program.functions for c in _combiners(f)}
-    instrs = {i.name: i for f in program.functions for i in _instrs(f)}
+    instrs = {i.name: i for i in (*program.instrs, *(i for f in program.functions for i in _instrs(f)))}
     items = [*map(_combiner, combiners.values()), *map(print_instr, instrs.values())]
     for function in program.functions:
         items += (print_function(function), *(print_schedule(schedule, function) for schedule in function.schedules))

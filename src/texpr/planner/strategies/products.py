@@ -200,15 +200,25 @@ def product_of(nest: Nest, instrs: Sequence[Instr]) -> Product | None:
     body = nest.loops[-1].body
     if len(body) != 1 or not isinstance(body[0], ir.Bind) or not nest.seqs:
         return None
-    pars = [loop for loop in nest.pars if loop.sym in {s for e in body[0].targets[0].index for s in e.syms()}] or nest.pars
+    bind = _expanded(body[0], nest)
+    moved = {s for e in bind.targets[0].index for s in e.syms()}
     for instr in instrs:
-        for rows, columns, along in _loops(pars, nest.seqs):
+        for rows, columns, along in _loops([loop for loop in nest.pars if loop.sym in moved], nest.seqs):
             for shape in dict.fromkeys(permutations([turn.extent for turn in instr.loops])) if len(instr.loops) == 3 else ():
                 trial = [replace(loop, extent=expr(at)) for loop, at in zip((rows, columns, along), shape, strict=True)]
-                found = match(instr, trial, body[0])
+                found = match(instr, trial, bind)
                 if found is not None:
                     return Product(rows, columns, along, found)
     return None
+
+
+def _expanded(bind: ir.Bind, nest: Nest) -> ir.Bind:
+    """A statement that sums up in a local of each iteration, with an element for each, as interchange of loops makes it."""
+    target = bind.targets[0]
+    if target.buffer not in nest.local:
+        return bind
+    around = tuple(expr(loop.sym) for loop in nest.pars)
+    return replace(bind, targets=(replace(target, index=(*around, *target.index)),))
 
 
 def _loops(pars: Sequence[ir.Loop], seqs: Sequence[ir.Loop]) -> Iterator[tuple[ir.Loop, ir.Loop, ir.Loop]]:

@@ -7,10 +7,11 @@ that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from texpr.affine.expr import Expr, FloorDiv, Mod, Monomial, Sym, term
+from texpr.affine.expr import Expr, FloorDiv, Mod, Monomial, Sym, combination, term
+from texpr.affine.ranges import EVERYTHING, Interval, interval
 from texpr.presburger.formula import Eq, Formula, Ge
 from texpr.presburger.solve.omega import refuted
 from texpr.presburger.solve.products import is_positive, parted
@@ -34,9 +35,45 @@ def in_digits(facts: Sequence[Formula], premises: Formula) -> list[Formula] | No
 
 def in_rows(facts: Iterable[Formula], premises: Formula) -> list[Formula]:
     """`facts` with all equations decomposed that can be."""
-    found = list(flat(facts))
+    found = in_numbers(list(flat(facts)))
     while (apart := in_digits(found, premises)) is not None:
         found = list(flat(apart))
+    return found
+
+
+def in_numbers(facts: Sequence[Formula]) -> list[Formula]:
+    """`facts` with each equation between sums of digits of known weights decomposed, as bounds of symbols alone allow.
+
+    With N a number: 64 · w + l = 64 · w' + l' and l, l' in 0..64 give w = w' and l = l'.
+    """
+    ranges, found = _ranges(facts), list[Formula]()
+    for fact in facts:
+        found += map(Eq, _digits(fact.expr, ranges)) if isinstance(fact, Eq) else [fact]
+    return found
+
+
+def _digits(value: Expr, ranges: Mapping[Sym, Interval]) -> list[Expr]:
+    """The parts of a sum all of which are 0 where it is, the most significant first."""
+    for weight in sorted({abs(c) for _, c in value.terms if abs(c) > 1}, reverse=True):
+        high = [(monomial, c // weight) for monomial, c in value.terms if c % weight == 0]
+        if len(high) == len(value.terms):
+            continue
+        low = combination(value.constant, [(monomial, c) for monomial, c in value.terms if c % weight])
+        least, most = interval(low, ranges)
+        if -weight < least and most < weight:
+            return [combination(0, high), *_digits(low, ranges)]
+    return [value]
+
+
+def _ranges(facts: Sequence[Formula]) -> Mapping[Sym, Interval]:
+    """What facts about one symbol each say of it."""
+    found: dict[Sym, Interval] = {}
+    for value in (fact.expr for fact in facts if isinstance(fact, Ge) and len(fact.expr.terms) == 1):
+        ((monomial, by),) = value.terms
+        sym = term(monomial).as_sym
+        if sym is not None:
+            low, high = found.get(sym, EVERYTHING)
+            found[sym] = (max(low, -(value.constant // by)), high) if by > 0 else (low, min(high, value.constant // -by))
     return found
 
 
