@@ -74,7 +74,7 @@ def apply_schedule(function: ir.Function, schedule: ir.Schedule | None, target: 
 def laid_out(state: State) -> Materialised:
     """The plain program of `state`, with the marks for mapping and lowering."""
     made = materialise(state)
-    function = partitioned(instructed(pipelined(made.function)))
+    function = partitioned(instructed(pipelined(made.function), state.target))
     if state.min_blocks:
         function = replace(function, directives=(*function.directives, LaunchBounds(state.min_blocks)))
     return replace(made, function=function)

@@ -48,19 +48,45 @@ def _mma(shape: tuple[int, int, int], of: str, into: str, types: str, fragments:
     )
 
 
-def _ldmatrix(dtype: str) -> Instruction:
+def _ldmatrix(name: str, of: str, title: str, shape: tuple[int, int], fragments: tuple[str, str], turned: bool = False) -> Instruction:
+    """Four matrices of 8 rows of 16 bytes: lanes 8 · n to 8 · n + 7 say where the rows of the n-th are. `turned`: a lane gets
+    what is in a column."""
+    rows, columns = shape
     return Instruction(
-        f"ldmatrix_x4_{dtype}",
-        "the fragment of `a` of a 16-bit product, from rows of 16 bytes that lanes say the addresses of",
+        f"ldmatrix_x4{name}_{of}",
+        title,
         Level.WARP,
         (
-            Operand("p", dtype, (16, 16), fragment="shared ((8,2,2),8):((1@0,8@0,8@1),1@1)"),
-            Operand("d", dtype, (16, 16), inout=True, fragment=_HALVES[0]),
+            Operand("p", of, shape, fragment=f"shared {fragments[0]}"),
+            Operand("d", of, shape, inout=True, fragment=fragments[1]),
         ),
-        (("sm_80", "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {d}, [{p}];"),),
-        "par 16 |i| { par 16 |j| { d[i, j] = p[i, j] } }",
+        (("sm_80", f"ldmatrix.sync.aligned.m8n8.x4{'.trans' if turned else ''}.shared.b16 {{d}}, [{{p}}];"),),
+        f"par {rows} |i| {{ par {columns} |j| {{ d[i, j] = p[i, j] }} }}",
         effect="joins warp",
         source='PTX ISA 8.5, "ldmatrix"',
+    )
+
+
+def _loads(of: str) -> tuple[Instruction, ...]:
+    """Of elements of 16 bits, matrices down the rows first, or along them; of which lanes get rows, or columns."""
+    down, along = "((8,2,2),8):((1@0,8@0,8@1),1@1)", "((8,2,2),8):((1@0,8@1,8@0),1@1)"
+    title = "four matrices of 8 × 8 elements, {} first, from rows that lanes say the addresses of, {}"
+    rows, columns = "by rows", "by columns"
+    return (
+        _ldmatrix("", of, title.format("down", rows), (16, 16), (down, _HALVES[0])),
+        _ldmatrix("_along", of, title.format("along", rows), (16, 16), (along, "((4,8),(2,2,2)):((2@1,1@0),(1@1,8@1,8@0))")),
+        _ldmatrix("_trans", of, title.format("down", columns), (16, 16), (down, "((4,8),(2,2,2)):((2@0,1@1),(1@0,8@0,8@1))"), True),
+        _ldmatrix("_trans_along", of, title.format("along", columns), (16, 16), (along, "((4,8),(2,2,2)):((2@0,1@1),(1@0,8@1,8@0))"), True),
+    )
+
+
+def _rows(of: str, width: int, fragments: tuple[str, str]) -> tuple[Instruction, ...]:
+    """Of wider or narrower elements, by rows: 16 bytes of one are `width` of them."""
+    down, along = (f"((8,2,2),{width}):((1@0,{order}),1@1)" for order in (f"8@0,{width}@1", f"{width}@1,8@0"))
+    title = "four matrices of 8 rows of 16 bytes, {} first, from rows that lanes say the addresses of"
+    return (
+        _ldmatrix("", of, title.format("down"), (16, 2 * width), (down, fragments[0])),
+        _ldmatrix("_along", of, title.format("along"), (16, 2 * width), (along, fragments[1])),
     )
 
 
@@ -74,6 +100,9 @@ INSTRUCTIONS = (
     _mma((16, 8, 32), "i8", "i32", "s32.s8.s8.s32", _BYTES),
     _mma((16, 8, 32), "u8", "i32", "s32.u8.u8.s32", _BYTES),
     _mma((8, 8, 4), "f64", "f64", "f64.f64.f64.f64", _DOUBLES),
-    _ldmatrix("f16"),
-    _ldmatrix("bf16"),
+    *_loads("f16"),
+    *_loads("bf16"),
+    *_rows("tf32", 4, (_WORDS_8[0], "((4,8),(2,2)):((1@1,1@0),(4@1,8@0))")),
+    *_rows("i8", 16, (_BYTES[0], "((4,8),(4,2,2)):((4@1,1@0),(1@1,16@1,8@0))")),
+    *_rows("u8", 16, (_BYTES[0], "((4,8),(4,2,2)):((4@1,1@0),(1@1,16@1,8@0))")),
 )

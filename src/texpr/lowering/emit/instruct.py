@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from texpr.affine.expr import ZERO, Expr, expr
+from texpr.affine.expr import ZERO, Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
-from texpr.ir.instr import Instr, Operand
+from texpr.ir.instr import Instr, Operand, loads_of
 from texpr.ir.ops.collective import Held
 from texpr.ir.steps.place import Place
-from texpr.ir.value import Buffer, Index, Load, Op
+from texpr.ir.value import Buffer, Index, Load, Op, walk
 from texpr.ir.value.types import BOOL, I32
 from texpr.isa.levels import WARP
 from texpr.isa.target import Target
 from texpr.support.diagnostic import CompilerBug, limitation
+from texpr.support.record import replace
 
 
 def uses(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Instruction, Instr]]:
@@ -67,7 +68,7 @@ def instructed(stmt: ir.Instruction, instr: Instr, places: Mapping[Buffer, Place
     for operand, load in zip(instr.operands, stmt.operands, strict=True):
         place = places.get(load.buffer)
         if operand.is_address:
-            held.append(_addressed(stmt, operand, load, place, thread if lanes == instr.lanes else thread % instr.lanes))
+            held.append(_addressed(stmt, operand, _said(stmt, instr, operand, lanes, thread), place))
         else:
             assert place is not None
             first = Load(place.buffer, load.index[1:], span=load.span)
@@ -89,12 +90,32 @@ def by_first_warps(op: k.Stmt, thread: Expr) -> k.Stmt:
     return k.If(some, (op,), span=op.span)
 
 
-def _addressed(stmt: ir.Instruction, operand: Operand, load: Load, place: Place | None, lane: Expr) -> Held:
-    """What a lane, by its number in a group, says the address of. Raises Limitation E0541 where it is not shared."""
+def _said(stmt: ir.Instruction, instr: Instr, operand: Operand, lanes: int, thread: Expr) -> Load:
+    """What a lane says the address of: of the elements that the body reads, that which the fragment has for it first."""
+    lane = thread if lanes == instr.lanes else thread % instr.lanes
+    loops = [inner.sym for inner in ir.walk(stmt.body) if isinstance(inner, ir.Seq)]
+    values: dict[Sym, Expr] = {loops.pop(0): thread // instr.lanes} if lanes > instr.lanes else {}
+    own = dict(zip((turn.sym for turn in instr.loops), loops[-len(instr.loops) :], strict=True))
+    binds = (inner for inner in ir.walk(stmt.body) if isinstance(inner, ir.Bind))
+    read = (
+        (meant, load)
+        for give, bind in zip(instr.gives, binds, strict=True)
+        for meant, load in zip(loads_of(give), (node for node in walk(bind.values[0]) if isinstance(node, Load)), strict=True)
+    )
+    meant, load = next(pair for pair in read if pair[0].buffer is operand.memory)
+    for e, at in zip(meant.index, operand.fragment.element(lane, ZERO), strict=True):
+        sym = e.as_sym
+        if sym is None:
+            told = f"`{instr.name}` reads `{operand.name}` at places that are no loops of its meaning, and lanes give its addresses"
+            raise limitation("E0541", stmt.span, told)
+        values[own[sym]] = at
+    return replace(load, index=tuple(e.substitute(values) for e in load.index))
+
+
+def _addressed(stmt: ir.Instruction, operand: Operand, load: Load, place: Place | None) -> Held:
+    """What a lane says the address of, where that is in shared memory. Raises Limitation E0541 where it is not."""
     if place is None or place.space is not k.Space.SHARED:
         told = f"lanes give addresses of `{load.buffer.name}` in shared memory to `{stmt.name}`, and it is not there"
         help = "a `new` that threads of a block share is in shared memory, and so is what a schedule stages there"
         raise limitation("E0541", load.span, told, help=help)
-    shift = operand.fragment.element(lane, ZERO)
-    index = tuple(e + s for e, s in zip(load.index, shift, strict=True))
-    return Held(Load(place.buffer, place.index(index), span=load.span), operand.fragment.registers, operand.access)
+    return Held(Load(place.buffer, place.index(load.index), span=load.span), operand.fragment.registers, operand.access)

@@ -29,8 +29,6 @@ from texpr.support.record import Mutable, field, replace
 SIDES = 4
 """How many say when an element is written, of those that are asked."""
 
-_PLAIN = Simplifier(Known({}))
-
 Done = tuple[Access, Mapping[Sym, Expr]]
 """The write of a statement that does a written one, and of which indices."""
 
@@ -312,6 +310,8 @@ class Matches(Mutable):
             yield self.given[access.home], access.place, (), ()
             return
         own = placed(access, {s: expr(s) for s in access.dims})
+        loops = access.action.spot.loops
+        simple = Simplifier(Known({x.sym: (0, x.extent.constant - 1) for x in loops if x.extent.is_constant}))
         for other in sorted(self.accesses, key=lambda a: not a.write):
             if other.home == access.home and other.stored is not None and not is_fill(other.stored):
                 each = named(other, "○")
@@ -323,7 +323,7 @@ class Matches(Mutable):
                 if not wholly or {s for e in each.element for s in e.syms()} & names.keys() <= known.keys():
                     said = {s for step in each.legal if not isinstance(step, int) for s in step[1].syms()}
                     legal = here.legal if said & names.keys() <= known.keys() else ()
-                    yield other.stored, tuple(map(_PLAIN, here.element)), legal, here.is_one
+                    yield other.stored, tuple(map(simple, here.element)), legal, here.is_one
 
     def covered(self) -> Iterator[Asked]:
         """Every instance is done, an update once; but for those that are written out wherever they are read."""

@@ -30,9 +30,11 @@ from texpr.ir.program.rewrite import Rewriter, replace_loads, substitute_block, 
 from texpr.ir.program.uses import loads
 from texpr.ir.value import Buffer, Index, Load, Value
 from texpr.ir.value import walk as value_walk
+from texpr.isa.target import Target
 from texpr.schedule.joint.layout import place, solved, steps_of, tile_fragment
 from texpr.schedule.joint.match import Match, match
-from texpr.schedule.joint.records import named
+from texpr.schedule.joint.moves import Move, Tiles, move_of, movers
+from texpr.schedule.joint.records import named, usable
 from texpr.schedule.tree import Body, path_to, replaced
 from texpr.support.diagnostic import Note, TexprError, error
 from texpr.support.record import Mutable, Record, field, replace
@@ -61,12 +63,12 @@ class Nest(Record):
         return self.match.bind.targets[0].buffer
 
 
-def instructed(function: ir.Function) -> ir.Function:
+def instructed(function: ir.Function, target: Target) -> ir.Function:
     """`function` with its marked nests as instructions. Raises TexprError E0919 where what is around one does not fit."""
     while (
         top := next((s for s in ir.walk(function.body) if isinstance(s, ir.Par | ir.Seq) and mark(s, Joint)), None)
     ) is not None:
-        function = _Converter(function, top).run()
+        function = _Converter(function, target, top).run()
     return function
 
 
@@ -85,6 +87,7 @@ class _Converter(Mutable):
     """`function`, of which the nest at `top` and all else that touches its tile is told by lanes."""
 
     function: ir.Function
+    target: Target
     top: ir.Loop
     taken: set[str] = field(default_factory=set[str])
 
@@ -316,7 +319,7 @@ class _Product(Mutable):
                 name = self.tile.by.fresh(operand.name).name
                 registers[operand.memory] = Buffer(name, operand.dtype, (expr(self.tile.lanes), expr(count)), "local")
                 yield ir.New(registers[operand.memory], span=self.nest.span)
-                moves.append(self.move(operand, registers[operand.memory], tiles))
+                moves.append(self.gathered(operand, registers[operand.memory]) or self.move(operand, registers[operand.memory], tiles))
         yield from moves
         yield self.use(registers)
 
@@ -332,6 +335,51 @@ class _Product(Mutable):
         for loop in self.tile.warps_of(self.nest):
             value, weight = group // weight, weight * loop.extent.constant
             found[loop.sym] = value if weight == count else value % loop.extent.constant
+        return found
+
+    def gathered(self, operand: Operand, made: Buffer) -> ir.Stmt | None:
+        """Registers of an operand brought by an instruction, if one fits."""
+        match, load, loops = self.match, self.match.reads[operand.memory], self.tiles(operand)
+        new = next((s for s in ir.walk(self.tile.by.function.body) if isinstance(s, ir.New) and s.buffer is load.buffer), None)
+        if new is None or new.space != "shared":
+            return None
+        tiles, weight = list[Tiles](), operand.fragment.registers
+        for loop in loops:
+            tiles.append(Tiles(loop.sym, loop.extent.constant, weight))
+            weight *= loop.extent.constant
+        every = movers(usable(self.tile.by.function, self.tile.by.target))
+        moves = (move_of(operand.fragment, match.along(operand), load, tiles, each) for each in every)
+        move = next((each for each in moves if each is not None), None)
+        return None if move is None else self._gathering(move, made, load, tiles)
+
+    def _gathering(self, move: Move, made: Buffer, load: Load, tiles: Sequence[Tiles]) -> ir.Stmt:
+        by, instr, span = self.tile.by, move.instr, self.match.bind.span
+        outer = [(each, move.tiles.get(each.sym, 1)) for each in tiles if each.extent > move.tiles.get(each.sym, 1)]
+        turns = {each.sym: by.fresh(each.sym.base) for each, _ in outer}
+        first = sum((expr(turns[each.sym]) * (each.weight * step) for each, step in outer), ZERO)
+        names = {turn.sym: expr(by.fresh(turn.sym.base)) for turn in instr.loops}
+        groups = self.tile.lanes // instr.lanes
+        group = by.fresh("group")
+        base = expr(group) * instr.lanes if groups > 1 else ZERO
+        (give,) = instr.gives
+        index = [e.substitute(names) for e in give.target.index]
+        fixed = {each.sym: ZERO for each in tiles} | {each.sym: expr(turns[each.sym]) * step for each, step in outer}
+        fixed |= self.warps(expr(group))
+        source = substitute_load(load, fixed | dict(zip(move.along, index, strict=True)))
+        lane, register = move.target.fragment.lane(index), move.target.fragment.register(index)
+        body: Body = (ir.Bind((Load(made, (base + lane, first + register)),), (source,), span=span),)
+        for turn in reversed(instr.loops):
+            sym = names[turn.sym].as_sym
+            assert sym is not None
+            body = (ir.Seq(sym, expr(turn.extent), body, span=span),)
+        if groups > 1:
+            body = (ir.Seq(group, expr(groups), body, span=span),)
+        begin = substitute_load(load, fixed | self.warps(ZERO) | dict.fromkeys(move.along, ZERO))
+        given = {move.source.memory: begin, move.target.memory: Load(made, (ZERO, first))}
+        operands = tuple(given[operand.memory] for operand in instr.operands)
+        found: ir.Stmt = ir.Instruction(instr.name, body, operands, span=span, instr=instr)
+        for each, step in outer:
+            found = ir.Seq(turns[each.sym], expr(each.extent // step), (found,), span=span)
         return found
 
     def move(self, operand: Operand, made: Buffer, tiles: Sequence[ir.Loop]) -> ir.Stmt:
