@@ -23,7 +23,9 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 @cache
 def laid(name: str) -> tuple[ir.Function, str, str]:
     """A function as it was written; laid out for a GPU, as text; and the notes of that."""
-    (function,) = driver.load(EXAMPLES / f"{name}.te").functions
+    name, _, dtype = name.partition(" of ")
+    text = (EXAMPLES / f"{name}.te").read_text(encoding="utf-8")
+    (function,) = parse(text.replace("bf16", dtype or "bf16")).functions
     compiled = driver.lower(function, "sm_90a", schedule="auto")
     assert compiled.written is not None
     text = print_program(ir.Program((replace(compiled.function, schedules=()),)))
@@ -40,23 +42,23 @@ def proof(name: str, old: str = "", new: str = "", times: int = 1) -> Proof:
 PLANTED = [
     (
         "a tile of A one column over",
-        "matmul",
+        "matmul of f32",
         "A_s_1 + 16 * k_o]",
         "A_s_1 + 16 * k_o + 1]",
     ),
-    ("the other slot of a ring is read", "matmul", "B_s[(k_o + 1) % 2, k_i, j", "B_s[k_o % 2, k_i, j"),
-    ("a ring of one slot", "matmul", "B_s[k_o % 2, B_s_0, B_s_1]", "B_s[0, B_s_0, B_s_1]"),
-    ("the last part of a sum is left out", "matmul", "seq (K + 15) / 16 + 1 |k_o|", "seq (K + 15) / 16 |k_o|"),
+    ("the other slot of a ring is read", "matmul of f32", "B_s[(k_o + 1) % 2, k_i, j", "B_s[k_o % 2, k_i, j"),
+    ("a ring of one slot", "matmul of f32", "B_s[k_o % 2, B_s_0, B_s_1]", "B_s[0, B_s_0, B_s_1]"),
+    ("the last part of a sum is left out", "matmul of f32", "seq (K + 15) / 16 + 1 |k_o|", "seq (K + 15) / 16 |k_o|"),
     (
         "a sum begins somewhere else",
-        "matmul",
+        "matmul of f32",
         "C_acc[i_t_1, j_t_1, i_v_1, j_v_1] =",
         "C_acc[j_t_1, i_t_1, i_v_1, j_v_1] =",
     ),
-    ("tiles come back turned round", "matmul", "= C_acc[C_acc_out_0, C_acc_out_1, ", "= C_acc[C_acc_out_1, C_acc_out_0, "),
-    ("a rim is no tile", "matmul", "par (M + 127) / 128 |i_b|", "par M / 128 |i_b|"),
-    ("a rim does not add", "matmul", "if 128 * i_b + i_t + 16 * i_v_2 < M", "if 128 * i_b + i_t + 16 * i_v_2 + 1 < M"),
-    ("a `par` races", "matmul", "seq min(K - 16 * k_o + 16, 16) |k_i| reduce(C_acc)", "par min(K - 16 * k_o + 16, 16) |k_i|"),
+    ("tiles come back turned round", "matmul of f32", "= C_acc[C_acc_out_0, C_acc_out_1, ", "= C_acc[C_acc_out_1, C_acc_out_0, "),
+    ("a rim is no tile", "matmul of f32", "par (M + 127) / 128 |i_b|", "par M / 128 |i_b|"),
+    ("a rim does not add", "matmul of f32", "if 128 * i_b + i_t + 16 * i_v_2 < M", "if 128 * i_b + i_t + 16 * i_v_2 + 1 < M"),
+    ("a `par` races", "matmul of f32", "seq min(K - 16 * k_o + 16, 16) |k_i| reduce(C_acc)", "par min(K - 16 * k_o + 16, 16) |k_i|"),
     (
         "a rim reaches into the next row",
         "matmul_flat",
@@ -66,6 +68,21 @@ PLANTED = [
     ("a halo is short", "jacobi", "par 4356 |now_s_0_m|", "par 4290 |now_s_0_m|"),
     ("a tile is of the other array", "jacobi", "] = now[64 *", "] = next[64 *"),
     ("a row of tiles is left out", "jacobi", "par (H + 61) / 64 |i_2_b| {", "par (H + 61) / 64 - 1 |i_2_b| {"),
+    # a product by instructions of lanes
+    ("lanes load the next rows", "matmul", "A_s[(k_o + 1) % 3, i + ", "A_s[(k_o + 1) % 3, 1 + i + "),
+    ("lanes load another part of the sum", "matmul", "j + 16 * k_i_o]", "j]"),
+    ("lanes load for the wrong warp", "matmul", "64 * (group / 2), j + 16 * k_i_o]", "64 * (group % 2), j + 16 * k_i_o]"),
+    ("registers of a are others", "matmul", "8 * i_m_o_1 + 2 * (i / 8) + j % 2", "8 * i_m_o_1 + 2 * (i / 8) + (j + 1) % 2"),
+    ("lanes of b are others", "matmul", "i_1 / 2 % 4 + 4 * (j_1 % 8)", "i_1 % 4 + 4 * (j_1 % 8)"),
+    ("an instruction sums up in another tile", "matmul", "32 * i_m_o_2 + 4 * j_m_o_2 + 2 * (i_2 / 8)", "32 * i_m_o_2 + 4 * j_m_o_2 + 2 * (i_2 % 2)"),
+    ("an instruction takes another tile", "matmul", "4 * (i_2 % 8), 8 * i_m_o_2 +", "4 * (i_2 % 8), 8 * (i_m_o_2 / 2) +"),
+    ("rows of the result are others", "matmul", "= C_acc[lane_1, ", "= C_acc[127 - lane_1, "),
+    ("lanes of the result are others", "matmul", "lane_1 / 4 % 8 + 64", "lane_1 % 8 + 64"),
+    ("the other slot of a ring is loaded", "matmul", "A_s[(k_o + 1) % 3, i", "A_s[k_o % 3, i"),
+    ("the last part of a product is left out", "matmul", "seq (K + 31) / 32 + 2 |k_o|", "seq (K + 31) / 32 + 1 |k_o|"),
+    ("holes of the sum are not filled", "matmul", "B_s[k_o % 3, B_s_0, B_s_1] = 0\n", "B_s[k_o % 3, B_s_0, B_s_1] = inf\n"),
+    ("a hole of the result is stored", "matmul", "64 * (lane_1 / 64) < M {", "64 * (lane_1 / 64) < M + 1 {"),
+    ("the tile is not begun", "matmul", "seq 4 |r| {", "seq 3 |r| {"),
 ]
 
 

@@ -222,11 +222,10 @@ def _expanded(bind: ir.Bind, nest: Nest) -> ir.Bind:
 
 
 def _loops(pars: Sequence[ir.Loop], seqs: Sequence[ir.Loop]) -> Iterator[tuple[ir.Loop, ir.Loop, ir.Loop]]:
-    """The loops that rows, columns and the sum may be, inner ones first."""
-    for along in reversed(seqs):
-        for at in range(len(pars) - 1, -1, -1):
-            for rows in reversed(pars[:at]):
-                yield rows, pars[at], along
+    """The loops that rows, columns and the sum may be, inner ones first, and rows around columns before the other way."""
+    pairs = [(rows, columns) for at, columns in reversed([*enumerate(pars)]) for rows in reversed(pars[:at])]
+    yield from ((rows, columns, along) for along in reversed(seqs) for rows, columns in pairs)
+    yield from ((rows, columns, along) for along in reversed(seqs) for columns, rows in pairs)
 
 
 def tile_of(nest: Nest, product: Product, target: Target) -> Tile | None:

@@ -40,7 +40,8 @@ class Matches(Mutable):
     """The accesses of the program as it is `laid` out. `given`: what callers know, of the one and of the other program.
 
     `strange`: statements of which it is not known what they do; `loosened`: updates in an order that is free, but not as it was
-    written; `asked`: what must hold of the others.
+    written; `asked`: what must hold of the others. `longer`: memory of the written program of which there are elements, in the
+    program as it is laid out, that this has not.
     """
 
     written: Program
@@ -53,6 +54,7 @@ class Matches(Mutable):
     strange: list[tuple[Action, str]] = field(default_factory=list[tuple[Action, str]])
     loosened: list[tuple[Action, Action]] = field(default_factory=list[tuple[Action, Action]])
     asked: list[Asked] = field(default_factory=list[Asked])
+    longer: set[Home] = field(default_factory=set[Home])
     fills: Mapping[Buffer, Literal] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -110,6 +112,7 @@ class Matches(Mutable):
         holes = leaves and changes_nothing(action, self.fills)
         told = Claim(IS_STATEMENT, f"{meant.stored.name}, line {meant.span.line}", "the same of the same", action.span)
         if leaves and self.is_nowhere(comparison, at, beyond):
+            self.longer.add(home_of(meant.target))
             rest = [fact for fact in inside if fact not in beyond]
             known, wanted = (beyond, [] if holes else rest)
             self.asked.append((told, self.doubted, (action, (*known, *(rest if holes else ())), [*goals, *wanted])))
@@ -199,6 +202,15 @@ class Matches(Mutable):
             if home is not None and (home is not access.stored or access.place != access.element):
                 told = Claim("is the same element", str(access), "in memory that callers know", access.action.span)
                 yield told, self.elsewhere, (access,)
+            if home is not None and access.stored in self.longer:
+                told = Claim("is an element", str(access), "inside of memory that callers know", access.action.span)
+                yield told, self.outside, (access,)
+
+    def outside(self, access: Access) -> Point | None:
+        """An instance that touches what lies outside of memory that callers know."""
+        assert isinstance(access.home, Buffer)
+        inside = conj(between(0, e, size) for e, size in zip(access.place, access.home.shape, strict=True))
+        return witness((*access.where, negate(inside)), self.premises)
 
     def elsewhere(self, access: Access) -> Point | None:
         """An instance that touches another element than it should of memory that callers know."""

@@ -20,10 +20,6 @@ from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value
 from texpr.ir.value.structure import same
 from texpr.support.record import Record
 
-COMMUTATIVE = ("mul", "add")
-"""Operations whose arguments may be exchanged: exactly, for floating-point numbers, too."""
-
-
 class Match(Record):
     """A nest as an instruction. `loops`: the nest's loop for each of the meaning; `reads`: what is read for each operand."""
 
@@ -82,9 +78,7 @@ def _values(meant: Value, given: Value, known: Mapping[Buffer, Load]) -> Iterato
         case Literal(), Literal() if meant.value == given.value and meant.dtype == given.dtype:
             yield known
         case Op(), Op() if meant.name == given.name and meant.dtype == given.dtype and len(meant.args) == len(given.args):
-            orders = [given.args, given.args[::-1]] if meant.name in COMMUTATIVE and len(given.args) == 2 else [given.args]
-            for args in orders:
-                yield from _arguments(meant.args, args, known)
+            yield from _arguments(meant.args, given.args, known)
         case _:
             pass
 

@@ -220,30 +220,34 @@ class _Maker(Mutable):
 
     def _free(self, body: Body, path: Path, needs: _Needs) -> frozenset[_Need]:
         """The guards of an unguarded loop, which are dropped: holes are proved to change nothing."""
-        asked = {loop.sym: found.span for loop in path if (found := mark(loop, Unguard))}
         statements = [s for s in body if not isinstance(s, ir.Par | ir.Seq | ir.New)]
-        beyond = self._beyond(statements, path, needs)
-        asked |= self._joint(path)
+        joint = self._joint(path)
+        asked = {loop.sym: found.span for loop in path if (found := mark(loop, Unguard))} | joint
+        beyond = self._beyond(statements, path, needs) if joint or self._tiles() else frozenset[_Need]()
         free = frozenset(n for n in needs if not n.syms.isdisjoint(asked)) - beyond
-        if not free or not statements:
-            return beyond
-        around = self._around(path)
-        facts = [Ge(e) for e in self.given]
-        for loop in path:
-            facts += [Ge(e) for e in in_loop(loop.sym, loop.extent.substitute(around.indices))]
-        kept = [n.formula for n in needs if n not in free]  # those that may be anything hold, or nothing is read
+        if not statements or not (free or beyond):
+            return frozenset()
+        copies = fillings(self.state) if free else {}
+        reached = {name: self._reached(copy) for name, copy in copies.items()}
+        kept = [n.formula for n in needs if n not in free and n not in beyond]
+        try:
+            for stmt in statements:
+                if beyond:  # where these fail nobody reads what is made, so anything may be read, if it is there
+                    self._holes(path, beyond, kept, asked).require_inside(stmt)
+                if free:
+                    also = [*kept, *(n.formula for n in beyond)]
+                    self._holes(path, free, also, asked).require_neutral(stmt, copies, reached)
+        except Matters as reason:
+            (span, *_) = asked.values() or self._tiles().values()
+            raise error("E0906", span, f"holes cannot be computed: {reason}", help=reason.help) from None
+        return free | beyond
+
+    def _holes(self, path: Path, free: frozenset[_Need], kept: Sequence[Formula], asked: Mapping[Sym, Span]) -> Holes:
+        """The iterations in which one of `free` fails, and `kept` hold."""
         failing = disj([negate(n.formula) for n in free])
         numbers_last = sorted(free, key=lambda need: need.right.is_constant)
         ends = {sym: need.right for need in numbers_last for sym in need.syms if sym in asked}
-        holes = Holes(self.state, conj((*facts, *kept, failing)), around.indices, ends)
-        copies = fillings(self.state)
-        try:
-            for stmt in statements:
-                holes.require_neutral(stmt, copies, {name: self._reached(copy) for name, copy in copies.items()})
-        except Matters as reason:
-            (span, *_) = asked.values()
-            raise error("E0906", span, f"holes cannot be computed: {reason}", help=reason.help) from None
-        return free | beyond
+        return Holes(self.state, conj((*self._runs(path), *kept, failing)), self._around(path).indices, ends)
 
     def _joint(self, path: Path) -> Mapping[Sym, Span]:
         """The loops of a nest that lanes do together, which have no guards."""
@@ -255,6 +259,8 @@ class _Maker(Mutable):
         tiles, joint = self._tiles(), self._joint(path)
         for stmt in statements:
             if not isinstance(stmt, ir.Bind) or len(stmt.targets) != 1 or stmt.targets[0].buffer not in tiles:
+                return frozenset()
+            if stmt.targets[0].buffer.role != "local":
                 return frozenset()
             if not joint and not (stmt.update is None and isinstance(stmt.values[0], Literal)):
                 return frozenset()

@@ -17,6 +17,7 @@ from texpr.domain.correctness.holes import same_fill
 from texpr.ir import program as ir
 from texpr.ir.program.rewrite import substitute_value
 from texpr.ir.program.updates import neutral
+from texpr.ir.program.uses import loads
 from texpr.ir.value import Cast, Literal, Load, Op, Value, walk
 from texpr.presburger.formula import Formula, Ge, conj, disj, negate
 from texpr.presburger.isl.raw import Undecided
@@ -104,6 +105,12 @@ class Holes(Record):
             raise Matters(f"what holes hold makes a value that {told}", "fill what is read with the neutral value")
         if stmt.update == "add" and target.dtype.is_float and not _begins_at_number(self.state, target):
             raise Matters(f"`{target.buffer.name}` may hold −0, and −0 + 0 is 0", "begin the sum at 0.0")
+
+    def require_inside(self, stmt: ir.Stmt) -> None:
+        """Raises Matters where `stmt` may touch what lies outside of its memory there."""
+        targets = stmt.targets if isinstance(stmt, ir.Bind) else ()
+        for load in (*targets, *loads(stmt)):
+            self._require_inside(load)
 
     def _fill_for(self, stmt: ir.Stmt, load: Load) -> str:
         """The fill that a buffer should be staged with."""
