@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from math import prod
 from typing import TypeAlias
 
 from texpr.affine.expr import Sym
 from texpr.ir.instr.fragment import Fragment
-from texpr.ir.value import Buffer, Load, Value, walk
+from texpr.ir.value import Buffer, Cast, Load, Op, Value, walk
 from texpr.ir.value.structure import same
 from texpr.ir.value.types import DType
 from texpr.isa.instruction import templated
@@ -110,6 +111,13 @@ class Instr(Record, eq=False):
         """Operands by what stands for them in the meaning."""
         return {operand.memory: operand for operand in self.operands}
 
+    @property
+    def products(self) -> tuple[DType, int] | None:
+        """The type of what it multiplies and how many products it sums up, if that is all it does."""
+        factors = {load.dtype for give in self.gives for load in loads_of(give)}
+        sums = all(give.update == "add" and _is_product(give.value) for give in self.gives)
+        return (factors.pop(), prod(turn.extent for turn in self.loops)) if sums and len(factors) == len(self.gives) == 1 else None
+
     def template(self, target: Target) -> str | None:
         """The template for `target`, or `None` where it lacks the instruction."""
         return templated(self.asm, target)
@@ -120,6 +128,14 @@ class Instr(Record, eq=False):
 
     def __str__(self) -> str:
         return self.name
+
+
+def _is_product(value: Value) -> bool:
+    return isinstance(value, Op) and value.name == "mul" and all(map(_is_element, value.args))
+
+
+def _is_element(value: Value) -> bool:
+    return isinstance(value, Load) or (isinstance(value, Cast) and isinstance(value.arg, Load))
 
 
 def _loops(steps: tuple[Step, ...]) -> Iterator[Turn]:

@@ -44,6 +44,13 @@ class Held(Record):
         return consecutive(self.first, self.count)
 
 
+def _touched(held: Held) -> Iterator[Operand]:
+    if held.access == ADDRESS:
+        yield Operand(held.first, Access.READ, held.count)
+    else:
+        yield from (Operand(each, _ACCESS[held.access]) for each in held.elements)
+
+
 class Registers(Part):
     """`a[0] 8 read, b[0] 4 read, c[0] 4 update`."""
 
@@ -68,8 +75,8 @@ class Registers(Part):
         return tuple(each.first for each in self._held(op))
 
     def operands(self, op: Operation) -> tuple[Operand, ...]:
-        """All of them, each one by itself: they are in registers."""
-        return tuple(Operand(each, _ACCESS[held.access]) for held in self._held(op) for each in held.elements)
+        """All of them, each one by itself where they are in registers; what is addressed at once."""
+        return tuple(each for held in self._held(op) for each in _touched(held))
 
     def changed(
         self, op: Operation, value: Callable[[Value], Value], index: Callable[[Expr], Expr]

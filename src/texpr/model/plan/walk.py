@@ -22,6 +22,7 @@ from texpr.ir.value.types import BOOL
 from texpr.isa.levels import Level, Space
 from texpr.isa.memories import Coalescing
 from texpr.isa.requests import bank_rounds, windows
+from texpr.model.bound import SYNC
 from texpr.model.plan.operations import Units, conversions, fused, instructions
 from texpr.model.plan.reach import every_touch
 from texpr.model.work import Totals
@@ -67,6 +68,7 @@ class Counted(Mutable):
     are asked of each buffer."""
 
     sums: Totals = field(default_factory=Totals)
+    products: Totals = field(default_factory=Totals)
     asked: Counter[tuple[Buffer, str]] = field(default_factory=Counter[tuple[Buffer, str]])
 
     def units(self, found: Mapping[str, float], weight: float) -> None:
@@ -225,6 +227,8 @@ class Walk(Mutable, eq=False):
         for load, kind, count in every_touch(stmt):
             self._access(load, kind, count, lanes, weight, made.get(load, {}))
         self._compute(stmt, weight)
+        if isinstance(stmt, k.Collective):
+            self._together(stmt, weight * len(lanes) / self.kernel.warp)
         moved = stmt.moved(self.kernel.map_of)
         if moved is not None and stmt.AGENT is not k.Operation.AGENT:
             self._by_engine(moved, weight * len(lanes))
@@ -233,6 +237,15 @@ class Walk(Mutable, eq=False):
             self.counted.sums["barriers"] += weight
         elif stmt.meets == WARP and stmt.bound:
             self.counted.units({"lsu": 1.0}, weight)  # lanes get what others have
+
+    def _together(self, stmt: k.Collective, weight: float) -> None:
+        """What lanes do by one instruction: products of the matrix unit, or else something that is not known."""
+        instr = self.kernel.instr_of[stmt.name]
+        found, groups = instr.products, max(1, self.kernel.warp // instr.lanes)
+        if found is not None:
+            dtype, count = found
+            self.counted.units({"matrix": 1.0}, weight)
+            self.counted.products[dtype.name.replace("u8", "i8") + SYNC] += count * groups * weight
 
     def _by_engine(self, moved: Moved, times: float) -> None:
         """Bytes that an engine brings from global memory or takes there."""
