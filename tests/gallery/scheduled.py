@@ -80,6 +80,14 @@ def _matmul(a: Arrays, s: Sizes) -> Array:
     return a["A"] @ a["B"]
 
 
+def _product(a: Arrays, s: Sizes) -> Array:
+    return a["A"].astype(np.float32) @ a["B"].astype(np.float32)
+
+
+def _linear(a: Arrays, s: Sizes) -> Array:
+    return np.maximum(_product(a, s) + a["bias"], np.float32(0)).astype(ml_dtypes.bfloat16)
+
+
 def _transpose(a: Arrays, s: Sizes) -> Array:
     return np.ascontiguousarray(a["A"].T)
 
@@ -152,6 +160,14 @@ CASES = (
     Scheduled(
         "matmul_ring", "whole_ring", ("ring",), _matmul,
         _each("M N K", (0, 128, 16), (128, 128, 0), (128, 128, 16), (128, 128, 80)), _each("M N K", (384, 384, 32)),
+    ),
+    Scheduled(
+        "matmul_bf16", "matmul", ("tiles",), _product,
+        _each("M N K", (0, 2, 3), (2, 3, 0), (1, 1, 1), (13, 11, 17), (128, 128, 32)), _each("M N K", (257, 261, 67)),
+    ),
+    Scheduled(
+        "matmul_bf16", "linear", ("ring",), _linear,
+        _each("M N K", (0, 8, 8), (2, 8, 0), (1, 8, 8), (13, 16, 24), (128, 128, 96)), _each("M N K", (257, 264, 72)),
     ),
     Scheduled(
         "jacobi", "jacobi", (None,), _jacobi,

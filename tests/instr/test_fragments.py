@@ -75,14 +75,43 @@ def test_shipped_fragments_are_those_of_the_figures() -> None:
             assert held(fragment(operand.fragment, operand.shape)) == wanted, (name, operand.name)
 
 
+LOADS = {
+    "ldmatrix_x4": (False, (0, 0), (1, 0), (0, 1), (1, 1)), "ldmatrix_x4_along": (False, (0, 0), (0, 1), (1, 0), (1, 1)),
+    "ldmatrix_x4_trans": (True, (0, 0), (1, 0), (0, 1), (1, 1)), "ldmatrix_x4_trans_along": (True, (0, 0), (0, 1), (1, 0), (1, 1)),
+}  # fmt: skip
+"""Whether a lane gets what is in a column, and where the four matrices are, in rows and columns of matrices."""
+
+
+@pytest.mark.parametrize("name", [name for name in INSTRUCTIONS if name.startswith("ldmatrix")])
+def test_shipped_loads_are_those_of_the_figures(name: str) -> None:
+    """Lanes 8 · n to 8 · n + 7 address the rows of matrix n; a lane gets 4 bytes of a row of each, or two elements of a column."""
+    source, target = INSTRUCTIONS[name].operands
+    of = {"f16": 2, "bf16": 2, "tf32": 4, "i8": 1, "u8": 1}[source.dtype]
+    turned, *matrices = LOADS[name.removesuffix(f"_{source.dtype}")]
+    width, per = 16 // of, 4 // of
+    addressed = held(fragment(source.fragment.removeprefix("shared "), source.shape))
+    got = held(fragment(target.fragment, target.shape))
+    for number, (down, along) in enumerate(matrices):
+        for row in range(8):
+            lane = row_of_ldmatrix(number, row)
+            assert [addressed[lane, i] for i in range(width)] == [(8 * down + row, width * along + i) for i in range(width)]
+        for lane in range(32):
+            row, columns = lane // 4, range(per * (lane % 4), per * (lane % 4) + per)
+            if of == 2:
+                assert (row, tuple(columns)) == piece_of_ldmatrix(lane)
+            places = [(column, row) if turned else (row, column) for column in columns]
+            assert [got[lane, per * number + i] for i in range(per)] == [(8 * down + r, width * along + c) for r, c in places]
+
+
 def shipped_use(name: str) -> str:
     """A function that uses a shipped instruction on parts of arrays, rows of shared memory first copied there."""
     shipped = INSTRUCTIONS[name]
     params = ", ".join(operand.text for operand in shipped.operands)
     views = ", ".join(operand.name for operand in shipped.operands)
     copied = {o.name: o for o in shipped.operands if o.fragment.startswith("shared")}
-    news = "".join(f"new {each}_s: {o.dtype}[16, 16]\n" for each, o in copied.items())
-    fills = "".join(f"par 16, 16 |i, j| {{ {each}_s[i, j] = {each}[i, j] }}\n" for each in copied)
+    shapes = {each: ", ".join(map(str, o.shape)) for each, o in copied.items()}
+    news = "".join(f"new {each}_s: {o.dtype}[{shapes[each]}]\n" for each, o in copied.items())
+    fills = "".join(f"par {shapes[each]} |i, j| {{ {each}_s[i, j] = {each}[i, j] }}\n" for each in copied)
     given = ", ".join(f"{each}_s" if each in copied else each for each in views.split(", "))
     return f"fn use({params}) {{ par 1 |block| {{\n{news}{fills}fully par 32 |lane| {{ {name}({given}) }}\n}} }}"
 

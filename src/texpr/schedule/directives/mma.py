@@ -21,6 +21,7 @@ from texpr.ir import program as ir
 from texpr.ir.instr import Instr
 from texpr.ir.program.marked import marked
 from texpr.ir.program.marks import Joint
+from texpr.ir.program.rewrite import substitute_block
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.directives.reorder import RULE as REORDER
 from texpr.schedule.directives.split import halves
@@ -30,7 +31,7 @@ from texpr.schedule.rewrite.fills import derived
 from texpr.schedule.rewrite.materialise import materialise
 from texpr.schedule.rewrite.shape import free_loop
 from texpr.schedule.state import State
-from texpr.schedule.tree import exactly, loops
+from texpr.schedule.tree import exactly, loops, path_to, replaced
 from texpr.support.diagnostic import TexprError
 from texpr.support.record import replace
 
@@ -43,7 +44,7 @@ def _apply(call: Call) -> State:
         raise call.wrong(f"gives {LOOPS} names, not {len(call.directive.results)}")
     call.require_memory("lanes", None)
     nest = [free_loop(call, argument) for argument in call.plain[:LOOPS]]
-    bind = _statement(nest)
+    bind = _statement(call.state, nest)
     tried = _instructions(call)
     for instr in tried:
         for shape in _shapes(instr, nest):
@@ -70,11 +71,17 @@ def _instructions(call: Call) -> tuple[Instr, ...]:
     return (known[name],)
 
 
-def _statement(nest: Sequence[ir.Loop]) -> ir.Bind | None:
-    """The one statement inside of all the loops, if there are no others."""
+def _statement(state: State, nest: Sequence[ir.Loop]) -> ir.Bind | None:
+    """The one statement inside of all the loops, if there are no others, its subscripts over these."""
     innermost = next((loop for loop in nest if not any(other in loops(loop.body) for other in nest)), None)
-    alone = innermost is not None and len(innermost.body) == 1 and isinstance(innermost.body[0], ir.Bind)
-    return innermost.body[0] if innermost is not None and alone and isinstance(innermost.body[0], ir.Bind) else None
+    bind = innermost.body[0] if innermost is not None and len(innermost.body) == 1 else None
+    if not isinstance(bind, ir.Bind):
+        return None
+    around = [s for s in path_to(state.function.body, bind) or () if isinstance(s, ir.Par | ir.Seq)]
+    graph = state.graph(around)
+    names = {domain.sym: expr(loop.sym) for domain, loop in zip(graph.leaves, around, strict=True)}
+    (made,) = substitute_block((bind,), graph.indices(names))
+    return made if isinstance(made, ir.Bind) else None
 
 
 def _shapes(instr: Instr, nest: Sequence[ir.Loop]) -> Iterator[tuple[int, ...]]:
@@ -104,7 +111,9 @@ def _nested(call: Call, instr: Instr, shape: tuple[int, ...]) -> State:
     args = tuple(ir.Argument(name, span=call.directive.span) for name in order)
     state = REORDER.apply(Call(REORDER, replace(call.directive, args=args, results=()), state))
     state = derived(state, _called(state, inner[0]))
-    return state.changed(_called(state, inner[0]), lambda copy: marked(copy, Joint(instr=instr.name, span=call.directive.span)))
+    top = _called(state, inner[0])
+    made = marked(top, Joint(instr=instr.name, span=call.directive.span))
+    return state.with_body(replaced(state.function.body, top, lambda _: (made,)))
 
 
 def _called(state: State, name: str) -> ir.Loop:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from texpr.affine.expr import ZERO, Expr, Sym, expr
+from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
 from texpr.ir import program as ir
@@ -100,7 +100,7 @@ class _Converter(Mutable):
         """The function, with one tile less to be told by lanes."""
         found = self.nest(self.top)
         new = next((s for s in ir.walk(self.function.body) if isinstance(s, ir.New) and s.buffer is found.tile), None)
-        if new is None:
+        if new is None or found.tile.role != "local":
             name = found.tile.name
             help = f"a `new`, or `stage({name}, at=…, in=registers)`, makes a tile that lanes can hold"
             raise self.refuse(f"`{name}` is in memory that callers know, and lanes sum up in their registers", help)
@@ -259,9 +259,10 @@ class _Tile(Mutable):
         names = [self.by.fresh("r") for digit in self.held.digits if not digit.of_lane]
         held = place(self.held, expr(lane), names)
         shape = tuple(e.constant for e in self.tile.shape)
-        values = solved(index, held.element, {s: loop.extent.constant for s, loop in used.items()}, shape)
-        self._require_inside(stmt, frozenset(used), frozenset(used))
-        body = self._without((stmt,), frozenset(used))
+        values = dict(solved(index, held.element, {s: loop.extent.constant for s, loop in used.items()}, shape))
+        values |= {sym: ZERO for sym, loop in own.items() if isinstance(loop, ir.Par) and loop.extent is ONE}
+        self._require_inside(stmt, frozenset(values), frozenset(used))
+        body = self._without((stmt,), frozenset(values))
         at = Load(self.made, (expr(lane), held.register))
         simple = Simplifier(Known({lane: (0, self.lanes - 1), **{sym: (0, digit.size - 1) for sym, digit in held.digits}}))
         made = _renamed(body, {sym: simple(e) for sym, e in values.items()}, self.tile, lambda old: replace(at, span=old.span))

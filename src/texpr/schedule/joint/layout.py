@@ -51,10 +51,13 @@ def tile_fragment(
         dim, step = steps[along[digit.dim]]
         modes[digit.of_lane].append((digit.size, step * digit.step, dim))
     for of_lane, loops in ((True, warps), (False, tiles)):
-        modes[of_lane] += [(loop.extent.constant, steps[loop.sym][1], steps[loop.sym][0]) for loop in loops]
-    sizes, strides = [], []
+        for loop in (loop for loop in loops if loop.extent.constant > 1):
+            if loop.sym not in steps:
+                raise Misfit(f"iterations of `{loop.sym.base}` are warps, and each of them sums up the same elements")
+            modes[of_lane].append((loop.extent.constant, steps[loop.sym][1], steps[loop.sym][0]))
+    sizes, strides = list[str](), list[str]()
     for of_lane in (True, False):
-        some = [mode for mode in modes[of_lane] if mode[0] > 1]
+        some = modes[of_lane]
         sizes.append(f"({','.join(str(size) for size, _, _ in some)})" if some else "1")
         strides.append(f"({','.join(f'{step}@{dim}' for _, step, dim in some)})" if some else "0")
     return fragment(f"({','.join(sizes)}):({','.join(strides)})", shape)
