@@ -1,6 +1,6 @@
 """Every decision on a function, kernel by kernel.
 
-Per kernel: `launch`, `mapping`, `sigma`, `buffers`, `sharing`, `barriers`, `barrier_cost`, `predicates`, `copies`, `vectors`,
+Per kernel: `launch`, `mapping`, `sigma`, `buffers`, `sharing`, `barriers`, `barrier_cost`, `predicates`, `copies`, `vectors`, `instructions`,
 `accesses`, and, where a compiler is at hand, `registers`, `spill_bytes` and `shared_bytes` as it reports them.
 """
 
@@ -108,6 +108,7 @@ def _kernel(kernel: k.Kernel, note: Notes, resources: Resources | None, compiled
         "predicates": {"kept": list(_predicates(kernel.body)), "removed": list(_removed(kernel, compiled.laid_out))},
         "copies": list(copies(kernel)),
         "vectors": list(vectors(kernel)),
+        "instructions": list(instructions(kernel)),
         "accesses": [as_dict(access) for access in accesses(kernel, compiled.target.coalescing) if access.lanes],
         "registers": None if resources is None else resources.registers,
         "spill_bytes": None if resources is None else resources.spill_stores + resources.spill_loads,
@@ -194,6 +195,26 @@ def copies(kernel: k.Kernel) -> Iterator[Data]:
         elif moved.by == "bulk":
             found |= {"reduce": moved.reduce, "exactly": None if moved.exactly is None else str(moved.exactly)}
         yield found
+
+
+def instructions(kernel: k.Kernel) -> Iterator[Data]:
+    """What lanes do together: by how many, with how many registers of each operand; `uses`: how many are written out."""
+    for instr in kernel.instrs:
+        uses = 0
+        for stmt, around in _within(kernel.body, 1):
+            uses += around if isinstance(stmt, k.Collective) and stmt.name == instr.name else 0
+        registers = {o.name: 0 if o.is_address else o.fragment.registers for o in instr.operands}
+        yield {"name": instr.name, "lanes": instr.lanes, "registers": registers, "uses": uses}
+
+
+def _within(body: tuple[k.Stmt, ...], times: int) -> Iterator[tuple[k.Stmt, int]]:
+    for stmt in body:
+        yield stmt, times
+        more = 1
+        if isinstance(stmt, k.For) and stmt.kind == "unroll" and not stmt.factor:
+            more = max(0, (stmt.hi - stmt.lo).constant // stmt.step.constant)
+        for block in k.blocks(stmt):
+            yield from _within(block, times * more)
 
 
 def _blocks(copy: Moved) -> Data | None:

@@ -122,6 +122,9 @@ def _tile_lines(nest: Data) -> Iterator[str]:
     own = {name: size for name, size in nest.get("own", {}).items() if size > 1}
     thread = f", {' × '.join(f'{size} {name}' for name, size in own.items())} a thread" if own else ""
     yield f"tile {' × '.join(f'{size} {name}' for name, size in nest['tile'].items())}{thread}"
+    if "instruction" in nest:
+        part = " × ".join(f"{size} {name}" for name, size in nest["warp"].items())
+        yield f"{part} a warp, by {nest['instruction']}; operands of {nest['stages']} turns in shared memory"
     if "panels" in nest:
         yield f"{', '.join(nest['panels'])}: {nest['panel_bytes']} bytes, packed for each block"
         yield f"{nest['reads']:.2g} reads of memory for each vector of products"
@@ -180,10 +183,16 @@ def _kernel(console: Console, kernel: Data) -> None:
     _entry(console, "copies", [_copy(copy) for copy in kernel["copies"]])
     _entry(console, "guards kept", kernel["predicates"]["kept"])
     _entry(console, "vectors", [f"{v['kind']} of {v['width']} of {v['buffer']} (line {v['line']})" for v in kernel["vectors"]])
+    _entry(console, "instructions", [_instruction(each) for each in kernel["instructions"]])
     _entry(console, "accesses", [_access(access) for access in kernel["accesses"]])
     if kernel["registers"] is not None:
         registers, spilled, shared = kernel["registers"], kernel["spill_bytes"], kernel["shared_bytes"]
         _entry(console, "takes", [f"{registers} registers, {spilled} bytes spilled, {shared} bytes of shared memory"])
+
+
+def _instruction(each: Data) -> str:
+    registers = ", ".join(f"{name} {count}" for name, count in each["registers"].items() if count)
+    return f"{each['name']}, {each['uses']} of them, by {each['lanes']} lanes with registers {registers} each"
 
 
 def _buffer(buffer: Data) -> str:
