@@ -77,14 +77,15 @@ def test_shipped_fragments_are_those_of_the_figures() -> None:
 
 LOADS = {
     "ldmatrix_x4": (False, (0, 0), (1, 0), (0, 1), (1, 1)), "ldmatrix_x4_along": (False, (0, 0), (0, 1), (1, 0), (1, 1)),
-    "ldmatrix_x4_trans": (True, (0, 0), (1, 0), (0, 1), (1, 1)), "ldmatrix_x4_trans_along": (True, (0, 0), (0, 1), (1, 0), (1, 1)),
+    "ldmatrix_x4_trans": (True, (0, 0), (1, 0), (0, 1), (1, 1)),
+    "ldmatrix_x4_trans_along": (True, (0, 0), (0, 1), (1, 0), (1, 1)),
 }  # fmt: skip
 """Whether a lane gets what is in a column, and where the four matrices are, in rows and columns of matrices."""
 
 
 @pytest.mark.parametrize("name", [name for name in INSTRUCTIONS if name.startswith("ldmatrix")])
 def test_shipped_loads_are_those_of_the_figures(name: str) -> None:
-    """Lanes 8 · n to 8 · n + 7 address the rows of matrix n; a lane gets 4 bytes of a row of each, or two elements of a column."""
+    """Lanes 8 · n to 8 · n + 7 address the rows of matrix n; a lane gets 4 bytes of a row, or two elements of a column."""
     source, target = INSTRUCTIONS[name].operands
     of = {"f16": 2, "bf16": 2, "tf32": 4, "i8": 1, "u8": 1}[source.dtype]
     turned, *matrices = LOADS[name.removesuffix(f"_{source.dtype}")]

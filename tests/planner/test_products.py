@@ -1,4 +1,4 @@
-"""Products that the planner gives to instructions of a warp: which, by what schedule, and that the numbers stay what they were."""
+"""Products that the planner gives to instructions of a warp: which, by what schedule, and that numbers stay what they were."""
 
 from __future__ import annotations
 

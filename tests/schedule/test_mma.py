@@ -33,7 +33,9 @@ NUMPY: Mapping[str, type] = {
 }  # fmt: skip
 
 
-def product(of: str = "bf16", into: str = "f32", value: str = "A[i, k] * B[k, j]", where: str = "", clause: str = "reduce(C)") -> str:
+def product(
+    of: str = "bf16", into: str = "f32", value: str = "A[i, k] * B[k, j]", where: str = "", clause: str = "reduce(C)"
+) -> str:
     """A product of matrices in the plainest words."""
     return f"""\
 fn f(A: {of}[M, K], B: {of}[K, N]): {into}[M, N]{f" where {where}" if where else ""} {{
@@ -66,6 +68,19 @@ schedule f for cuda {{
 """
 
 
+FOLLOWED = """\
+fn f(A: bf16[M, K], B: bf16[K, N]): bf16[M, N] {
+    new C: bf16[M, N]
+    par M |i| { par N |j| {
+        new s: f32 = 0.0
+        seq K |k| reduce(s) { s += A[i, k] * B[k, j] }
+        C[i, j] = bf16(max(s, 1.0))
+    } }
+    return C
+}
+"""
+
+
 class Case(Record):
     """A program with a schedule, and the instructions that are to be in the kernel."""
 
@@ -74,13 +89,16 @@ class Case(Record):
     sizes: tuple[tuple[int, int, int], ...] = ((32, 16, 16), (33, 17, 19), (1, 1, 1), (0, 3, 2), (7, 5, 0))
 
 
+BYTES = "i32(A[i, k]) * i32(B[k, j])"
 BF16, LOADS = "mma_m16n8k16_f32_bf16", ("ldmatrix_x4_bf16", "ldmatrix_x4_trans_bf16")
 CASES = {
     "one tile": Case(product() + tiled("16, 16", "8, 8"), ("ldmatrix_x4_bf16", BF16)),
     "warps": Case(product() + tiled(), ("ldmatrix_x4_bf16", BF16)),
     "tiles of a warp": Case(product() + tiled("64, 32", "32, 16", 32), (*LOADS, BF16), ((65, 33, 70), (64, 32, 64))),
     "a ring": Case(product() + tiled("32, 32", "16, 16", 32) + "", (*LOADS, BF16)),
-    "rows that are longer": Case(product() + tiled("32, 32", "16, 16", 32, "resize(As.d1, 0, 8)  resize(Bs.d1, 0, 8)"), (*LOADS, BF16)),
+    "rows that are longer": Case(
+        product() + tiled("32, 32", "16, 16", 32, "resize(As.d1, 0, 8)  resize(Bs.d1, 0, 8)"), (*LOADS, BF16)
+    ),
     "columns of A": Case(
         product(value="A[k, i] * B[k, j]").replace("A: bf16[M, K]", "A: bf16[K, M]") + tiled("32, 32", "16, 16"),
         ("ldmatrix_x4_trans_along_bf16", "ldmatrix_x4_trans_bf16", BF16),
@@ -96,23 +114,22 @@ CASES = {
     "f16": Case(product("f16") + tiled(), ("ldmatrix_x4_f16", "mma_m16n8k16_f32_f16")),
     "f16 into f16": Case(product("f16", "f16") + tiled(), ("ldmatrix_x4_f16", "mma_m16n8k16_f16_f16")),
     "tf32": Case(product("tf32") + tiled(depth=8), ("ldmatrix_x4_tf32", "mma_m16n8k8_f32_tf32")),
-    "i8": Case(product("i8", "i32", "i32(A[i, k]) * i32(B[k, j])") + tiled(depth=32), ("ldmatrix_x4_i8", "mma_m16n8k32_i32_i8")),
-    "u8": Case(product("u8", "i32", "i32(A[i, k]) * i32(B[k, j])") + tiled(depth=32), ("ldmatrix_x4_u8", "mma_m16n8k32_i32_u8")),
+    "i8": Case(product("i8", "i32", BYTES) + tiled(depth=32), ("ldmatrix_x4_i8", "mma_m16n8k32_i32_i8")),
+    "u8": Case(product("u8", "i32", BYTES) + tiled(depth=32), ("ldmatrix_x4_u8", "mma_m16n8k32_i32_u8")),
     "f64": Case(product("f64", "f64") + tiled("16, 8", "16, 8", 4), ("mma_m8n8k4_f64_f64",)),
     "by name": Case(
         product() + tiled(depth=8, mma="mma(ii, jj, ki, mma_m16n8k8_f32_bf16) -> (i_t, j_t, k_t)"), ("mma_m16n8k8_f32_bf16",)
     ),
-    "of the text": Case(MMA_16816 + product() + tiled(mma="mma(ii, jj, ki, mma_m16n8k16)"), ("ldmatrix_x4_bf16", "mma_m16n8k16")),
+    "of the text": Case(
+        MMA_16816 + product() + tiled(mma="mma(ii, jj, ki, mma_m16n8k16)"), ("ldmatrix_x4_bf16", "mma_m16n8k16")
+    ),
     "from memory of callers": Case(
         product(where="M % 32 == 0, N % 16 == 0, K % 16 == 0")
         + "\n".join(line for line in tiled().splitlines() if "in=shared" not in line) + "\n",
         (BF16,), ((32, 16, 16), (64, 48, 32), (0, 16, 16)),
     ),
     "what follows on registers": Case(
-        product().replace("f32[M, N] {", "bf16[M, N] {").replace("new C: f32", "new C: bf16").replace("C[i, j] = 0.0", "new s: f32 = 0.0")
-        .replace("reduce(C) { C[i, j] +=", "reduce(s) { s +=").replace(" }\n    } }", " }\n        C[i, j] = bf16(max(s, 1.0))\n    } }")
-        + tiled().replace("stage(C, at=bj, in=registers) -> sums", ""),
-        ("ldmatrix_x4_bf16", BF16),
+        FOLLOWED + tiled().replace("stage(C, at=bj, in=registers) -> sums", ""), ("ldmatrix_x4_bf16", BF16)
     ),
 }  # fmt: skip
 
@@ -134,7 +151,9 @@ def compiled(text: str, target: str = "sm_80") -> Compiled:
 
 def used(made: Compiled) -> set[str]:
     """The instructions in the kernels."""
-    return {each.name for kernel in k.kernels(made.plan.steps) for each in k.walk(kernel.body) if isinstance(each, k.Collective)}
+    return {
+        each.name for kernel in k.kernels(made.plan.steps) for each in k.walk(kernel.body) if isinstance(each, k.Collective)
+    }
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -1,7 +1,7 @@
 """Every decision on a function, kernel by kernel.
 
-Per kernel: `launch`, `mapping`, `sigma`, `buffers`, `sharing`, `barriers`, `barrier_cost`, `predicates`, `copies`, `vectors`, `instructions`,
-`accesses`, and, where a compiler is at hand, `registers`, `spill_bytes` and `shared_bytes` as it reports them.
+Per kernel: `launch`, `mapping`, `sigma`, `buffers`, `sharing`, `barriers`, `barrier_cost`, `predicates`, `copies`, `vectors`,
+`instructions`, `accesses`, and, where a compiler is at hand, `registers`, `spill_bytes` and `shared_bytes` as it reports them.
 """
 
 from __future__ import annotations

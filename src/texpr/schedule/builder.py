@@ -96,7 +96,9 @@ class Schedule:
         """Loop fission: a loop for each statement of its body, or for each of so many statements."""
         return self._and("distribute", (loop, *statements), {}, names)
 
-    def mma(self, rows: str, columns: str, along: str, instruction: str | None = None, *, names: tuple[str, ...] = ()) -> Schedule:
+    def mma(
+        self, rows: str, columns: str, along: str, instruction: str | None = None, *, names: tuple[str, ...] = ()
+    ) -> Schedule:
         """The innermost nest of a product, of these loops, done by lanes of a warp together, as one instruction."""
         return self._and("mma", (rows, columns, along, instruction), {}, names)
 

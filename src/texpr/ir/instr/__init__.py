@@ -116,7 +116,9 @@ class Instr(Record, eq=False):
         """The type of what it multiplies and how many products it sums up, if that is all it does."""
         factors = {load.dtype for give in self.gives for load in loads_of(give)}
         sums = all(give.update == "add" and _is_product(give.value) for give in self.gives)
-        return (factors.pop(), prod(turn.extent for turn in self.loops)) if sums and len(factors) == len(self.gives) == 1 else None
+        return (
+            (factors.pop(), prod(turn.extent for turn in self.loops)) if sums and len(factors) == len(self.gives) == 1 else None
+        )
 
     def template(self, target: Target) -> str | None:
         """The template for `target`, or `None` where it lacks the instruction."""

@@ -48,7 +48,9 @@ def _mma(shape: tuple[int, int, int], of: str, into: str, types: str, fragments:
     )
 
 
-def _ldmatrix(name: str, of: str, title: str, shape: tuple[int, int], fragments: tuple[str, str], turned: bool = False) -> Instruction:
+def _ldmatrix(
+    name: str, of: str, title: str, shape: tuple[int, int], fragments: tuple[str, str], turned: bool = False
+) -> Instruction:
     """Four matrices of 8 rows of 16 bytes: lanes 8 · n to 8 · n + 7 say where the rows of the n-th are. `turned`: a lane gets
     what is in a column."""
     rows, columns = shape
@@ -75,8 +77,17 @@ def _loads(of: str) -> tuple[Instruction, ...]:
     return (
         _ldmatrix("", of, title.format("down", rows), (16, 16), (down, _HALVES[0])),
         _ldmatrix("_along", of, title.format("along", rows), (16, 16), (along, "((4,8),(2,2,2)):((2@1,1@0),(1@1,8@1,8@0))")),
-        _ldmatrix("_trans", of, title.format("down", columns), (16, 16), (down, "((4,8),(2,2,2)):((2@0,1@1),(1@0,8@0,8@1))"), True),
-        _ldmatrix("_trans_along", of, title.format("along", columns), (16, 16), (along, "((4,8),(2,2,2)):((2@0,1@1),(1@0,8@1,8@0))"), True),
+        _ldmatrix(
+            "_trans", of, title.format("down", columns), (16, 16), (down, "((4,8),(2,2,2)):((2@0,1@1),(1@0,8@0,8@1))"), True
+        ),
+        _ldmatrix(
+            "_trans_along",
+            of,
+            title.format("along", columns),
+            (16, 16),
+            (along, "((4,8),(2,2,2)):((2@0,1@1),(1@0,8@1,8@0))"),
+            True,
+        ),
     )
 
 

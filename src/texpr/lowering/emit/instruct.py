@@ -106,7 +106,9 @@ def _said(stmt: ir.Instruction, instr: Instr, operand: Operand, lanes: int, thre
     for e, at in zip(meant.index, operand.fragment.element(lane, ZERO), strict=True):
         sym = e.as_sym
         if sym is None:
-            told = f"`{instr.name}` reads `{operand.name}` at places that are no loops of its meaning, and lanes give its addresses"
+            told = (
+                f"`{instr.name}` reads `{operand.name}`, whose addresses lanes give, at places that are no loops of its meaning"
+            )
             raise limitation("E0541", stmt.span, told)
         values[own[sym]] = at
     return replace(load, index=tuple(e.substitute(values) for e in load.index))

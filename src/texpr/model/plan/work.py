@@ -78,7 +78,15 @@ def _launched(kernel: k.Kernel, times: int, sizes: Mapping[Sym, int], target: Ta
     units = {name: amount for name, amount in sums.items() if name not in _NAMES}
     l2, dram = sum(_l2(kernel, counted, sizes, blocks)), sum(_dram(kernel, counted, everywhere, sizes))
     work = Work(
-        sums["issued"], units, counted.products, sums["requests"], sums["l1"], sums["shared"], float(l2), float(dram), sums["barriers"]
+        sums["issued"],
+        units,
+        counted.products,
+        sums["requests"],
+        sums["l1"],
+        sums["shared"],
+        float(l2),
+        float(dram),
+        sums["barriers"],
     )
     elements = max(_elements(counted, everywhere, sizes), default=0)
     return Launched(kernel, times, Shape(blocks, kernel.threads, 0, shared_bytes(kernel)), work, elements)

@@ -41,7 +41,7 @@ def fills(laid: Program) -> Mapping[Buffer, Literal]:
             known = found.setdefault(action.target.buffer, action.value)
             if known.value != action.value.value:
                 return {}
-    return found | _copied(laid, found)
+    return {**found, **_copied(laid, found)}
 
 
 def _copied(laid: Program, known: Mapping[Buffer, Literal]) -> Mapping[Buffer, Literal]:
@@ -53,8 +53,9 @@ def _copied(laid: Program, known: Mapping[Buffer, Literal]) -> Mapping[Buffer, L
             source = action.value.buffer if is_copy and isinstance(action.value, Load) else None
             sources.setdefault(action.target.buffer, set()).add(source)
     found = dict(known)
-    for buffer, (source, *others) in ((buffer, [*some]) for buffer, some in sources.items()):
-        if buffer.role == "local" and not others and source in known and buffer not in known:
+    for buffer, some in sources.items():
+        source = next(iter(some)) if len(some) == 1 else None
+        if buffer.role == "local" and buffer not in known and source is not None and source in known:
             found[buffer] = known[source]
     return found
 

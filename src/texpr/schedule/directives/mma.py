@@ -4,11 +4,12 @@ Before: par 64 |i| { par 32 |j| { seq 32 |k| reduce(acc) { acc[i, j] += f32(As[i
 After:  seq 2 |k_o| { par 4 |i_o| { par 4 |j_o| {
             par 16 |i_i| #mma(mma_m16n8k16_f32_bf16) { par 8 |j_i| { seq 16 |k_i| reduce(acc) { acc[…] += … } } } } } }
 
-Loops that are longer than the instruction's are split by its extents. Of the instructions that the target has, the first is taken
-that means what the nest does (`texpr.schedule.joint.match`), those that do most first; or that of a name. Open copies fill with
-zero. When the schedule ends the tile that is summed up is put into registers of the lanes that the instruction's fragments name,
-and so is all that goes through it (`texpr.schedule.joint.convert`). Loops around that are bound to `warp`, or to `block.y` and
-`block.z`, are warps. Holes compute: those along the sum are proved to change nothing, and those of results to be read by nobody.
+Loops that are longer than the instruction's are split by its extents. Of the instructions that the target has, the first is
+taken that means what the nest does (`texpr.schedule.joint.match`), those that do most first; or that of a name. Open copies
+fill with zero. When the schedule ends the tile that is summed up is put into registers of the lanes that the instruction's
+fragments name, and so is all that goes through it (`texpr.schedule.joint.convert`). Loops around that are bound to `warp`, or
+to `block.y` and `block.z`, are warps. Holes compute: those along the sum are proved to change nothing, and those of results to
+be read by nobody.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@
                                                                }
 
 The tile that the nests sum up is held by lanes as the instruction's fragment says (`layout`), and every loop over it goes over
-lanes and registers instead. Which instance of which statement is done is told with each, so all of it is proved like any schedule.
+lanes and registers instead. Which instance of which statement is done is told with each, so all is proved like any schedule.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LEVELS = ("warp", "block.y", "block.z")
 
 
 class Nest(Record):
-    """A marked nest: the loops between what makes the tile and itself, and what it is. `steps`: how the tile is gone through."""
+    """A marked nest: what it is, and the statements around, from what makes the tile on. `span`: the directive."""
 
     match: Match
     top: ir.Loop
@@ -252,9 +252,8 @@ class _Tile(Mutable):
         used = {sym: own[sym] for e in index for sym in e.syms() if sym in own}
         for loop in used.values():
             if not loop.extent.is_constant or (isinstance(loop, ir.Par) and (loop.reduce or loop.fully)):
-                raise Misfit(
-                    f"the loop over `{loop.sym.base}` goes through `{self.tile.name}`, and is no plain `par` of a constant extent"
-                )
+                through = f"the loop over `{loop.sym.base}` goes through `{self.tile.name}`"
+                raise Misfit(f"{through}, and is no plain `par` of a constant extent")
         lane = self.by.fresh("lane")
         names = [self.by.fresh("r") for digit in self.held.digits if not digit.of_lane]
         held = place(self.held, expr(lane), names)
@@ -320,7 +319,9 @@ class _Product(Mutable):
                 name = self.tile.by.fresh(operand.name).name
                 registers[operand.memory] = Buffer(name, operand.dtype, (expr(self.tile.lanes), expr(count)), "local")
                 yield ir.New(registers[operand.memory], span=self.nest.span)
-                moves.append(self.gathered(operand, registers[operand.memory]) or self.move(operand, registers[operand.memory], tiles))
+                moves.append(
+                    self.gathered(operand, registers[operand.memory]) or self.move(operand, registers[operand.memory], tiles)
+                )
         yield from moves
         yield self.use(registers)
 
@@ -366,7 +367,7 @@ class _Product(Mutable):
         index = [e.substitute(names) for e in give.target.index]
         fixed = {each.sym: ZERO for each in tiles} | {each.sym: expr(turns[each.sym]) * step for each, step in outer}
         fixed |= self.warps(expr(group))
-        source = substitute_load(load, fixed | dict(zip(move.along, index, strict=True)))
+        source = substitute_load(load, {**fixed, **dict(zip(move.along, index, strict=True))})
         lane, register = move.target.fragment.lane(index), move.target.fragment.register(index)
         body: Body = (ir.Bind((Load(made, (base + lane, first + register)),), (source,), span=span),)
         for turn in reversed(instr.loops):
@@ -375,7 +376,7 @@ class _Product(Mutable):
             body = (ir.Seq(sym, expr(turn.extent), body, span=span),)
         if groups > 1:
             body = (ir.Seq(group, expr(groups), body, span=span),)
-        begin = substitute_load(load, fixed | self.warps(ZERO) | dict.fromkeys(move.along, ZERO))
+        begin = substitute_load(load, {**fixed, **self.warps(ZERO), **dict.fromkeys(move.along, ZERO)})
         given = {move.source.memory: begin, move.target.memory: Load(made, (ZERO, first))}
         operands = tuple(given[operand.memory] for operand in instr.operands)
         found: ir.Stmt = ir.Instruction(instr.name, body, operands, span=span, instr=instr)

@@ -4,8 +4,8 @@
 
     ((4,8,2),(2,2,4)) : ((2@3,1@2,1@0),(1@3,8@2,1@1))
 
-So a tile has a fragment like an operand's: the digits of the instruction's, the warps behind its lanes, and the tiles that a warp
-goes through behind its registers. That it is one, each element in one place, is checked like that of any.
+So a tile has a fragment like an operand's: the digits of the instruction's, the warps behind its lanes, and the tiles that a
+warp goes through behind its registers. That it is one, each element in one place, is checked like that of any.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def place(held: Fragment, lane: Expr, names: Sequence[Sym]) -> Place:
 def solved(
     index: Sequence[Expr], element: Sequence[Expr], loops: Mapping[Sym, int], shape: Sequence[int]
 ) -> Mapping[Sym, Expr]:
-    """The loops, of these extents, for which `index` is `element`: digits of it. Raises Misfit where that is not one of each."""
+    """The loops, of these extents, for which `index` is `element`: digits of it. Raises Misfit where there are none."""
     steps = steps_of(index, frozenset(loops))
     found: dict[Sym, Expr] = {}
     for dim, extent in enumerate(shape):

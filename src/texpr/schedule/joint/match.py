@@ -2,9 +2,9 @@
 
     par 16 |ii| { par 8 |jj| { seq 16 |kk| reduce(acc) { acc[ii, jj] += f32(As[ii, kk]) * f32(Bs[kk, jj]) } } }
 
-Loops of the nest stand for loops of the meaning, in any order, with the same extents. The values are built alike, where what the
-meaning reads of an operand stands for an element that the nest reads. That element may depend on those loops only that say which
-element of the operand is meant, so each element of an operand is one number; how the array around it is laid out is no matter.
+Loops of the nest stand for loops of the meaning, in any order, with the same extents. The values are built alike, where what
+the meaning reads of an operand stands for an element that the nest reads. That element may depend on those loops only that say
+which element of the operand is meant, so each of these is one number; how the array around it is laid out is no matter.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from texpr.ir.program.updates import EXACTLY_ONCE_FREE
 from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value
 from texpr.ir.value.structure import same
 from texpr.support.record import Record
+
 
 class Match(Record):
     """A nest as an instruction. `loops`: the nest's loop for each of the meaning; `reads`: what is read for each operand."""
@@ -94,7 +95,8 @@ def _arguments(meant: Sequence[Value], given: Sequence[Value], known: Mapping[Bu
 def _fits(found: Match, nest: Mapping[Sym, ir.Loop]) -> bool:
     """Whether each element that is read, or written, is one element of its operand, and sums may come in any order."""
     target, used = found.bind.targets[0], {sym for load in (found.give.target,) for e in load.index for sym in e.syms()}
-    if target.data or not _is_plain(found.give.target) or _syms(target) & nest.keys() != {found.loops[sym] for sym in used}:
+    moved = {sym for sym in _syms(target) if sym in nest}
+    if target.data or not _is_plain(found.give.target) or moved != {found.loops[sym] for sym in used}:
         return False
     summed = [loop for sym, loop in nest.items() if sym not in _syms(target)]
     if found.bind.update not in EXACTLY_ONCE_FREE and any(target.buffer not in loop.reduce for loop in summed):

@@ -3,9 +3,9 @@
     seq 4 |mi| { instr ldmatrix_x4(As[16 * mi, 0], a[0, 8 * mi]) { … a[…] = As[…] } }       rows of shared memory, by address
     fully par 32 |lane| { seq 4 |mi| { … a[lane, r + 8 * mi] = As[16 * mi + …, …] } }
 
-An instruction moves so if its meaning is `d[…] = p[…]`, of registers d and of an array p in shared memory of whose rows lanes give
-addresses. It fits where its lanes and registers hold the same elements: each of its dimensions is one of the operand's, and
-digits of its registers are those of the operand's, and then of the tiles that a warp goes through. So one instruction may bring
+An instruction moves so if its meaning is `d[…] = p[…]`, of registers d and of an array p in shared memory of whose rows lanes
+give addresses. It fits where its lanes and registers hold the same elements: each of its dimensions is one of the operand's,
+and digits of its registers are those of the operand's, and then of the tiles that a warp goes through. So one instruction may bring
 several tiles, and rows of p may be rows of an operand, or columns.
 """
 
@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
-from texpr.ir import program as ir
 from texpr.ir.instr import Instr, Operand
 from texpr.ir.instr.fragment import Digit, Fragment
 from texpr.ir.value import Load
@@ -51,7 +50,12 @@ def movers(instrs: Sequence[Instr]) -> Iterator[tuple[Instr, Operand, Operand]]:
         source = next((o for o in instr.operands if o.is_address), None)
         target = instr.by_memory[give.target.buffer]
         value = give.value
-        if source is None or not isinstance(value, Load) or value.buffer is not source.memory or value.index != give.target.index:
+        if (
+            source is None
+            or not isinstance(value, Load)
+            or value.buffer is not source.memory
+            or value.index != give.target.index
+        ):
             continue
         if all(e.as_sym is not None for e in value.index) and not target.fragment.copies:
             yield instr, source, target

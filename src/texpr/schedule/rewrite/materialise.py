@@ -222,7 +222,7 @@ class _Maker(Mutable):
         """The guards of an unguarded loop, which are dropped: holes are proved to change nothing."""
         statements = [s for s in body if not isinstance(s, ir.Par | ir.Seq | ir.New)]
         joint = self._joint(path)
-        asked = {loop.sym: found.span for loop in path if (found := mark(loop, Unguard))} | joint
+        asked = {**{loop.sym: found.span for loop in path if (found := mark(loop, Unguard))}, **joint}
         beyond = self._beyond(statements, path, needs) if joint or self._tiles() else frozenset[_Need]()
         free = frozenset(n for n in needs if not n.syms.isdisjoint(asked)) - beyond
         if not statements or not (free or beyond):
