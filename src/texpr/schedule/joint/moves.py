@@ -5,8 +5,8 @@
 
 An instruction moves so if its meaning is `d[…] = p[…]`, of registers d and of an array p in shared memory of whose rows lanes
 give addresses. It fits where its lanes and registers hold the same elements: each of its dimensions is one of the operand's,
-and digits of its registers are those of the operand's, and then of the tiles that a warp goes through. So one instruction may bring
-several tiles, and rows of p may be rows of an operand, or columns.
+and digits of its registers are those of the operand's, and then of the tiles that a warp goes through. So one instruction may
+bring several tiles, and rows of p may be rows of an operand, or columns.
 """
 
 from __future__ import annotations
