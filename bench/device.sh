@@ -33,4 +33,5 @@ limited 240 "results on the device" "$python" -m pytest tests/runtime/test_devic
 limited 60 "copies of boxes, timed" "$python" bench/tma.py
 limited 120 "the gallery, timed" "$python" bench/gallery.py
 limited 150 "times beside bounds" "$python" bench/bounds.py
+limited 90 "products on tensor cores, timed" "$python" bench/products.py
 exit "$status"
