@@ -265,8 +265,8 @@ def matmul(dtype: Any, turned: bool, total: Any, tile: tuple[int, int, int], sta
 
 
 class Attention(Product):
-    """softmax(Q Kᵀ · scale) V of heads in one sweep over the keys: one warp group brings tiles, each of two has 64 queries, whose
-    weights stay in its registers as a factor of the second product."""
+    """softmax(Q Kᵀ · scale) V of heads in one sweep over the keys: one warp group brings tiles, two have 64 queries
+    each, whose weights stay in registers as a factor of the second product."""
 
     def __init__(self, keys: int, stages: int) -> None:
         super().__init__((128, WIDE, keys), stages, 1, cutlass.Float32, cutlass.BFloat16)
