@@ -16,7 +16,7 @@ from texpr.model.code.classes import access
 from texpr.model.code.program import Program, program
 from texpr.model.code.steady import steady
 from texpr.model.code.text import Code, read_code
-from texpr.model.code.walk import Counts, Launch, Three, count
+from texpr.model.code.walk import MOST, Counts, Launch, Three, count
 from texpr.model.code.work import read_work
 from texpr.model.work import Shape, Work
 from texpr.support.record import replace
@@ -26,6 +26,9 @@ from texpr.toolchain.machine import Machine
 from .cubin import Entry, entries
 
 TARGET = "sm_90a"
+LONG = 20 * MOST
+"""Blocks of code to walk through: as many as it takes."""
+
 ADDRESS = 40
 """Arrays are taken to lie at multiples of two to this power."""
 
@@ -77,10 +80,10 @@ def read(code: Code, entry: Entry, asked: Asked) -> Read:
     assert bank is not None
     made = program(code)
     launch = Launch(asked.grid, (asked.threads, 1, 1), _arguments(entry, asked.values), bank, asked.cluster, target.warp)
-    counts = count(made, launch)
+    counts = count(made, launch, LONG)
     if counts.undecided and asked.turns:
         launch = _with_turns(made, launch, counts, asked.turns)
-        counts = count(made, launch)
+        counts = count(made, launch, LONG)
     blocks = asked.grid[0] * asked.grid[1] * asked.grid[2]
     found = read_work(code, counts, target, Work(0.0, {}, {}, l2=asked.l2, dram=asked.dram))
     declared = max(0, entry.shared - device.allocation.reserved)

@@ -421,11 +421,11 @@ def gather(threads: int) -> list[Kernel]:
 PLAIN: Mapping[str, Any] = {"turned": False, "scaled": False, "total": "float32", "out": "bfloat16"}
 BYTES_BY_ROWS: Mapping[str, Any] = {**PLAIN, "turned": True}
 WHOLE: Mapping[str, Any] = {**BYTES_BY_ROWS, "scaled": True, "total": "int32"}
-WIDE, WIDE_BYTES = [(128, 256, 64), (128, 128, 64)], [(128, 256, 128), (128, 128, 128)]
+TILES, BYTE_TILES = [(128, 256, 64), (128, 128, 64)], [(128, 256, 128), (128, 128, 128)]
 configurations("matmul_f32", matmul_f32, tile=[(128, 128, 16), (128, 128, 32)], part=[(8, 8), (16, 8)], stages=[2, 3])
-configurations("matmul_bf16", partial(matmul, "bfloat16", **PLAIN), tile=WIDE, threads=[256], stages=[3])
-configurations("matmul_f8", partial(matmul, "float8_e4m3fn", **BYTES_BY_ROWS), tile=WIDE_BYTES, threads=[256], stages=[3])
-configurations("matmul_i8", partial(matmul, "int8", **WHOLE), tile=WIDE_BYTES, threads=[256], stages=[3])
+configurations("matmul_bf16", partial(matmul, "bfloat16", **PLAIN), tile=TILES, threads=[256], stages=[3])
+configurations("matmul_f8", partial(matmul, "float8_e4m3fn", **BYTES_BY_ROWS), tile=BYTE_TILES, threads=[256], stages=[3])
+configurations("matmul_i8", partial(matmul, "int8", **WHOLE), tile=BYTE_TILES, threads=[256], stages=[3])
 configurations("attention", attention, tile=[(128, 128), (128, 64)], threads=[256], stages=[2])
 configurations("softmax", softmax, threads=[128, 256])
 configurations("layernorm", layernorm, threads=[128, 256])

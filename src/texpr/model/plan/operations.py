@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from texpr.ir.value import Cast, Load, Op, Ref, Value
+from texpr.ir.value import Cast, Index, Literal, Load, Op, Ref, Value, walk
 from texpr.ir.value.types import BF16, F16, F32, F64, DType
 from texpr.model.work import Totals
 
@@ -61,6 +61,29 @@ def instructions(value: Value) -> Totals:
     found = Totals()
     _add(value, found)
     return found
+
+
+def tests(value: Value) -> Iterator[Op]:
+    """The parts of a value, as large as they can be, that places alone decide, as of what lies in a border."""
+    match value:
+        case Op(_, args, _):
+            if all(isinstance(each, Op | Index | Literal) for each in walk(value)):
+                yield value
+            else:
+                for arg in args:
+                    yield from tests(arg)
+        case Cast(arg, _):
+            yield from tests(arg)
+        case _:
+            pass
+
+
+_JOINS = frozenset({"and", "or", "not"})
+
+
+def comparisons(test: Op) -> Iterator[Op]:
+    """Those of a test: what joins two is done by the second, as its third source."""
+    yield from (each for each in walk(test) if isinstance(each, Op) and each.name not in _JOINS)
 
 
 def _add(value: Value, found: Totals) -> None:

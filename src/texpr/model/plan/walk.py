@@ -23,7 +23,7 @@ from texpr.isa.levels import Level, Space
 from texpr.isa.memories import Coalescing
 from texpr.isa.requests import bank_rounds, windows
 from texpr.model.bound import SYNC
-from texpr.model.plan.operations import Units, conversions, fused, instructions
+from texpr.model.plan.operations import Units, comparisons, conversions, fused, instructions, tests
 from texpr.model.plan.reach import every_touch
 from texpr.model.work import Totals
 from texpr.support.record import Mutable, field
@@ -262,8 +262,22 @@ class Walk(Mutable, eq=False):
             found = instructions(value)
             if getattr(stmt, "fused", False):
                 found = fused(found, value.dtype)
+            for test in tests(value):
+                found.more(instructions(test), -1.0)
+                for each in comparisons(test):
+                    self.counted.units({"alu": 1.0}, weight / self._unchanged(k.value_symbols(each)))
             if found:
                 self.counted.units(found, weight)
+
+    def _unchanged(self, symbols: frozenset[Sym]) -> float:
+        """Turns of the loops around that do not change what is computed of these symbols: a compiler moves it out of them."""
+        times = 1.0
+        for loop in () if self.literal else reversed(self.loops):
+            if not any(loop.sym in self.derived.get(sym, frozenset((sym,))) for sym in symbols):
+                times *= loop.trips
+            elif not loop.flat:
+                break
+        return times
 
     def _access(self, load: Load, kind: str, count: int, lanes: list[Point], weight: float, made: Units) -> None:
         space = self.spaces.get(load.buffer, Space.GLOBAL)
