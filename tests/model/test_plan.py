@@ -95,6 +95,19 @@ def test_a_part_of_an_array_is_its_box() -> None:
     assert only(text, {"n": 4096}).work.dram == 2 * 4 * 4096
 
 
+def test_some_warps_of_the_last_block_have_work() -> None:
+    """28 rows by blocks of 8 warps, a row each: of the last block four have one, neither all nor one."""
+    text = "fn f(x: f32[28, 64]): f32[28, 64] {\n new y: f32[28, 64]\n par 28, 64 |i, j| { y[i, j] = x[i, j] }\n return y\n}"
+    scheduled = text + (
+        "\nschedule f {\n split(i, 8) -> (io, ii)\n split(j, 32) -> (jo, ji)\n reorder(io, jo, ii, ji)\n"
+        " bind(io, grid.y)\n bind(jo, grid.x)\n bind(ii, block.y)\n bind(ji, block.x)\n}"
+    )
+    function = parse(scheduled).functions[0]
+    compiled = lower(function, "sm_90a", {}, schedule=function.schedules[0])
+    (found,) = launches(compiled.plan, {}, TARGET)
+    assert found.work.requests == 2 * 28 * 2 and found.work.dram == 2 * 4 * 28 * 64
+
+
 def test_an_element_that_a_turn_does_not_change_is_read_once() -> None:
     text = (
         "fn f(x: f32[n], z: f32[64]): f32[n] {\n new y: f32[n]\n par n |i| { new s: f32\n s = 0.0\n"

@@ -50,6 +50,9 @@ MOST_TURNS = 1 << 10
 FEW = 3
 """Places up to which each is looked at."""
 
+MANY = 16
+"""Warps up to which each is looked at: of the last block, tests may let any number do something."""
+
 
 class Loop(Mutable, eq=False):
     """A loop that is being gone through. `flat`: it is written out whole. `writes`: what is written in it; `meets`: threads
@@ -120,18 +123,18 @@ class Walk(Mutable, eq=False):
             for axis in others:
                 along = next((at for each, (at, _) in zip(grid, chosen, strict=True) if each.dim == axis.dim), 0)
                 point[axis.sym] = along % axis.extent.constant
-            for warp, times in self._some(warps, by_thread):
+            for warp, times in self._some(warps, by_thread, MANY):
                 first = warp * self.kernel.warp
                 lanes = [{**point, **_coordinates(inside, at)} for at in range(first, min(threads, first + self.kernel.warp))]
                 yield weight * times, lanes
 
-    def _some(self, extent: int, each: bool) -> Sequence[tuple[int, int]]:
+    def _some(self, extent: int, each: bool, few: int = FEW) -> Sequence[tuple[int, int]]:
         """Places, and how many each stands for."""
         if self.literal:
             return [(at, 1) for at in range(extent)]
         if not each:
             return [(0, extent)]
-        if extent <= FEW:
+        if extent <= few:
             return [(at, 1) for at in range(extent)]
         return [(0, 1), (extent // 2, extent - 2), (extent - 1, 1)]
 
