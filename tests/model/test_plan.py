@@ -9,6 +9,7 @@ from tests.gallery.scheduled import CASES, Scheduled, Sizes
 from tests.lowering.emulated import module, run_plan
 
 from references import FOLDER
+from texpr.affine.expr import Sym
 from texpr.driver import Compiled, load, lower
 from texpr.frontend import parse
 from texpr.isa.registry import DEVICES, resolve
@@ -106,6 +107,15 @@ def test_some_warps_of_the_last_block_have_work() -> None:
     compiled = lower(function, "sm_90a", {}, schedule=function.schedules[0])
     (found,) = launches(compiled.plan, {}, TARGET)
     assert found.work.requests == 2 * 28 * 2 and found.work.dram == 2 * 4 * 28 * 64
+
+
+def test_half_of_a_square_is_counted_as_half() -> None:
+    """A test that compares two places of blocks: one between the first and the last, on the diagonal, told of neither side."""
+    text = "fn f(inout x: f32[n, n]) {\n par n, n |i, j| { if j <= i { x[i, j] = x[i, j] + 1.0 } }\n}"
+    found = only(text, {"n": 768})
+    whole = walk_of(found.kernel, {Sym("n"): 768}, TARGET.coalescing, literal=True).run().sums["requests"]
+    assert found.work.requests == pytest.approx(whole, rel=0.1)
+    assert found.work.dram is not None and 768 * 768 * 4 < found.work.dram < 1.2 * 768 * 768 * 4
 
 
 def test_an_element_that_a_turn_does_not_change_is_read_once() -> None:

@@ -78,12 +78,13 @@ def tests(value: Value) -> Iterator[Op]:
             pass
 
 
-_JOINS = frozenset({"and", "or", "not"})
+JOINS = frozenset({"and", "or", "not"})
+"""What joins tests, and is none itself."""
 
 
 def comparisons(test: Op) -> Iterator[Op]:
     """Those of a test: what joins two is done by the second, as its third source."""
-    yield from (each for each in walk(test) if isinstance(each, Op) and each.name not in _JOINS)
+    yield from (each for each in walk(test) if isinstance(each, Op) and each.name not in JOINS)
 
 
 def _add(value: Value, found: Totals) -> None:

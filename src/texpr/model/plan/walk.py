@@ -9,21 +9,21 @@ changes from turn to turn.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise, product
 from math import prod
 
 from texpr.affine.expr import Expr, Sym
 from texpr.ir import kernel as k
 from texpr.ir.kernel.point import Point, address, holds, number
 from texpr.ir.operation import BLOCK, CLUSTER, WARP, Moved
-from texpr.ir.value import Buffer, Index, Load, Op, Ref, Value
+from texpr.ir.value import Buffer, Index, Load, Op, Ref, Value, walk
 from texpr.ir.value.types import BOOL
 from texpr.isa.levels import Level, Space
 from texpr.isa.memories import Coalescing
 from texpr.isa.requests import bank_rounds, windows
 from texpr.model.bound import SYNC
-from texpr.model.plan.operations import Units, comparisons, conversions, fused, instructions, tests
+from texpr.model.plan.operations import JOINS, Units, comparisons, conversions, fused, instructions, tests
 from texpr.model.plan.reach import every_touch
 from texpr.model.work import Totals
 from texpr.support.record import Mutable, field
@@ -49,6 +49,9 @@ MOST_TURNS = 1 << 10
 
 FEW = 3
 """Places up to which each is looked at."""
+
+PARTS = 6
+"""Of an axis that a test compares with another one, as of a triangle: one place from between stands for each."""
 
 MANY = 16
 """Warps up to which each is looked at: of the last block, tests may let any number do something."""
@@ -81,14 +84,16 @@ class Counted(Mutable):
 
 
 class Walk(Mutable, eq=False):
-    """One kernel at given sizes. `decides`: coordinates on which a test or a bound depends, so that it matters where one is.
-    `literal`: as it is written, nothing moved out of loops, each warp and each turn looked at."""
+    """One kernel at given sizes. `decides`: coordinates on which a test or a bound depends, so that it matters where one is;
+    `compared`: those that a test compares with each other. `literal`: as it is written, nothing moved out of loops, each warp
+    and each turn looked at."""
 
     kernel: k.Kernel
     machine: Coalescing
     sizes: Mapping[Sym, int]
     spaces: Mapping[Buffer, Space]
     decides: frozenset[Sym]
+    compared: frozenset[Sym]
     literal: bool = False
     counted: Counted = field(default_factory=Counted)
     loops: list[Loop] = field(default_factory=list[Loop])
@@ -110,7 +115,8 @@ class Walk(Mutable, eq=False):
         grid = [axis for axis in self.kernel.axes if axis.level is Level.GRID]
         inside = [axis for axis in self.kernel.axes if axis.level is Level.BLOCK]
         others = [axis for axis in self.kernel.axes if axis.level is Level.CLUSTER]
-        places = [self._some(self._extent(axis.extent), axis.sym in self.decides) for axis in grid]
+        parts = {axis.sym: PARTS if axis.sym in self.compared else 1 for axis in grid}
+        places = [self._some(self._extent(a.extent), a.sym in self.decides, parts=parts[a.sym]) for a in grid]
         threads = self.kernel.threads
         warps = -(-threads // self.kernel.warp)
         by_thread = any(axis.sym in self.decides for axis in inside)
@@ -128,15 +134,17 @@ class Walk(Mutable, eq=False):
                 lanes = [{**point, **_coordinates(inside, at)} for at in range(first, min(threads, first + self.kernel.warp))]
                 yield weight * times, lanes
 
-    def _some(self, extent: int, each: bool, few: int = FEW) -> Sequence[tuple[int, int]]:
-        """Places, and how many each stands for."""
+    def _some(self, extent: int, each: bool, few: int = FEW, parts: int = 1) -> Sequence[tuple[int, int]]:
+        """Places, and how many each stands for: between the first and the last one of each of some parts."""
         if self.literal:
             return [(at, 1) for at in range(extent)]
         if not each:
             return [(0, extent)]
-        if extent <= few:
+        if extent <= few + parts - 1:
             return [(at, 1) for at in range(extent)]
-        return [(0, 1), (extent // 2, extent - 2), (extent - 1, 1)]
+        ends = [1 + (extent - 2) * part // parts for part in range(parts + 1)]
+        between = [((first + end) // 2, end - first) for first, end in pairwise(ends)]
+        return [(0, 1), *between, (extent - 1, 1)]
 
     def _extent(self, extent: Expr) -> int:
         return max(0, extent.evaluate(dict(self.sizes)))
@@ -359,13 +367,11 @@ def _is_flat(loop: k.For) -> bool:
 def walk_of(kernel: k.Kernel, sizes: Mapping[Sym, int], machine: Coalescing, *, literal: bool = False) -> Walk:
     """A kernel to be counted."""
     spaces = {array.buffer: array.space for array in kernel.arrays}
-    return Walk(kernel, machine, sizes, spaces, _decides(kernel), literal)
+    return Walk(kernel, machine, sizes, spaces, _decides(kernel), _compared(kernel), literal)
 
 
 def _decides(kernel: k.Kernel) -> frozenset[Sym]:
     """Symbols on which tests and bounds depend."""
-    operations = [s for s in k.walk(kernel.body) if isinstance(s, k.Operation)]
-    meaning = {b.sym: k.value_symbols(b.value) for s in operations for b in s.bound if b.value is not None}
     found: set[Sym] = set()
     for stmt in k.walk(kernel.body):
         if isinstance(stmt, k.For):
@@ -374,6 +380,32 @@ def _decides(kernel: k.Kernel) -> frozenset[Sym]:
             found |= k.value_symbols(stmt.condition)
     for _, moved in k.moves(kernel):
         found |= frozenset() if moved.when is None else k.value_symbols(moved.when)
+    return _made_of(found, _meaning(kernel))
+
+
+def _compared(kernel: k.Kernel) -> frozenset[Sym]:
+    """Places of blocks that one comparison of a test relates, two or more of them."""
+    grid, meaning = {axis.sym for axis in kernel.axes if axis.level is Level.GRID}, _meaning(kernel)
+    tests = [stmt.condition for stmt in k.walk(kernel.body) if isinstance(stmt, k.If)]
+    tests += [moved.when for _, moved in k.moves(kernel) if moved.when is not None]
+    found: set[Sym] = set()
+    for test in tests:
+        for each in walk(test):
+            if isinstance(each, Op) and each.name not in JOINS:
+                related = _made_of(k.value_symbols(each), meaning) & grid
+                found |= related if len(related) > 1 else frozenset()
+    return frozenset(found)
+
+
+def _meaning(kernel: k.Kernel) -> Mapping[Sym, frozenset[Sym]]:
+    """The symbols of which what is bound to a name is made."""
+    operations = [s for s in k.walk(kernel.body) if isinstance(s, k.Operation)]
+    return {b.sym: k.value_symbols(b.value) for s in operations for b in s.bound if b.value is not None}
+
+
+def _made_of(symbols: Iterable[Sym], meaning: Mapping[Sym, frozenset[Sym]]) -> frozenset[Sym]:
+    """These, and all of which they are made."""
+    found = set(symbols)
     waiting = list(found)
     while waiting:
         for sym in meaning.get(waiting.pop(), frozenset()):
