@@ -217,6 +217,8 @@ def solve(
     extents = {loop.sym: loop.extent.constant for loop in spot.loops if loop.extent.is_constant}
     for meant, given in pairing.equations:
         _solve_digits(*left(meant, given), extents, found)
+    for meant, given in pairing.equations:
+        _solve_remainders(*left(meant, given), found)
     for sym, meaning in turns:
         if sym in wanted and sym not in found and meaning.syms() <= known:
             found[sym] = meaning
@@ -382,6 +384,14 @@ def _solve_digits(difference: Expr, unknown: Mapping[Sym, Sym], extents: Mapping
             return
         made[sym] = rest // c if above is None else rest // c % extents[sym]
     found |= made
+
+
+def _solve_remainders(difference: Expr, unknown: Mapping[Sym, Sym], found: dict[Sym, Expr]) -> None:
+    """Of x % n = y % n, x = y: likely, where nothing else names what x has, as where a swizzle turns rows."""
+    remainders = [(c, m[0]) for m, c in difference.terms if len(m) == 1 and isinstance(m[0], Mod)]
+    for (own, meant), (other, given) in product(remainders, remainders):
+        if own == -other and meant.den is given.den and given.num.syms().isdisjoint(unknown):
+            _solve_one(meant.num - given.num, unknown, found)
 
 
 def _solve_rows(difference: Expr, inside: Collection[Sym], unknown: Mapping[Sym, Sym], found: dict[Sym, Expr]) -> None:
