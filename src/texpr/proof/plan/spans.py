@@ -163,8 +163,10 @@ class Spans(Mutable):
             case Sym():
                 return self._named(atom)
             case FloorDiv() if atom.den.is_constant and atom.den.constant > 0:
-                found = self.above(atom.num)
-                return None if found is None else (found, atom.den.constant)
+                found, divisor = self.above(atom.num), atom.den.constant
+                if found is not None and found.is_constant:
+                    return expr(found.constant // divisor), 1
+                return None if found is None else (found, divisor)
             case FloorDiv() if self.ends_of(atom.num)[0] >= 0:
                 return self.top_of(atom.num)
             case Mod() if self.ends_of(atom.den)[0] >= 1:
