@@ -24,6 +24,9 @@ TMA_ROWS = "tile::gather4"  # and tile::scatter4: sm_100a and its kin
 MOST_THREADS = 1024
 """Threads that a block may have."""
 
+WARPGROUP = 128
+"""Lanes of four consecutive warps, of which the first is at a multiple of four (PTX ISA, "wgmma": "Warpgroup")."""
+
 MOST_CLUSTER = 8
 """Blocks in a cluster that every device with clusters takes."""
 

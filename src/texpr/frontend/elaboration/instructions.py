@@ -11,12 +11,15 @@ from texpr.affine.expr import Sym
 from texpr.frontend.tree import Instr as Text
 from texpr.frontend.tree import Param
 from texpr.ir import instr as record
-from texpr.ir.instr import ADDRESS, SHARED, Give, Operand, Step, Turn
-from texpr.ir.instr.fragment import Fragment, Misfit, fragment
+from texpr.ir.instr import ADDRESS, DESCRIBED, GROUPS, SHARED, Give, Operand, Step, Turn
+from texpr.ir.instr.descriptor import ROWS
+from texpr.ir.instr.fragment import Fragment, Misfit, core_matrix, fragment
 from texpr.ir.instr.registers import packing, places, unnamed
 from texpr.ir.program import Bind, Function, Par, Seq, Stmt
 from texpr.ir.program.updates import EXACTLY_ONCE_FREE
 from texpr.ir.value import Buffer
+from texpr.isa.cuda import WARPGROUP
+from texpr.isa.engine import CHUNK
 from texpr.isa.instruction import capability
 from texpr.isa.registry import TARGETS
 from texpr.support.diagnostic import error
@@ -40,21 +43,25 @@ def recorded(text: Text, function: Function) -> record.Instr | None:
         return None
     spans = {operand.name: operand.span for operand, _ in text.fragments}
     found = _fragments(text, function)
-    lanes = {each.lanes for each in found.values()}
+    places = {name.name: _place(layout) for name, layout in text.fragments}
+    held = {name: each for name, each in found.items() if places[name] != DESCRIBED}
+    lanes = {each.lanes for each in held.values()}
     if len(lanes) > 1:
-        told = ", ".join(f"`{name}` of {each.lanes} lanes" for name, each in found.items())
+        told = ", ".join(f"`{name}` of {each.lanes} lanes" for name, each in held.items())
         raise error("E0328", text.name.span, f"operands of `{text.name.name}` are of different numbers of lanes: {told}")
     meaning = _steps(function.body, text.name.span)
-    shared = {name.name for name, layout in text.fragments if layout.startswith(f"{SHARED} ")}
-    operands = tuple(Operand(b, ADDRESS if b.name in shared else _access(b, meaning), found[b.name]) for b in function.params)
+    operands = tuple(Operand(b, places[b.name] or _access(b, meaning), found[b.name]) for b in function.params)
     made = record.Instr(text.name.name, operands, text.asm, meaning, " ".join(text.effects))
     for operand in operands:
-        if operand.access in ("write", "update") and operand.fragment.copies:
+        if operand.is_written and operand.fragment.copies:
             raise error("E0328", spans[operand.name], f"several lanes hold one element of `{operand.name}`, which is written")
         if operand.is_address:
             _require_address(operand, _access(operand.memory, meaning), spans[operand.name])
+        elif operand.is_described:
+            _require_core_matrices(operand, _access(operand.memory, meaning), spans[operand.name])
         else:
             _require_packing(operand, spans[operand.name])
+    _require_group(made, text.name.span)
     _require_read_first(made, text.name.span)
     _require_templates(made, text)
     return made
@@ -68,15 +75,23 @@ def _fragments(text: Text, function: Function) -> dict[str, Fragment]:
             help = f"add `fragment {param.name.name}: …;`, which says which lane holds which element"
             raise error("E0328", param.name.span, f"`{param.name.name}` has no fragment, and other operands have", help=help)
         span, layout = said[param.name.name]
-        layout = layout.removeprefix(f"{SHARED} ")
+        described = _place(layout) == DESCRIBED
+        layout = layout.removeprefix(f"{SHARED} ").removeprefix(f"{DESCRIBED} ")
         if not all(e.is_constant for e in memory.shape):
             raise error("E0328", span, f"the shape of `{param.name.name}` is not constant, so no lanes can hold it")
         try:
-            found[memory.name] = fragment(layout, tuple(e.constant for e in memory.shape))
+            extents = tuple(e.constant for e in memory.shape)
+            found[memory.name] = core_matrix(layout, len(extents)) if described else fragment(layout, extents)
         except Misfit as wrong:
             help = "each element is held once, by a lane in a register; a mode of stride 0 makes copies"
             raise error("E0328", span, f"`{layout}` is no fragment of `{param.name.name}`: {wrong}", help=help) from None
     return found
+
+
+def _place(layout: str) -> str | None:
+    """How an operand in shared memory is used; None for one in registers."""
+    first = layout.split(" ")[0]
+    return {SHARED: ADDRESS, DESCRIBED: DESCRIBED}.get(first)
 
 
 def _steps(body: tuple[Stmt, ...], span: Span) -> tuple[Step, ...]:
@@ -128,6 +143,32 @@ def _require_address(operand: Operand, access: str, span: Span) -> None:
     if not operand.fragment.is_run or size not in ADDRESSED:
         told = f"what a lane says the address of is {size} bytes of `{name}`, and {_ADDRESSED} of one row are meant"
         raise error("E0328", span, told, help="the second mode is of consecutive elements along the last dimension")
+
+
+def _require_core_matrices(operand: Operand, access: str, span: Span) -> None:
+    """That an operand that is described is only read, and is made of core matrices of 8 rows of 16 bytes."""
+    name, rows, size = operand.name, operand.fragment.lanes, operand.fragment.registers * operand.dtype.bytes
+    if access != "read":
+        raise error("E0328", span, f"`{name}` is in shared memory, and is written: what lanes do together writes registers")
+    if (rows, size) != (ROWS, CHUNK):
+        told = f"a core matrix of `{name}` is {rows} rows of {size} bytes, and {ROWS} of {CHUNK} are meant"
+        raise error("E0328", span, told, help=f"write `{DESCRIBED} ({ROWS},{CHUNK // operand.dtype.bytes}) : …`")
+    shape = [e.constant for e in operand.memory.shape]
+    parts = operand.fragment.shape
+    if len(shape) != 2 or any(extent % part for extent, part in zip(shape, parts, strict=True)):
+        raise error("E0328", span, f"`{name}` is no whole number of core matrices, of {parts[0]} by {parts[1]} elements")
+
+
+def _require_group(instr: record.Instr, span: Span) -> None:
+    """That what reads shared memory by itself is waited for, and lanes are a warpgroup then."""
+    described = [operand.name for operand in instr.operands if operand.is_described]
+    (words,) = GROUPS
+    if described and instr.group is None:
+        told = f"`{described[0]}` is read by what goes on while lanes do, and no effect says how that is waited for"
+        raise error("E0330", span, told, help=f"write `effect {words};`")
+    if instr.group is not None and (not described or instr.lanes != WARPGROUP):
+        told = f"`{words}` is the effect of what {WARPGROUP} lanes do of an operand that is described"
+        raise error("E0330", span, told, help=f"leave it out, or write a fragment that begins with `{DESCRIBED}`")
 
 
 def _require_packing(operand: Operand, span: Span) -> None:

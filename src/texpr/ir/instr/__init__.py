@@ -4,8 +4,9 @@
         asm "sm_80" "mma.sync… {c}, {a}, {b}, {c};"                      templates by target
         means { seq 16 |i| { seq 8 |j| { seq 16 |k| { c[i, j] += a[i, k] * b[k, j] } } } }
 
-Nothing is known of an instruction by its name. An operand is in registers of lanes, as its fragment says. What an asynchronous
-instruction would add (whose work it is, through which proxy, by what it is completed) are fields that no record sets yet.
+Nothing is known of an instruction by its name. An operand is in registers of lanes, as its fragment says, or in shared memory:
+each lane says where a row is, or one descriptor says where all of it is. An instruction whose effect is that it joins a group
+(`GROUPS`) goes on while its lanes do; it reads what is described through the async proxy.
 """
 
 from __future__ import annotations
@@ -29,12 +30,18 @@ ADDRESS = "address"
 
 SHARED = "shared"
 
+DESCRIBED = "descriptor"
+"""How an operand is used that lies in shared memory as a descriptor says (`texpr.ir.instr.descriptor`)."""
+
+GROUPS = {"joins wgmma group": "wgmma"}
+"""Effects of instructions that go on by themselves: which groups they are counted in, as `ir.operation.Group` calls them."""
+
 
 class Operand(Record, eq=False):
     """An operand: `memory` stands for it in the meaning.
 
-    `access`: "read", "write" or "update", of registers; or "address": each lane gives the address in shared memory of
-    consecutive elements, those that the fragment has for it.
+    `access`: "read", "write" or "update", of registers; "address": each lane gives the address in shared memory of
+    consecutive elements, those that the fragment has for it; or "descriptor": the fragment is of a core matrix.
     """
 
     memory: Buffer
@@ -50,6 +57,21 @@ class Operand(Record, eq=False):
     def is_address(self) -> bool:
         """Whether it is in shared memory, and lanes say where."""
         return self.access == ADDRESS
+
+    @property
+    def is_described(self) -> bool:
+        """Whether it is in shared memory, and a descriptor says where."""
+        return self.access == DESCRIBED
+
+    @property
+    def is_written(self) -> bool:
+        """Whether it gets values: it is in registers then."""
+        return self.access in ("write", "update")
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it is in shared memory."""
+        return self.is_address or self.is_described
 
     @property
     def dtype(self) -> DType:
@@ -89,7 +111,12 @@ class Instr(Record, eq=False):
     @property
     def lanes(self) -> int:
         """How many lanes do it together."""
-        return self.operands[0].fragment.lanes if self.operands else 1
+        return next((operand.fragment.lanes for operand in self.operands if not operand.is_described), 1)
+
+    @property
+    def group(self) -> str | None:
+        """The groups that it is counted in, where it goes on while its lanes do."""
+        return GROUPS.get(self.effect)
 
     @property
     def loops(self) -> tuple[Turn, ...]:

@@ -118,6 +118,20 @@ def fragment(text: str, shape: tuple[int, ...]) -> Fragment:
     return Fragment(text, shape, _product(lanes), _product(registers), digits)
 
 
+def core_matrix(text: str, rank: int) -> Fragment:
+    """What a text says of a core matrix of an operand in shared memory: (row, element in it) → element. Raises Misfit."""
+    try:
+        first, *rest = parse_layout(text).modes
+    except LayoutError as wrong:
+        raise Misfit(str(wrong)) from None
+    digits = (*_digits(first, True, rank), *(digit for mode in rest for digit in _digits(mode, False, rank)))
+    sizes = [prod(digit.size for digit in digits if digit.dim == dim) for dim in range(rank)]
+    found = fragment(text, tuple(sizes))
+    if len(digits) != 2 or digits[0].of_lane == digits[1].of_lane or digits[0].dim == digits[1].dim:
+        raise Misfit("a core matrix is rows along one dimension, of elements along another one")
+    return found
+
+
 def _product(digits: tuple[Digit, ...]) -> int:
     return prod(digit.size for digit in digits)
 

@@ -50,7 +50,9 @@ def packing(dtype: DType, registers: int) -> Packing:
 
 def packed(operand: Operand) -> Packing:
     """How an operand is given to assembler: its registers, or the register that has an address. Raises Misfit."""
-    return Packing("r", 1, 1) if operand.is_address else packing(operand.dtype, operand.fragment.registers)
+    if operand.is_shared:
+        return Packing("r" if operand.is_address else "l", 1, 1)
+    return packing(operand.dtype, operand.fragment.registers)
 
 
 class Place(Record):

@@ -11,14 +11,14 @@ import json
 from collections.abc import Iterator
 
 from texpr.affine.expr import expr
-from texpr.ir.instr import ADDRESS, Give, Instr, Operand, Step, Turn
-from texpr.ir.instr.fragment import Misfit, fragment
+from texpr.ir.instr import ADDRESS, DESCRIBED, Give, Instr, Operand, Step, Turn
+from texpr.ir.instr.fragment import Misfit, core_matrix, fragment
 from texpr.ir.value import Buffer
 from texpr.ir.value.parse import ValueParser, dtype, integer_list, named, separated
 from texpr.ir.value.scanner import Scanner
 from texpr.ir.value.text import list_text, value_text
 
-ACCESSES = ("read", "write", "update", ADDRESS)
+ACCESSES = ("read", "write", "update", ADDRESS, DESCRIBED)
 
 
 def instr_lines(instr: Instr, pad: str) -> Iterator[str]:
@@ -71,10 +71,10 @@ def _operand(scan: Scanner) -> Operand:
     scan.expect("fragment")
     layout = _string(scan)
     try:
-        found = fragment(layout, shape)
+        found = core_matrix(layout, len(shape)) if access == DESCRIBED else fragment(layout, shape)
     except Misfit as wrong:
         scan.reject(str(wrong))
-    memory = Buffer(name, of, tuple(map(expr, shape)), "input" if access in ("read", ADDRESS) else "inout")
+    memory = Buffer(name, of, tuple(map(expr, shape)), "inout" if access in ("write", "update") else "input")
     return Operand(memory, access, found)
 
 

@@ -23,7 +23,7 @@ from texpr.ir.operation.covered import Covered
 from texpr.ir.operation.form import consecutive
 from texpr.ir.operation.maps import TensorMap
 from texpr.ir.ops.bulk import CommitBulk, CopyBulk, WaitBulk
-from texpr.ir.ops.collective import Collective
+from texpr.ir.ops.collective import Collective, CollectiveAsync
 from texpr.ir.ops.copies import CommitAsync, CopyAsync, WaitAsync
 from texpr.ir.ops.fences import Fence
 from texpr.ir.ops.lanes import Exchange, Shuffle
@@ -33,6 +33,7 @@ from texpr.ir.ops.phases import BarrierArrive, BarrierExpect, BarrierInit, Barri
 from texpr.ir.ops.registers import Assign, Declare
 from texpr.ir.ops.tiles import CopyTensor, PrefetchMap, StoreTensor
 from texpr.ir.ops.vectors import LoadVector, StoreVector
+from texpr.ir.ops.warpgroup import CommitWarpgroup, FenceWarpgroup, WaitWarpgroup
 from texpr.ir.program import Assume, Compare
 from texpr.ir.value import Buffer, Index, Load, Ref, Value, operands
 from texpr.ir.value import walk as value_walk
@@ -42,11 +43,11 @@ from texpr.support.span import NOWHERE, Span
 
 __all__ = [
     "Array", "Assign", "Atomic", "Axis", "Barrier", "BarrierArrive", "BarrierExpect", "BarrierInit", "BarrierWait",
-    "Collective", "CommitAsync", "CommitBulk", "CopyAsync", "CopyBulk", "CopyTensor", "Covered", "Declare", "Exchange",
-    "Fence", "For", "HostIf", "HostLoop", "HostStep", "If", "Kernel", "Launch", "Level", "LoadVector", "Operation", "Plan",
-    "PrefetchMap", "Shuffle", "Space", "Stmt", "Store", "StoreTensor", "StoreVector", "TensorMap", "Together", "WaitAsync",
-    "WaitBulk", "blocks", "consecutive", "exprs", "kernels", "memory", "moves", "symbols", "value_symbols", "values",
-    "walk",
+    "Collective", "CollectiveAsync", "CommitAsync", "CommitBulk", "CommitWarpgroup", "CopyAsync", "CopyBulk", "CopyTensor",
+    "Covered", "Declare", "Exchange", "Fence", "FenceWarpgroup", "For", "HostIf", "HostLoop", "HostStep", "If", "Kernel",
+    "Launch", "Level", "LoadVector", "Operation", "Plan", "PrefetchMap", "Shuffle", "Space", "Stmt", "Store", "StoreTensor",
+    "StoreVector", "TensorMap", "Together", "WaitAsync", "WaitBulk", "WaitWarpgroup", "blocks", "consecutive", "exprs",
+    "kernels", "memory", "moves", "symbols", "value_symbols", "values", "walk",
 ]  # fmt: skip
 
 

@@ -55,6 +55,11 @@ class Place(Record):
         """Whether the kernel has a statement of that kind."""
         return any(isinstance(stmt, kind) for stmt in k.walk(self.kernel.body))
 
+    @property
+    def operations(self) -> Iterator[Operation]:
+        """All of the kernel's."""
+        return (stmt for stmt in k.walk(self.kernel.body) if isinstance(stmt, Operation))
+
     def declared(self, loop: k.For) -> frozenset[Sym]:
         """The variables that are declared in a loop."""
         return _declared(loop)

@@ -45,6 +45,7 @@ class Group(Enum):
 
     ASYNC = "cp.async"
     BULK = "bulk"
+    WGMMA = "wgmma"
 
 
 class Joins(Record):
@@ -60,20 +61,26 @@ class Closes(Record):
 
 
 class Awaits(Record):
-    """Waits until at most `pending` of the thread's groups, the latest ones, are unfinished; `read`: have yet to read."""
+    """Waits until at most `pending` of the thread's groups, the latest ones, are unfinished; `read`: have yet to read.
+
+    `registers`: which of those that the finished ones had are the thread's again.
+    """
 
     group: Group
     pending: int
     read: bool = False
+    registers: tuple[Load, ...] = ()
 
 
 class Fences(Record):
     """`kind` "async": what the thread did to shared memory comes before copies of engines that start after it.
 
-    `kind` "init": barriers that the thread has made are known to engines.
+    `kind` "init": barriers that the thread has made are known to engines. `kind` "registers": what the thread did to these
+    `registers` comes before what its warpgroup starts after it.
     """
 
     kind: str
+    registers: tuple[Load, ...] = ()
 
 
 class Makes(Record):

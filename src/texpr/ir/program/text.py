@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import assert_never
 
 from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Monomial, Sym, Xor, children, expr
-from texpr.ir.instr import ADDRESS, SHARED, Instr, Step, Turn, gives
+from texpr.ir.instr import DESCRIBED, SHARED, Instr, Operand, Step, Turn, gives
 from texpr.ir.program import (
     Anchor,
     Argument,
@@ -101,13 +101,18 @@ def print_function(function: Function) -> str:
 
 def print_instr(instr: Instr) -> str:
     """An instruction that lanes do together."""
-    params = (f"{'' if o.access in ('read', ADDRESS) else 'inout '}{o.name}: {_type(o.memory)}" for o in instr.operands)
-    parts = [f"fragment {o.name}: {f'{SHARED} ' if o.is_address else ''}{o.fragment.layout};" for o in instr.operands]
+    params = (f"{'inout ' if o.is_written else ''}{o.name}: {_type(o.memory)}" for o in instr.operands)
+    parts = [f"fragment {o.name}: {_where(o)}{o.fragment.layout};" for o in instr.operands]
     parts += [f"asm {_quoted(target)}: {_quoted(template)};" for target, template in instr.asm]
     parts += [f"effect {instr.effect};"] if instr.effect else []
     meaning = (_INDENT + line for line in _block(map(_meant, instr.meaning), _NO_NAMES))
     lines = (_INDENT + line for line in (*parts, "meaning {", *meaning, "}"))
     return "\n".join((f"instr {instr.name}({', '.join(params)}) {{", *lines, "}", ""))
+
+
+def _where(operand: Operand) -> str:
+    """How a fragment begins that is of shared memory."""
+    return f"{SHARED} " if operand.is_address else f"{DESCRIBED} " if operand.is_described else ""
 
 
 def _meant(step: Step) -> Stmt:

@@ -27,7 +27,7 @@ def joint_operands(ctx: Context, call: Call, text: Instr, joint: record.Instr) -
         if found.dtype != operand.dtype:
             raise error("E0311", exp.span, f"`{operand.name}` is an array of {operand.dtype}, and this is one of {found.dtype}")
         registers = (expr(operand.fragment.registers),)
-        shapes = operand.memory.shape, registers
+        shapes = (operand.memory.shape,) if operand.is_described else (operand.memory.shape, registers)
         if not any(len(found.shape) == len(s) and all(map(ctx.making.equal, found.shape, s)) for s in shapes):
             note = Note(f"`{text.name.name}` is declared here", text.name.span)
             parts = f"[{', '.join(map(str, operand.memory.shape))}]"

@@ -194,7 +194,7 @@ class _Lanes(Mutable):
         before: list[Stmt] = []
         behind: list[Stmt] = []
         for operand, load in zip(instr.operands, use.operands, strict=True):
-            if operand.is_address:
+            if operand.is_shared:
                 self._require_one_part(operand, load, use)
                 given.append(load)
                 continue
@@ -214,7 +214,7 @@ class _Lanes(Mutable):
         yield from before
         first = tuple(
             substitute_load(each, dict.fromkeys((*FORMALS[: each.buffer.rank], self.loop.sym), ZERO))
-            if operand.is_address
+            if operand.is_shared
             else Load(each.buffer, (ZERO, *_register(each, ZERO)), (), each.span)
             for operand, each in zip(instr.operands, given, strict=True)
         )
@@ -241,7 +241,8 @@ class _Lanes(Mutable):
 
     def _require_one_part(self, operand: Operand, load: Load, use: Instruction) -> None:
         """That a part of an array is the same for all lanes that do it together, and in memory that they have together."""
-        own, inside, group = Sym("lane of the group"), Sym("group of lanes"), operand.fragment.lanes
+        own, inside = Sym("lane of the group"), Sym("group of lanes")
+        group = use.instr.lanes if use.instr is not None and operand.is_described else operand.fragment.lanes
         simple = Simplifier(Known({own: (0, group - 1), inside: (0, self.lanes // group - 1)}))
         base = [e.substitute({self.loop.sym: expr(inside) * group + own}) for e in load.index]
         if any(own in simple(e).syms() for e in base) or load.data or load.buffer in self.own:
@@ -262,7 +263,7 @@ class _Lanes(Mutable):
         def element(old: Load) -> Load:
             operand, load = place[old.buffer]
             index = [e.substitute(names) for e in old.index]
-            if operand.is_address:
+            if operand.is_shared:
                 return substitute_load(load, {**dict(zip(FORMALS, index, strict=False)), self.loop.sym: first})
             which = expr(copy) % operand.fragment.copied if operand.fragment.copies else ZERO
             lane, slot = operand.fragment.lane(index, which), operand.fragment.register(index, which)
