@@ -220,6 +220,8 @@ class _Assembly(Mutable):
                     yield Branch(test, decided, tuple(self._list(then)), tuple(self._list(orelse)))
             if node in self.order.closing:
                 yield Step(ALL, Ordering((k.CommitAsync(span=_span(node)),)))
+            if node in self.order.committing:
+                yield Step(ALL, Ordering((k.CommitWarpgroup(span=_span(node)),)))
             yield from self._gap((number, at))
 
     def _gap(self, gap: tuple[int, int]) -> Iterator[Step]:
@@ -244,7 +246,8 @@ class _Assembly(Mutable):
                 made = replace(step, work=Issue(tuple(self.tensors.issue(copy))), completion=self._completion(step))
                 return _effective(replace(made, stmts=plain(step.stmts)))
             case Run() if isinstance(use := step.stmts[0], ir.Instruction) and use.instr is not None:
-                op = instructed(use, use.instr, self.places, self.thread, self.threads)
+                started = self.tensors.started.get(step)
+                op = instructed(use, use.instr, self.places, self.thread, self.threads, started.matrices if started else {})
                 return Step(ALL, Together((op,)))
             case _:
                 for stmt in step.stmts:

@@ -82,10 +82,17 @@ class _Dealer(Mutable, dict=True):
         """The arrays of the team, with their placements by a schedule."""
         return {s.buffer: s.space for s in ir.walk(self.body) if isinstance(s, ir.New) and s.buffer.rank}
 
+    @cached_property
+    def described(self) -> frozenset[Buffer]:
+        """The arrays whose layout a descriptor says: their rows are as long as they are."""
+        uses = [s for s in ir.walk(self.body) if isinstance(s, ir.Instruction) and s.instr is not None]
+        pairs = (pair for s in uses if s.instr for pair in zip(s.instr.operands, s.operands, strict=True))
+        return frozenset(load.buffer for operand, load in pairs if operand.is_described)
+
     def run(self, bands: Sequence[TeamBand]) -> Iterator[LoopMap]:
         """The maps of all bands."""
         free = {each: None for each in bands if self._is_free(each)}
-        for buffer in sorted(self.met & self.made.keys(), key=lambda b: b.name):
+        for buffer in sorted((self.met & self.made.keys()) - self.described, key=lambda b: b.name):
             self._lengthen(buffer, [each for each in free if buffer in each.touched])
         for each in bands:
             if each in free:

@@ -41,7 +41,7 @@ def require_templates(function: ir.Function, target: Target) -> None:
             told = f"`{instr.name}` is done by lanes of a warp, and {target.name} has none"
             help = "targets with warps have lanes, and loops that say what it means run anywhere"
             raise limitation("E0541", stmt.span, told, help=help)
-        if target.warp % instr.lanes:
+        if target.warp % instr.lanes and instr.group is None:
             told = f"`{instr.name}` is done by {instr.lanes} lanes together, and warps of {target.name} are {target.warp}"
             raise limitation("E0541", stmt.span, told, help="lanes that do it are all those of a warp, or equal parts of them")
         if instr.template(target) is None:
@@ -51,35 +51,54 @@ def require_templates(function: ir.Function, target: Target) -> None:
             raise limitation("E0541", stmt.span, told, help=help)
 
 
-def instructed(stmt: ir.Instruction, instr: Instr, places: Mapping[Buffer, Place], thread: Expr, threads: int) -> k.Collective:
+def instructed(
+    stmt: ir.Instruction,
+    instr: Instr,
+    places: Mapping[Buffer, Place],
+    thread: Expr,
+    threads: int,
+    described: Mapping[Operand, Held],
+) -> k.Collective:
     """The use of an instruction, by each lane on its own registers: by the first warps, where a block has more `threads`.
 
-    `thread`: the number of the running one. Raises Limitation E0541 where that would be some lanes of a warp.
+    `thread`: the number of the running one; `described`: what lies in shared memory as a descriptor says. Raises Limitation
+    E0541 where that would be some lanes of a warp.
     """
     held: list[Held] = []
     lanes = threads
+    loops = tuple(inner.sym for inner in ir.walk(stmt.body) if isinstance(inner, ir.Seq))
     for operand, load in zip(instr.operands, stmt.operands, strict=True):
         place = places.get(load.buffer)
-        if operand.is_address:
+        if operand.is_shared:
             continue
         if place is None or place.dealt is None:
             raise CompilerBug(f"{load.buffer.name} of {instr.name} is in no lanes")
         lanes = load.buffer.shape[0].constant
     for operand, load in zip(instr.operands, stmt.operands, strict=True):
         place = places.get(load.buffer)
-        if operand.is_address:
+        if operand.is_described:
+            held.append(_described(described[operand], loops[0] if lanes > instr.lanes else None, thread // instr.lanes))
+        elif operand.is_address:
             held.append(_addressed(stmt, operand, _said(stmt, instr, operand, lanes, thread), place))
         else:
             assert place is not None
             first = Load(place.buffer, load.index[1:], span=load.span)
             held.append(Held(first, operand.fragment.registers, operand.access))
-    loops = tuple(inner.sym for inner in ir.walk(stmt.body) if isinstance(inner, ir.Seq))
+    kind = k.Collective if instr.group is None else k.CollectiveAsync
     if lanes == threads:
-        return k.Collective(instr.name, loops, tuple(held), span=stmt.span)
+        return kind(instr.name, loops, tuple(held), span=stmt.span)
     if lanes % WARP:
         told = f"`{instr.name}` is done by {lanes} lanes, and other loops have {threads} threads in the same block"
         raise limitation("E0541", stmt.span, told, help="a `fully par` of whole warps has all lanes of each")
-    return k.Collective(instr.name, loops, tuple(held), lanes, span=stmt.span)
+    return kind(instr.name, loops, tuple(held), lanes, span=stmt.span)
+
+
+def _described(held: Held, group: Sym | None, number: Expr) -> Held:
+    """A matrix of the running thread's `group`, which has a `number`."""
+    if group is None:
+        return held
+    index = tuple(e.substitute({group: number}) for e in held.first.index)
+    return replace(held, first=replace(held.first, index=index))
 
 
 def by_first_warps(op: k.Stmt, thread: Expr) -> k.Stmt:

@@ -16,7 +16,7 @@ def registers(body: tuple[ir.Stmt, ...]) -> dict[Buffer, Lanes]:
         for stmt in ir.walk(body)
         if isinstance(stmt, ir.Instruction) and stmt.instr is not None
         for operand, load in zip(stmt.instr.operands, stmt.operands, strict=True)
-        if not operand.is_address
+        if not operand.is_shared
     }
     return {buffer: _lanes(buffer, body) for buffer in given}
 

@@ -13,7 +13,7 @@ A branch that does nothing but copy is one group, and an empty one where it is n
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import pairwise
 
 from texpr.ir import kernel as k
@@ -93,7 +93,12 @@ class Wait(Record):
     """One wait: how many groups may go on, and what it is there for."""
 
     pending: int
-    covers: tuple[k.Covered, ...] = ()
+    meetings: tuple[Dependence, ...] = ()
+
+    @property
+    def covers(self) -> tuple[k.Covered, ...]:
+        """The dependences that it is there for."""
+        return tuple(dict.fromkeys(meeting.covered for meeting in self.meetings))
 
     def statement(self) -> k.Stmt:
         """What the kernel has for it."""
@@ -112,14 +117,22 @@ class _Passed(Record):
 
 
 def place_waits(
-    nodes: tuple[Node, ...], meetings: Iterable[Dependence], commits: frozenset[Node], placed: Mapping[ProgramPoint, k.Barrier]
+    nodes: tuple[Node, ...],
+    meetings: Iterable[Dependence],
+    commits: frozenset[Node],
+    placed: Mapping[ProgramPoint, k.Barrier],
+    closers: Mapping[Step, Node] | None = None,
+    is_own: Callable[[Dependence], bool] = lambda _: False,
 ) -> dict[ProgramPoint, Wait]:
     """Waits by gap, each before the barrier that stands there; gap −1 is the start of a list. `commits`: see `committing`.
+
+    `closers`: behind which node the group of a step is closed, where that is not the node that it lies in. `is_own`: whether a
+    thread meets what it started itself, so that no barrier has to follow.
 
     For one copy alone the latest place is best: most others go on meanwhile. Of the places that are best for some copy those
     are taken that do for all and cost least.
     """
-    ways, trips = _Ways(nodes, commits, placed), Trips.of(nodes)
+    ways, trips = _Ways(nodes, commits, placed, closers or {}, is_own), Trips.of(nodes)
     asked = {meeting: ways.fit(meeting) for meeting in sorted(meetings, key=ways.rank)}
     at_end = _Passed((0, len(nodes) - 1), 0)
     number = {gap: at for at, gap in enumerate(trips.gaps)}
@@ -128,10 +141,10 @@ def place_waits(
     sets = [frozenset(n for n, wait in enumerate(offered) if any(each.has(wait) for each in fit)) for fit in every]
     once = len(offered) + 1
     chosen = [offered[n] for n in cover(sets, [trips.cost(wait.gap, 1) * once + 1 for wait in offered]).chosen] if sets else []
-    covers: dict[_Passed, dict[k.Covered, None]] = {wait: {} for wait in chosen}
+    covers: dict[_Passed, list[Dependence]] = {wait: [] for wait in chosen}
     for meeting, (fit, _) in asked.items():
         first = next(wait for each in fit for wait in chosen if each.has(wait))
-        covers[first][meeting.covered] = None
+        covers[first].append(meeting)
     return {wait.gap: Wait(wait.groups, tuple(found)) for wait, found in covers.items()}
 
 
@@ -141,6 +154,8 @@ class _Ways(Mutable):
     nodes: tuple[Node, ...]
     commits: frozenset[Node]
     placed: Mapping[ProgramPoint, k.Barrier]
+    closers: Mapping[Step, Node]
+    is_own: Callable[[Dependence], bool]
 
     def rank(self, meeting: Dependence) -> tuple[bool, bool, int]:
         """In which order waits name what they are there for."""
@@ -155,6 +170,8 @@ class _Ways(Mutable):
         The best is the latest with a barrier for all; or, without one, the last before anything that might meet.
         """
         steps = self._way(meeting)
+        if self.is_own(meeting):
+            return (*steps, *self._entering(meeting, steps[-1].groups)), steps[-1]
         met = [step for step in steps if self._is_met(step.gap)]
         following = (step for step, after in pairwise(steps) if step.gap in self.placed or self._meets_inside(after.gap))
         best = met[-1] if met else next(following, steps[-1])
@@ -187,7 +204,7 @@ class _Ways(Mutable):
     def _way(self, meeting: Dependence) -> list[_Passed]:
         """The gaps from the copy to what meets it, in order, in the list that holds both."""
         number, nodes = self._common(meeting)
-        start, end = (_index(nodes, leaf) for leaf in (meeting.source, meeting.sink))
+        start, end = self._closed(nodes, meeting.source), _index(nodes, meeting.sink)
         if meeting.carrier is None:
             gaps = range(start, end)
             return [_Passed((number, gap), self._groups(nodes, start + 1, gap + 1)) for gap in gaps]
@@ -215,6 +232,12 @@ class _Ways(Mutable):
             for gap in range(-1, _index(nodes, meeting.sink)):
                 yield _Passed((numbers[id(nodes)], gap), groups + self._groups(nodes, 0, gap + 1))
             groups += self._groups(nodes, 0, _index(nodes, meeting.sink))
+
+    def _closed(self, nodes: tuple[Node, ...], leaf: Step) -> int:
+        """The node of a list at which, or in which, the group of a step is closed."""
+        closer = self.closers.get(leaf)
+        found = (at for at, node in enumerate(nodes) if closer is node or (closer is not None and _has(node, closer)))
+        return next(found, _index(nodes, leaf))
 
     def _common(self, meeting: Dependence) -> tuple[int, tuple[Node, ...]]:
         """The list of steps whose order decides: the carrier's body, or the innermost that holds both ends."""
@@ -244,6 +267,10 @@ def _index(nodes: tuple[Node, ...], leaf: Step) -> int:
 
 def _holds(nodes: tuple[Node, ...], leaf: Step) -> bool:
     return any(found is leaf for found in leaves(nodes))
+
+
+def _has(node: Node, wanted: Node) -> bool:
+    return any(inner is wanted or _has(inner, wanted) for block in below(node) for inner in block)
 
 
 def _is_within(node: Node, nodes: tuple[Node, ...]) -> bool:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.steps import Node, Step
+from texpr.ir.value import Buffer
 from texpr.lowering.build.paths import Path, Paths, ProgramPoint, lists
 from texpr.lowering.build.team import Team, surroundings
 from texpr.lowering.build.trips import Trips
@@ -26,19 +27,27 @@ from texpr.lowering.sync.cover import cover
 from texpr.mapping.nest import Nest
 
 
-def across_proxies(needs: Needs, nest: Nest, team: Team, engine: Mapping[Step, BoxCopy]) -> Iterator[Dependence]:
-    """What threads do to a tile before a copy of `engine` fills it, or reads what they wrote; in any threads."""
+def across_proxies(
+    needs: Needs, nest: Nest, team: Team, engine: Mapping[Step, BoxCopy], read: Mapping[Step, frozenset[Buffer]]
+) -> Iterator[Dependence]:
+    """What threads do to a tile before a copy of `engine` fills it, or reads what they wrote; in any threads.
+
+    `read`: what of shared memory a tensor core reads, by the step that starts it.
+    """
     around = surroundings(team.nodes)
-    ends = tuple(needs.ends_of(nest, team)) if engine else ()
+    ends = tuple(needs.ends_of(nest, team)) if engine or read else ()
     seen = set[tuple[Step, Step, ir.Seq | None, int]]()
     for sink in ends:
-        copy = engine.get(sink.leaf)
-        if copy is None or sink.access.buffer is not copy.tile.buffer:
+        copy, buffer = engine.get(sink.leaf), sink.access.buffer
+        if buffer not in read.get(sink.leaf, ()) and (copy is None or buffer is not copy.tile.buffer):
             continue
-        moved = sink if copy.stores else landing(sink, needs.model, nest)
-        for source in (end for end in ends if end.access.buffer is copy.tile.buffer and end.leaf not in engine):
-            if copy.stores and not source.access.writes:
+        reads = copy is None or copy.stores
+        moved = sink if reads else landing(sink, needs.model, nest)
+        for source in (end for end in ends if end.access.buffer is buffer and end.leaf not in engine):
+            if reads and not source.access.writes:
                 continue
+            if not reads and source.leaf in read:
+                continue  # both are of the async proxy
             loops = zip(around[source.leaf].loops, around[sink.leaf].loops, strict=False)
             for found in _each(Conflict(needs.model, nest, source, moved, tuple(a for a, b in loops if a is b))):
                 key = found.source, found.sink, found.carrier, found.distance

@@ -37,6 +37,7 @@ from texpr.lowering.engine.tensor import Maps
 from texpr.lowering.names import Names
 from texpr.lowering.sync.fences import across_proxies, fenced
 from texpr.lowering.sync.turns import Phase, Ring, around, completed, reached, ring
+from texpr.lowering.sync.warpgroup import Started, started
 from texpr.mapping.nest import Nest
 from texpr.relation.facts import known
 from texpr.schedule.edits import staged_by, without
@@ -67,7 +68,7 @@ class _Group(Record, eq=False):
 class Tensors(Mutable):
     """The copies of one nest, by step. `team`: what holds all threads that run them. `given`: what is not negative anywhere.
 
-    `rings`: of loads that later turns of a loop alone use, in slots.
+    `rings`: of loads that later turns of a loop alone use, in slots. `started`: what tensor cores of warpgroups do, by step.
     `before`: what all threads do in a gap, ahead of the barrier that may stand there.
     """
 
@@ -76,6 +77,7 @@ class Tensors(Mutable):
     team: k.Level
     given: tuple[Expr, ...]
     rings: dict[Step, Ring] = field(default_factory=dict[Step, Ring])
+    started: Mapping[Step, Started] = field(default_factory=dict[Step, Started])
     before: dict[ProgramPoint, list[k.Stmt]] = field(default_factory=dict[ProgramPoint, "list[k.Stmt]"])
     groups: list[_Group] = field(default_factory=list[_Group])
     reused: dict[BoxCopy, tuple[k.Covered, ...]] = field(default_factory=dict[BoxCopy, "tuple[k.Covered, ...]"])
@@ -108,7 +110,8 @@ class Tensors(Mutable):
                 cluster.require_alike(around(nodes, leaf), f"copy `{step.tensor.buffer.name}`", step.span)
         stored = {step.tensor.buffer for step in steps.values() if step.stores}
         maps = Maps(places, names, needs.around, needs.model.params, cluster, stored)
-        return cls(steps, maps, k.Level.WARP if nest.team <= nest.warp else k.Level.BLOCK, needs.model.given)
+        level = k.Level.WARP if nest.team <= nest.warp else k.Level.BLOCK
+        return cls(steps, maps, level, needs.model.given, started=started(nodes, places, needs.around))
 
     @property
     def loads(self) -> dict[Step, BoxCopy]:
@@ -172,7 +175,7 @@ class Tensors(Mutable):
         for step in self.steps.values():
             if not step.in_runs:
                 self.maps.of(step)
-        across = across_proxies(needs, nest, team, self.steps)
+        across = across_proxies(needs, nest, team, self.steps, {leaf: each.tiles for leaf, each in self.started.items()})
         for gap, found in fenced(nodes, across, placed, needs.running(nest, nodes).__contains__).items():
             self.before.setdefault(gap, []).append(k.Fence("async", span=found.sink.stmt.span))
 
@@ -242,7 +245,9 @@ class Tensors(Mutable):
     def aligned(self, array: k.Array) -> k.Array:
         """The array as copies need it to begin."""
         own = (s for s in self.steps.values() if self.maps.places[s.tile.buffer].buffer is array.buffer)
-        return replace(array, align=max((array.align, *(s.align for s in own))))
+        read = (h for each in self.started.values() for h in each.matrices.values() if h.first.buffer is array.buffer)
+        periods = (h.how.period for h in read if h.how is not None)
+        return replace(array, align=max((array.align, *(s.align for s in own), *periods)))
 
     def start(self) -> tuple[k.Stmt, ...]:
         """What one thread does before all else: the barriers are made, and known to the copies."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from typing import TypeAlias
 
 from texpr.ir import kernel as k
 from texpr.ir.steps import Branch, Loop, Node, Step
@@ -20,22 +21,26 @@ from texpr.lowering.dependences.lives import Lives, Turn
 from texpr.lowering.dependences.needs import Needs
 from texpr.lowering.place.arena import Arena, Met, share
 from texpr.lowering.place.placement import Placement
-from texpr.lowering.sync import barriers
+from texpr.lowering.sync import barriers, warpgroup
 from texpr.lowering.sync.asynchronous import Wait, committing, copying_leaves, place_waits
 from texpr.lowering.sync.phases import Tensors
 from texpr.mapping.nest import Nest
 from texpr.support.record import Record, field
 
+Waits: TypeAlias = dict[ProgramPoint, Wait]
+
 
 class Order(Record):
     """What is done in each gap, in order; behind which nodes a group of copies is closed; which steps start such copies.
 
-    `arena`: where shared arrays lie. `proof`: that no other barriers cost less.
+    `committing`: the nodes behind which a warpgroup's group is closed. `arena`: where shared arrays lie. `proof`: that no other
+    barriers cost less.
     """
 
     gaps: Mapping[ProgramPoint, tuple[k.Stmt, ...]] = field(default_factory=dict[ProgramPoint, "tuple[k.Stmt, ...]"])
     closing: frozenset[Node] = frozenset()
     copying: frozenset[Step] = frozenset()
+    committing: frozenset[Node] = frozenset()
     arena: Arena = field(default_factory=Arena)
     proof: barriers.Proof | None = None
 
@@ -56,37 +61,61 @@ def synchronise(
     """
     nodes = team.nodes
     met = tuple(needs.meetings(nest, team, tensors.steps))
-    copying = copying_leaves(team, placement.places, target)
-    between = needs.between(nest, team, placement, tensors.loads, copying, tensors.shared)
+    copying, started = copying_leaves(team, placement.places, target), tensors.started
+    warpgroup.require_apart(copying, started)
+    going_on = copying | started.keys()
+    between = needs.between(nest, team, placement, tensors.loads, going_on, tensors.shared)
     found = (*between, *tensors.turns(met, nodes))
     runs = needs.running(nest, nodes)
     closing = committing(nodes, copying)
     copied = tuple(needs.meetings(nest, team, copying)) if copying else ()
+    groups = tuple(warpgroup.runs(nodes, started))
+    closers, committed = {step: run.last for run in groups for step in run.steps}, frozenset(run.last for run in groups)
+    waited = tuple(warpgroup.waited_for(needs.meetings(nest, team, started), started)) if started else ()
 
-    def meet(turns: Sequence[Turn]) -> Met[tuple[barriers.Placed, dict[ProgramPoint, Wait]]]:
-        asked = (*found, *(turn.need(lives.level, copying) for turn in turns))
+    def meet(turns: Sequence[Turn]) -> Met[tuple[barriers.Placed, Waits, Waits]]:
+        asked = (*found, *(turn.need(lives.level, going_on) for turn in turns))
         threads = min(nest.team, nest.threads)
         best = barriers.place(nodes, asked, threads, runs.__contains__, alike, warp=nest.warp)
         landing = (*copied, *(turn.meeting() for turn in turns if turn.source in copying))
         waits = place_waits(nodes, landing, closing, best.barriers) if copying else {}
+        ending = (*waited, *(turn.meeting() for turn in turns if turn.source in started))
+        own = {meeting for meeting in waited if warpgroup.held(meeting, started)}
+        last = place_waits(nodes, ending, committed, best.barriers, closers, own.__contains__) if started else {}
         cost = Fraction(0) if best.proof is None else best.proof.cost
-        return Met((best, waits), (cost, len(best.barriers) + len(waits)))
+        return Met((best, waits, last), (cost, len(best.barriers) + len(waits) + len(last)))
 
     arena, chosen = share(_sharing(nest, placement, tensors), lives, meet, placement.budget or target.shared)
-    best, waits = chosen.made
+    best, waits, last = chosen.made
     tensors.place(needs, nest, team, met, best.barriers)
-    asked = dict.fromkeys((*waits, *tensors.before, *best.barriers))
-    gaps = {gap: tuple(_done(waits.get(gap), tensors.before.get(gap, ()), best.barriers.get(gap))) for gap in asked}
-    return Order(gaps, closing, copying, arena, best.proof)
+    fences = warpgroup.fences(groups, started)
+    asked = dict.fromkeys((*waits, *last, *tensors.before, *best.barriers, *fences))
+    landing: dict[ProgramPoint, tuple[k.Stmt, ...]] = {gap: (wait.statement(),) for gap, wait in waits.items()}
+    for gap, wait in last.items():
+        landing[gap] = (*landing.get(gap, ()), _ended(wait, started))
+    gaps = {
+        gap: tuple(_done(landing.get(gap, ()), tensors.before.get(gap, ()), best.barriers.get(gap), fences.get(gap)))
+        for gap in asked
+    }
+    return Order(gaps, closing, copying, committed, arena, best.proof)
 
 
-def _done(wait: Wait | None, before: Sequence[k.Stmt], barrier: k.Barrier | None) -> Iterator[k.Stmt]:
-    """What all threads do in a gap: they wait for their own copies, then for each other."""
-    if wait is not None:
-        yield wait.statement()
+def _ended(wait: Wait, started: Mapping[Step, warpgroup.Started]) -> k.Stmt:
+    """A wait for groups of a warpgroup, behind which its lanes have registers again."""
+    registers = dict.fromkeys(each for meeting in wait.meetings for each in warpgroup.held(meeting, started))
+    return k.WaitWarpgroup(wait.pending, tuple(registers), wait.covers)
+
+
+def _done(
+    waits: Sequence[k.Stmt], before: Sequence[k.Stmt], barrier: k.Barrier | None, fence: k.Stmt | None
+) -> Iterator[k.Stmt]:
+    """What all threads do in a gap: they wait for what they started, then for each other, and hand over registers."""
+    yield from waits
     yield from before
     if barrier is not None:
         yield barrier
+    if fence is not None:
+        yield fence
 
 
 def _sharing(nest: Nest, placement: Placement, tensors: Tensors) -> tuple[tuple[Buffer, k.Array], ...]:
