@@ -196,7 +196,7 @@ def test_planted_fault_is_named_under_every_schedule(emulate: Callable[..., Emul
 
 
 SAID = {
-    "no_store_fence": "shared tile[0] in no_store_fence_0 meets the engine that copies tiles without a fence; thread (0, 0, 0) "
+    "no_store_fence": "shared tile[0] in no_store_fence_0 meets an engine without a fence; thread (0, 0, 0) "
     "of block (0, 0, 0), line 27: write; thread (0, 0, 0) of block (0, 0, 0), line 31: stored from it, and no fence of the "
     "writer is between (836 times)",
     "no_make": "shared full[0] in no_make_0 is not used as a barrier must be; thread (0, 0, 0) of block (0, 0, 0), line 29: "

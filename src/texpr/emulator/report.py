@@ -51,7 +51,7 @@ _STATED: Mapping[Fault, str] = {
     Fault.MISALIGNED: "{element} in {kernel} does not lie at a multiple of the bytes that are accessed at once",
     Fault.UNFINISHED_COPY: "{element} in {kernel} is touched before an asynchronous copy is waited for",
     Fault.ABANDONED_COPY: "a copy of {element} in {kernel} is never waited for",
-    Fault.MISSING_FENCE: "{element} in {kernel} meets the engine that copies tiles without a fence",
+    Fault.MISSING_FENCE: "{element} in {kernel} meets an engine without a fence",
     Fault.BAD_BARRIER: "{element} in {kernel} is not used as a barrier must be",
     Fault.BAD_TENSOR: "a copy of a tile in {kernel} is none that the hardware makes",
     Fault.EARLY_EXIT: "a block of {kernel} ends while others of its cluster may still reach its shared memory: {element}",

@@ -21,7 +21,8 @@ from texpr.backends.c.scope import Scope
 from texpr.backends.c.text import comment
 from texpr.backends.c.types import C_NAMES
 from texpr.ir import kernel as k
-from texpr.ir.instr import ADDRESS, Give, Instr, Operand, Step, Turn
+from texpr.ir.instr import Give, Instr, Operand, Step, Turn
+from texpr.ir.instr.descriptor import along, is_summed
 from texpr.ir.instr.registers import MASK, PLACE, Packing, packed, places
 from texpr.ir.ops.collective import function_name
 from texpr.ir.program.updates import combine
@@ -39,15 +40,17 @@ def instr_lines(instr: Instr, target: Target | None, dialect: Dialect) -> Iterat
     if template is None:
         raise CompilerBug(f"{instr.name} has no template for {target}")
     names = [operand.name for operand in instr.operands]
-    types = ", ".join(f"class T_{name}" for name in names)
-    given = [f"T_{name} &{name}, int {name}_at" for name in names]
+    described = {operand.name for operand in instr.operands if operand.is_described}
+    types = ", ".join(f"class T_{name}{f', class H_{name}' if name in described else ''}" for name in names)
+    given = [f"T_{name} &{name}, int {name}_at{f', H_{name} {name}_how' if name in described else ''}" for name in names]
     yield f"// {comment(f'{instr.name}, by {instr.lanes} lanes together')}"
     yield f"template <{types}>"
     yield from signature(f"TX_FN void {function_name(instr.name)}", ["unsigned lanes", *given])
     yield "#if defined(__CUDACC__)"
     yield from (INDENT + line for part in _assembler(instr, template) for line in part.split("\n"))
     yield "#else"
-    yield from (INDENT + line for line in _emulated(instr, dialect))
+    emulated = _emulated if instr.group is None else started
+    yield from (INDENT + line for line in emulated(instr, dialect))
     yield "#endif"
     yield "}"
 
@@ -74,8 +77,8 @@ class _Registers:
 
 
 def _assembler(instr: Instr, template: str) -> Iterator[str]:
-    written = [operand for operand in instr.operands if operand.access not in ("read", ADDRESS)]
-    read = [operand for operand in instr.operands if operand.access in ("read", ADDRESS)]
+    written = [operand for operand in instr.operands if operand.is_written]
+    read = [operand for operand in instr.operands if not operand.is_written]
     found, first = dict[str, _Registers](), 0
     for operand in (*written, *read):
         found[operand.name] = _Registers(operand, first)
@@ -92,7 +95,7 @@ def _assembler(instr: Instr, template: str) -> Iterator[str]:
     outs = [", ".join(_out(each, at) for at in range(each.packing.count)) for each in (found[o.name] for o in written)]
     ins = [_in(each, at) for each in (found[o.name] for o in read) for at in range(each.packing.count)]
     ins += ['"r"(lanes)'] if masked else []
-    memory = instr.effect or any(operand.is_address for operand in instr.operands)
+    memory = instr.effect or any(operand.is_shared for operand in instr.operands)
     clobbered = ' : "memory"' if memory else ""
     yield f"asm volatile({_quoted(text)}"
     yield f"{INDENT}: {gap.join(outs)}"
@@ -132,8 +135,10 @@ def _out(registers: _Registers, at: int) -> str:
 
 
 def _in(registers: _Registers, at: int) -> str:
+    name = registers.operand.name
+    if registers.operand.is_described:
+        return f'"l"(tx_described(&{name}[{name}_at], {name}_how))'
     if registers.operand.is_address:
-        name = registers.operand.name
         return f'"r"((uint32_t)__cvta_generic_to_shared(&{name}[{name}_at]))'
     return f'"{registers.packing.constraint}"({_packed(registers.packing, registers.elements(at))})'
 
@@ -149,30 +154,66 @@ def _emulated(instr: Instr, dialect: Dialect) -> Iterator[str]:
     """The meaning, of elements that are found in lanes and registers by the fragments."""
     scope = Scope.empty()
     for operand in instr.operands:
-        yield from _finder(operand)
+        yield from finder(operand)
     for operand in instr.operands:
         name, fragment = operand.name, operand.fragment
         scope, own = scope.name(operand.memory, f"held_{name}")
         kind = f"tx_emu::Held<{C_NAMES[operand.dtype]}, {fragment.registers}, At_{name}>"
         yield f"{kind} {own}({name}, {name}_at, {instr.lanes}, lanes);"
-    body = _statements(instr.meaning)
     if instr.copied > 1:
         yield f"for (int copy = 0; copy < {instr.copied}; ++copy) {{"
         yield from (
             f"{INDENT}held_{operand.name}.copy = (copy + (int)tx_emu::own_lane()) % {operand.fragment.copied};"
             for operand in instr.operands
         )
-    kernel = k.Kernel(instr.name, (), tuple(o.memory for o in instr.operands), (), (), (), body, frozenset())
-    yield from Body.of(kernel, dialect).lines(body, scope, 0)
+    yield from meaning_lines(instr, scope, dialect)
     if instr.copied > 1:
         yield "}"
     yield "tx_emu::done_together(lanes);"
     for operand in instr.operands:
-        if operand.access not in ("read", ADDRESS):
+        if operand.is_written:
             yield f"held_{operand.name}.put_back({operand.name}, {operand.name}_at);"
 
 
-def _finder(operand: Operand) -> Iterator[str]:
+def started(instr: Instr, dialect: Dialect) -> Iterator[str]:
+    """What goes on by itself: the meaning, of a lane's own registers and of matrices in shared memory, for later."""
+    scope, registers = Scope.empty(), [operand for operand in instr.operands if not operand.is_shared]
+    if len(registers) != 1 or instr.copied > 1:
+        raise CompilerBug(f"{instr.name} goes on by itself on {len(registers)} operands in registers")
+    (own,) = registers
+    yield from finder(own)
+    fields: list[str] = []
+    for operand in instr.operands:
+        name = operand.name
+        scope, held = scope.name(operand.memory, f"held_{name}")
+        if operand.is_described:
+            rows, columns = (e.constant for e in operand.memory.shape)
+            unit = along(operand)
+            summed = str(is_summed(instr, operand, unit)).lower()
+            shape = f"{rows}, {columns}, {unit}, {summed}"
+            fields.append(f"tx_emu::Matrix<{C_NAMES[operand.dtype]}, H_{name}, {shape}> {held};")
+        else:
+            fields.append(f"tx_emu::Own<{C_NAMES[operand.dtype]}, {operand.fragment.registers}, At_{name}> {held};")
+    yield "struct Later final : tx_emu::Work {"
+    yield from (INDENT + line for line in fields)
+    yield f"{INDENT}void end() override {{ delete this; }}"
+    yield f"{INDENT}void run(void *registers) override {{"
+    yield f"{INDENT}{INDENT}held_{own.name}.registers = static_cast<{C_NAMES[own.dtype]} *>(registers);"
+    yield from (f"{INDENT}{INDENT}{line}" for line in meaning_lines(instr, scope, dialect))
+    yield f"{INDENT}}}"
+    yield "};"
+    yield "Later *later = new Later;"
+    yield f"later->held_{own.name}.lane = tx_emu::own_thread() % {instr.lanes};"
+    matrices = [operand.name for operand in instr.operands if operand.is_described]
+    for name in matrices:
+        yield f"(void){name}_how;"
+        yield f"later->held_{name}.begin({name}, {name}_at);"
+    yield f"tx_emu::MatrixOrder const matrices[] = {{{', '.join(f'later->held_{name}.order()' for name in matrices)}}};"
+    count = own.fragment.registers
+    yield f"tx_emu::start_work(lanes, later, {own.name}, {own.name}_at, {count}, matrices, {len(matrices)});"
+
+
+def finder(operand: Operand) -> Iterator[str]:
     """Where an element is, by its number in the order of the operand's rows."""
     number, copy = Sym("e"), Sym("copy")
     index: list[Expr] = []
@@ -188,6 +229,13 @@ def _finder(operand: Operand) -> Iterator[str]:
     yield f"{INDENT}static int lane(int e, int copy) {{ return (void)e, (void)copy, {lane}; }}"
     yield f"{INDENT}static int slot(int e, int copy) {{ return (void)e, (void)copy, {slot}; }}"
     yield "};"
+
+
+def meaning_lines(instr: Instr, scope: Scope, dialect: Dialect) -> Iterator[str]:
+    """The meaning, of operands that have names in a scope."""
+    body = _statements(instr.meaning)
+    kernel = k.Kernel(instr.name, (), tuple(o.memory for o in instr.operands), (), (), (), body, frozenset())
+    yield from Body.of(kernel, dialect).lines(body, scope, 0)
 
 
 def _statements(steps: tuple[Step, ...]) -> tuple[k.Stmt, ...]:

@@ -233,4 +233,6 @@ template <class T, int AT, class Word> TX_FN T tx_unpacked(Word word) {
     return all[AT];
 }
 
+#include "texpr_warpgroup.h"
+
 #endif

@@ -52,6 +52,12 @@ static void connect() {
     core.copy_run = copy_run;
     core.commit_stores = commit_stores;
     core.wait_for_stores = wait_for_stores;
+    core.start_work = start_work;
+    core.commit_work = commit_work;
+    core.wait_for_work = wait_for_work;
+    core.give_registers = give_registers;
+    core.fence_registers = fence_registers;
+    core.take_registers = take_registers;
     core.shared_block = take_block;
     core.atomic_at = touch_at;
     core.shared = core_shared;

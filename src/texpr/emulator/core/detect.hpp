@@ -235,10 +235,19 @@ inline std::uint64_t device_address(const View &view, const char *address) {
     return (std::uint64_t)(address - (global ? static_cast<Allocation *>(view.owner)->base : view.base));
 }
 
+/* Reports an access of a thread's own register that its tensor core has. */
+[[gnu::noinline]] inline void check_kept(const Fiber &me, const View &view, long long index, Act act) {
+    const char *at = view.base + index * (long long)view.size;
+    for (const Registers &each : me.block->works[me.index].registers)
+        if (each.kept && at >= each.first && at < each.first + each.value.size())
+            found(Fault::unfinished_copy, view, index, party(each.start, "gave it to a tensor core and had not taken it back"), party(me, ACTS[(int)act]));
+}
+
 /* The same of what a thread does itself. */
 template <Act ACT> [[gnu::always_inline]] inline void check_own(View &view, long long index) {
     check_element<ACT>(view, index);
     const Fiber &me = machine.current();
+    if (view.space == Space::local && !me.block->works.empty()) check_kept(me, view, index, ACT);
     if (ACT != Act::write && view.space == Space::shared && view.watched && !me.block->barriers.empty())
         keep_read(*static_cast<SharedArray *>(view.owner), index, me);
 }

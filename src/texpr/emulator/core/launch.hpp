@@ -9,6 +9,7 @@
 
 #include "engine.hpp"
 #include "lanes.hpp"
+#include "warpgroup.hpp"
 
 namespace tx_emu {
 
@@ -20,6 +21,7 @@ inline void end_thread() {
     Block &block = *me.block;
     report_abandoned(me);
     report_unread(me);
+    report_unwaited(me);
     me.finished = true;
     clear_ready(block, me.index);
     --block.live;
@@ -169,6 +171,7 @@ inline void retire(bool all) {
             count_end(block);
             forget_copies(block);
             end_tiles(block);
+            forget_works(block);
             for (Fiber &fiber : block.fibers)
                 if (fiber.started && !fiber.finished) machine.stacks.give(fiber.stack);
             machine.ready -= block.ready;
@@ -368,6 +371,7 @@ inline void forget_sites() {
 inline void land_some() {
     land_some_copy();
     land_some_tile();
+    compute_some();
 }
 
 inline void begin(const Options &options) {

@@ -138,6 +138,40 @@ struct Bulks {
     unsigned committed = 0;
 };
 
+/* A matrix in shared memory, as in a `MatrixOrder`. */
+struct Matrix {
+    View *view;
+    long long first;
+    unsigned span;
+    std::vector<long long> elements;
+};
+
+/* Registers of a lane as its tensor core has them: `value`. `given`: a fence named them; `giving`: the next one does. `flying`: how
+   much there is to be done on them. `kept`: the lane has not taken them back since something was started on them, at `start`. */
+struct Registers {
+    char *first = nullptr;
+    std::vector<char> value;
+    bool given = false, giving = false, kept = false;
+    unsigned flying = 0;
+    Access start{};
+};
+
+/* What a tensor core is to do for a lane. */
+struct Share : Flying {
+    Work *work = nullptr;
+    Registers *registers = nullptr;
+    unsigned group = 0;
+    bool done = false;
+    std::vector<Matrix> matrices;
+};
+
+/* All of a lane, as in `Copies`. */
+struct Works {
+    std::deque<Share> flying;
+    unsigned committed = 0;
+    std::deque<Registers> registers;
+};
+
 /* A load that has landed and that nobody has waited for. */
 struct Unseen {
     Access start;
@@ -199,6 +233,7 @@ struct Block {
     std::vector<std::vector<Stamp>> fences; /* by thread: when it fenced off what it did from copies */
     std::vector<std::unique_ptr<Tile>> tiles;
     std::vector<Bulks> bulks; /* by thread; empty until one starts a store */
+    std::vector<Works> works; /* by thread; empty until one has a tensor core do something */
 };
 
 /* The blocks that run together; without clusters, one. */
@@ -259,6 +294,7 @@ struct Machine {
     unsigned char poison = 0xff;
     std::vector<Site *> sites; /* shared arrays met in this launch */
     std::vector<Copy *> airborne; /* copies that may land at any time; where order is not random, they land when waited for */
+    unsigned shares = 0;          /* what tensor cores have to do for lanes */
     std::vector<Tile *> tiles;    /* that the engine is at work on, in order of their start */
     std::vector<std::pair<std::array<char, 128>, View>> maps; /* arguments that are tensor maps, and their tensors */
     unsigned long long block_bytes = ~0ull; /* of shared memory that the launch asked for */

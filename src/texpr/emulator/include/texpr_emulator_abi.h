@@ -11,7 +11,7 @@
 
 namespace tx_emu {
 
-constexpr unsigned ABI = 8;
+constexpr unsigned ABI = 9;
 
 struct Dim {
     unsigned x, y, z;
@@ -92,6 +92,35 @@ struct RunOrder {
     unsigned char how, element;
 };
 
+/* A matrix in shared memory that a tensor core reads: its elements, by their numbers in the array; where it starts; the bytes within
+   which chunks of it move. */
+struct MatrixOrder {
+    View *view;
+    const long long *elements;
+    unsigned count;
+    long long first;
+    unsigned span;
+};
+
+/* What a tensor core does for a lane, on its registers. */
+struct Work {
+    virtual void run(void *registers) = 0;
+    virtual void end() = 0; /* it is needed no more */
+
+  protected:
+    ~Work() = default;
+};
+
+/* Work on `count` registers of a lane, from `at` on, that reads matrices. */
+struct WorkOrder {
+    Work *work;
+    View *registers;
+    long long at;
+    int count;
+    const MatrixOrder *matrices;
+    unsigned number;
+};
+
 /* `line` is a line of the emitted text: it identifies a barrier. */
 struct Core {
     Thread *current;
@@ -113,6 +142,12 @@ struct Core {
     void (*copy_run)(const RunOrder &order);
     void (*commit_stores)();
     void (*wait_for_stores)(int pending, bool read);
+    void (*start_work)(const WorkOrder &order);
+    void (*commit_work)();
+    void (*wait_for_work)(int pending);
+    void (*give_registers)(View *view, long long at, int count);
+    void (*fence_registers)();
+    void (*take_registers)(View *view, long long at, int count);
     void (*shared_block)(long long bytes); /* dynamic shared memory of the launch */
     void *(*atomic_at)(void *address, unsigned size);
     View *(*shared)(Site *site);

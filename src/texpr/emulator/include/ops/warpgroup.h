@@ -1,0 +1,105 @@
+/* What the tensor core of a warpgroup does by itself. Included by texpr_emulator_ops.h. */
+#ifndef TEXPR_EMULATOR_WARPGROUP_H
+#define TEXPR_EMULATOR_WARPGROUP_H
+
+namespace tx_emu TX_EMU_HIDDEN {
+
+inline unsigned own_thread() { return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z); }
+
+/* A matrix in shared memory as the bits of its descriptor say, of ROWS × COLUMNS elements in the order of rows. UNIT: the dimension
+   along which 16 bytes are consecutive; SUMMED: whether what is summed up goes along it. */
+template <class T, class How, int ROWS, int COLUMNS, int UNIT, bool SUMMED> struct Matrix {
+    View *view = nullptr;
+    const char *start = nullptr;
+    long long elements[ROWS * COLUMNS];
+
+    static constexpr unsigned long long leading = (How::bits >> 16 & 0x3fff) * 16, stride = (How::bits >> 32 & 0x3fff) * 16;
+    static constexpr unsigned span = How::bits >> 62 == 0 ? 0 : 256u >> (How::bits >> 62);
+
+    template <class Array> void begin(Array &array, long long at) {
+        Place place = shared_place(array, at);
+        view = place.view;
+        start = view->base + place.index * (long long)sizeof(T);
+        for (int e = 0; e < ROWS * COLUMNS; ++e) elements[e] = (address(e) - view->base) / (long long)sizeof(T);
+    }
+    const char *address(int e) const {
+        constexpr unsigned chunk = 16, rows = 8, each = chunk / sizeof(T);
+        unsigned row = (unsigned)e / COLUMNS, column = (unsigned)e % COLUMNS, along = UNIT ? column : row, across = UNIT ? row : column;
+        unsigned unit = along / each;
+        unsigned long long linear = along % each * sizeof(T);
+        if (span) {
+            constexpr unsigned wide = span ? span / chunk : 1;
+            linear += across / rows * stride + across % rows * span + unit / wide * leading + unit % wide * chunk;
+        } else linear += across % rows * chunk + (SUMMED ? unit * leading + across / rows * stride : unit * stride + across / rows * leading);
+        auto found = reinterpret_cast<std::uintptr_t>(start) + linear;
+        if (span) found ^= (found >> 7 & (span / chunk - 1)) << 4;
+        return reinterpret_cast<const char *>(found);
+    }
+    T operator[](long long e) const {
+        T value;
+        long long at = elements[e];
+        if (at < 0 || at >= view->count) return T{};
+        std::memcpy(&value, view->base + at * (long long)sizeof(T), sizeof value);
+        return value;
+    }
+    MatrixOrder order() const { return {view, elements, ROWS * COLUMNS, (start - view->base) / (long long)sizeof(T), span}; }
+};
+
+/* The registers of a lane, number `lane` of its group: what it has not is neither read nor written. */
+template <class T, int COUNT, class At> struct Own {
+    T *registers = nullptr;
+    unsigned lane = 0;
+
+    struct Element {
+        Own *own;
+        int slot;
+        bool mine;
+        operator T() const { return mine ? own->registers[slot] : T{}; }
+        T operator=(T value) const {
+            if (mine) own->registers[slot] = value;
+            return value;
+        }
+        template <class U> T operator+=(const U &value) const { return *this = static_cast<T>(static_cast<T>(*this) + static_cast<T>(value)); }
+    };
+    Element operator[](long long e) { return {this, At::slot((int)e, 0), (unsigned)At::lane((int)e, 0) == lane}; }
+    static constexpr int count = COUNT;
+};
+
+/* Lanes have come to it: what their share is happens later. */
+#if TX_EMU_CHECKED
+template <class T, long long COUNT> void start_work(unsigned lanes, Work *work, Local<T, COUNT> &registers, int at, int count, const MatrixOrder *matrices, unsigned number) {
+    done_together(lanes);
+    core->start_work({work, &registers.view, at, count, matrices, number});
+}
+#else
+template <class T> void start_work(unsigned lanes, Work *work, T &registers, int at, int, const MatrixOrder *, unsigned) {
+    done_together(lanes);
+    work->run(&registers[at]);
+    work->end();
+}
+#endif
+
+} // namespace tx_emu
+
+#if TX_EMU_CHECKED
+template <int COUNT, class T, long long ALL> void tx_give_registers(tx_emu::Local<T, ALL> &array, int at) {
+    tx_emu::core->give_registers(&array.view, at, COUNT);
+}
+template <int COUNT, class T, long long ALL> void tx_take_registers(tx_emu::Local<T, ALL> &array, int at) {
+    tx_emu::core->take_registers(&array.view, at, COUNT);
+}
+inline void tx_fence_warpgroup(unsigned lanes) {
+    tx_emu::done_together(lanes);
+    tx_emu::core->fence_registers();
+}
+inline void tx_commit_warpgroup() { tx_emu::core->commit_work(); }
+template <int PENDING> void tx_wait_warpgroup() { tx_emu::core->wait_for_work(PENDING); }
+#else
+template <int COUNT, class A> void tx_give_registers(A &, int) {}
+template <int COUNT, class A> void tx_take_registers(A &, int) {}
+inline void tx_fence_warpgroup(unsigned) {}
+inline void tx_commit_warpgroup() {}
+template <int PENDING> void tx_wait_warpgroup() {}
+#endif
+
+#endif
