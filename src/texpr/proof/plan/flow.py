@@ -16,7 +16,12 @@ from itertools import takewhile
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym, expr
+from texpr.affine.facts import Known
+from texpr.ir import kernel as k
 from texpr.ir import program as ir
+from texpr.ir.operation import Group
+from texpr.ir.ops.collective import Held
+from texpr.ir.ops.warpgroup import REGISTERS
 from texpr.ir.proof.tags import ELEMENTS, End, Tags
 from texpr.ir.value import Buffer, Load, Ref
 from texpr.isa.levels import Space
@@ -107,7 +112,7 @@ class Flow(Mutable):
     numbers: dict[Address, int] = field(default_factory=dict[Address, int])
     by_home: dict[object, list[Access]] = field(default_factory=lambda: defaultdict(list[Access]))
     turns: dict[tuple[Home, Launch], int] = field(default_factory=dict["tuple[Home, Launch]", int])
-    ended: dict[tuple[Event, bool], tuple[Landing, ...]] = field(default_factory=dict[tuple[Event, bool], tuple[Landing, ...]])
+    ended: dict[object, tuple[Landing, ...]] = field(default_factory=dict[object, tuple[Landing, ...]])
     plain: dict[Buffer | Sym, list[Action]] = field(default_factory=lambda: defaultdict(list[Action]))
     """By what they write, the statements of which data decide no more; `giving`: all of them."""
     giving: dict[Buffer | Sym, list[Action]] = field(default_factory=lambda: defaultdict(list[Action]))
@@ -133,6 +138,8 @@ class Flow(Mutable):
         found, stored = match.indices, home_of(meant)
         element = tuple(plainly(e.substitute(found), site) for e in subscripts(meant))
         copies = tuple(found[loop.sym] for loop in spot.loops[: self.program.scopes[stored]])
+        if site.readers is not None and not write and self.space(home_of(place)) is Space.SHARED:
+            site = site.readers
         index = tuple(plainly(e, site) for e in subscripts(place))
         times, does = when(spot, found, int(write)), match.action if write else None
         home = home_of(place)
@@ -304,25 +311,52 @@ class Flow(Mutable):
 
     def landings(self, a: Access, b: Access) -> Sequence[Landing] | None:
         """Behind what `a` has come about for `b`; None where that is when its thread does it, as it reads registers before."""
-        if isinstance(a.home, Sym):
+        lanes = self.space(a.home) is Space.LANES
+        if isinstance(a.home, Sym) or (lanes and self.follow(a, b)):
             return None
         if a.event.kind == "async":
-            if b.event.engine and not a.event.engine and a.write:
+            if (b.event.engine or b.event.group is Group.WGMMA) and not a.event.engine and a.write and not lanes:
                 raise Undecided("a copy of the engine reads what another asynchronous copy wrote")
-            return self.landed(a.event, a.write)
+            return self.landed(a.event, a.write, a.site, Load(a.home, a.index) if lanes else None)
+        if b.event.group is Group.WGMMA and lanes:  # what a lane did to registers ends at a fence of its own
+            register = Load(a.home, a.index)
+            return known(a.site, same(a.site), self.ends.get(ended(a.event), ()), self.reading, REGISTERS, register)
+        if b.event.group is Group.WGMMA and a.write:
+            return known(a.site, same(a.site), self.ends.get(ended(a.event), ()), self.reading, "async")
         if b.event.engine and (a.write or b.write):  # through different proxies: what the thread did ends at a fence of its own
             fences = known(a.site, same(a.site), self.ends.get(ended(a.event), ()), self.reading, "async")
             return fences if self.space(a.home) is Space.SHARED else ()
         return None
 
-    def landed(self, event: Event, write: bool) -> tuple[Landing, ...]:
-        """Where a copy has landed, or, without `write`, where it has read what it stores."""
+    def follow(self, a: Access, b: Access) -> bool:
+        """Whether both are started on registers of a lane, and so keep their order: of one shape, the same ones (PTX ISA,
+        "wgmma.fence"). Raises Undecided for others, between which a wait and a fence would have to be."""
+        one, other = a.event.stmt, b.event.stmt
+        if not isinstance(one, k.CollectiveAsync) or not isinstance(other, k.CollectiveAsync):
+            return False
+        own, theirs = ([h for h in s.registers if h.how is None] for s in (one, other))
+        said = [[(h.first.buffer, h.first.index, h.count) for h in each] for each in (own, theirs)]
+        whole = Known({}).multiple  # blocks of registers that begin at multiples of how many they are, are one or apart
+        alike = [[(h.first.buffer, h.count) for h in each] for each in (own, theirs)]
+        if one.name == other.name and alike[0] == alike[1]:
+            if said[0] == said[1] and all(h.first.index[0].is_constant for h in own):
+                return True
+            if all(whole(h.first.index[0], h.count) for h in (*own, *theirs)):
+                return True
+        if any(x.first.buffer is y.first.buffer and _meet(x, y) for x in own for y in theirs):
+            raise Undecided("products of different shapes may have a register in common")
+        return False
+
+    def landed(self, event: Event, write: bool, site: Site | None = None, register: Load | None = None) -> tuple[Landing, ...]:
+        """Where a copy has landed, or, without `write`, where it has read what it stores. `site`, `register`: as `landed` has
+        them."""
         if event.signal is not None:
             return tuple(self.phases.landings(self.phases.phases(itself(event.signal))))
-        if (event, write) not in self.ended:
-            found = landed(event, self.ends.get(ended(event), ()), self.reading, write)
-            self.ended[event, write] = tuple(each.settled(event.site, self.premises) for each in found)
-        return self.ended[event, write]
+        here, key = site or event.site, (event, write, site, None if register is None else register.index)
+        if key not in self.ended:
+            found = landed(event, here, self.ends.get(ended(event), ()), self.reading, write, register)
+            self.ended[key] = tuple(each.settled(here, self.premises) for each in found)
+        return self.ended[key]
 
     def confused(self, a: Access, b: Access) -> Point | None:
         """Instances at one place that are different elements of one copy of the program's memory. Raises Undecided."""
@@ -405,6 +439,12 @@ class Flow(Mutable):
         inside, ranges = flat(between(0, e, n) for e, n in zip(index, home.shape, strict=True)), ranged(site).known
         left = [fact for fact in inside if not is_plain(fact, ranges)]
         return witness((*site.where, negate(conj(left))), self.premises) if left else None
+
+
+def _meet(one: Held, other: Held) -> bool:
+    """Whether two blocks of registers of one array perhaps have one in common."""
+    apart = other.first.index[0] - one.first.index[0]
+    return not apart.is_constant or not one.first.index[0].is_constant or -other.count < apart.constant < one.count
 
 
 def ended(event: Event) -> object:

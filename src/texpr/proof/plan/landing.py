@@ -13,15 +13,17 @@ from typing import TypeAlias
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir.operation import Awaits, Closes, Fences, Grouped
 from texpr.ir.proof.tags import End
+from texpr.ir.value import Load
 from texpr.isa.levels import Space
-from texpr.presburger.formula import TRUE, Eq, Formula, conj, disj, negate, rename
+from texpr.presburger.formula import FALSE, TRUE, Eq, Formula, conj, disj, negate, rename
 from texpr.presburger.questions import Point, witness
 from texpr.presburger.solve.omega import refuted
 from texpr.proof.read.events import Event, Reading, Site
 from texpr.proof.read.order import Sides, equal_all, launched_later, not_behind, unordered
 from texpr.support.record import Record, replace
 
-Fits: TypeAlias = Callable[[Grouped], bool]
+Fits: TypeAlias = Callable[[Grouped], Formula]
+"""When a step is of the kind, and about the place, that is asked for."""
 Names: TypeAlias = Mapping[Sym, "Sym | Expr"]
 
 
@@ -97,8 +99,9 @@ def endings(first: Site, names: Names, ends: Iterable[End], reading: Reading, fi
         what, step = last.what, last.site
         closing = [reading.steps[each.of].what for each in end.groups]
         enough = not closing if isinstance(what, Fences) else isinstance(what, Awaits) and _enough(what, closing)
-        if enough and step.launch is first.launch and fits(what):
-            facts, before, own = list[Formula](), first, names
+        fitting = fits(what) if enough and step.launch is first.launch else FALSE
+        if fitting != FALSE:
+            facts, before, own = [rename(fitting, names)], first, names
             for each in (*end.groups, end.step):
                 after = reading.steps[each.of].site
                 sides = Sides(own, located(after, each.at, names, first))
@@ -113,19 +116,41 @@ def _enough(wait: Awaits, closing: Sequence[Grouped]) -> bool:
     return wait.pending < len(closing) and all(isinstance(each, Closes) and each.group is wait.group for each in closing)
 
 
-def known(touch: Site, names: Names, ends: Iterable[End], reading: Reading, kind: str) -> tuple[Landing, ...]:
+def known(
+    touch: Site, names: Names, ends: Iterable[End], reading: Reading, kind: str, register: Load | None = None
+) -> tuple[Landing, ...]:
     """The fences behind which what a thread touches, at coordinates that have `names`, comes before what the engine does.
 
     Of an event that touches memory at several places of the text, those that are said by the coordinates of this one.
+    `register`: of a lane, which the fence has to name.
     """
     fitting = (end for end in ends if {s for e in end.step.at for s in e.syms()} <= {*names, *touch.launch.kernel.sizes})
-    return tuple(endings(touch, names, fitting, reading, lambda what: isinstance(what, Fences) and what.kind == kind))
+
+    def fits(what: Grouped) -> Formula:
+        if not isinstance(what, Fences) or what.kind != kind:
+            return FALSE
+        return TRUE if register is None else _named(register, what.registers)
+
+    return tuple(endings(touch, names, fitting, reading, fits))
 
 
-def landed(copy: Event, ends: Iterable[End], reading: Reading, write: bool) -> tuple[Landing, ...]:
-    """The waits behind which a copy in a group has landed, or, without `write`, has read what it stores."""
+def landed(
+    copy: Event, site: Site, ends: Iterable[End], reading: Reading, write: bool, register: Load | None = None
+) -> tuple[Landing, ...]:
+    """The waits behind which a copy in a group has landed, or, without `write`, has read what it stores.
 
-    def fits(what: Grouped) -> bool:
-        return isinstance(what, Awaits) and what.group is copy.group and not (write and what.read)
+    `site`: where it starts, or all do who start it. `register`: of a lane, which the wait has to name.
+    """
 
-    return tuple(endings(copy.site, same(copy.site), ends, reading, fits))
+    def fits(what: Grouped) -> Formula:
+        if not isinstance(what, Awaits) or what.group is not copy.group or (write and what.read):
+            return FALSE
+        return TRUE if register is None else _named(register, what.registers)
+
+    return tuple(endings(site, same(site), ends, reading, fits))
+
+
+def _named(register: Load, every: Iterable[Load]) -> Formula:
+    """That a lane's register, in the row of its thread, is among some."""
+    slot = register.index[-1]
+    return disj(Eq(slot - each.index[0]) for each in every if each.buffer.name == register.buffer.name)

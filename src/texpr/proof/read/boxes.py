@@ -227,7 +227,7 @@ def _tile(near: Load, map: k.TensorMap, number: Expr, column: Expr) -> Expr:
     return number * (max(map.tile[0] * near.dtype.bytes, map.swizzle) // near.dtype.bytes) + column
 
 
-def _near(first: Load, linear: Expr, loops: Sequence[k.For], swizzle: int = 0) -> Load:
+def behind(first: Load, linear: Expr, known: Simplifier, swizzle: int = 0) -> Load:
     """The element `linear` behind `first`, as subscripts of its array, where chunks are moved by the address."""
     size, start = first.dtype.bytes, first.index
     if swizzle:
@@ -242,10 +242,14 @@ def _near(first: Load, linear: Expr, loops: Sequence[k.For], swizzle: int = 0) -
         strides.insert(0, strides[0] * extent.constant)
     if first.buffer.strides is not None and [s.constant for s in first.buffer.strides] != strides:
         raise ValueError(f"{first.buffer.name} is not dense")
-    known = Simplifier(Known({loop.sym: (0, loop.hi.constant - 1) for loop in loops}))
     parts = [linear // stride for stride in strides]
     inner = [part if not at else part % n.constant for at, (part, n) in enumerate(zip(parts, first.buffer.shape, strict=True))]
     return replace(first, index=tuple(known(s + e) for s, e in zip(start, inner, strict=True)))
+
+
+def _near(first: Load, linear: Expr, loops: Sequence[k.For], swizzle: int = 0) -> Load:
+    """The same of the points of a box, over `loops`."""
+    return behind(first, linear, Simplifier(Known({loop.sym: (0, loop.hi.constant - 1) for loop in loops})), swizzle)
 
 
 def _coordinates(

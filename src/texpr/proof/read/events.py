@@ -67,6 +67,8 @@ class Site(Record, eq=False):
     sender: tuple[Expr, ...] = ()
     joint: bool = False
     """Whether lanes do it together, so that which of them reads memory for the others is not said."""
+    readers: Site | None = None
+    """Where all of the lanes are that start what reads shared memory by itself, if something does."""
 
     @property
     def block(self) -> tuple[Expr, ...]:

@@ -9,14 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
+from texpr.affine.facts import Known
+from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
 from texpr.ir.instr import Give, Instr, Operand, Step, Turn
+from texpr.ir.instr.descriptor import offset
 from texpr.ir.ops.collective import Held, loop_count
 from texpr.ir.program.rewrite import map_value
 from texpr.ir.program.updates import combine
 from texpr.ir.value import Buffer, Index, Load, Value
-from texpr.presburger.formula import Eq
-from texpr.proof.read.events import Event, Launch, Site, over
+from texpr.isa.engine import CHUNK
+from texpr.presburger.formula import FALSE, TRUE, Eq, Formula, Ge
+from texpr.proof.read.boxes import aligned, behind
+from texpr.proof.read.events import Event, Launch, Site, over, ranged
 from texpr.support.record import Mutable, replace
 
 Kept = Callable[[Load, Expr], Load]
@@ -36,6 +41,8 @@ def not_understood(op: k.Collective, launch: Launch) -> str | None:
 def instructed(op: k.Collective, site: Site, kept: Kept, placed: Callable[[Load], Load]) -> Iterator[Event]:
     """The events of an instruction at a place. All lanes read what they do before any of it is written.
 
+    One that goes on by itself reads shared memory for all of its lanes: as if each of them did.
+
     `kept`: an element of an array that lanes have, as a thread has it; `placed`: one of memory, over coordinates of the kernel.
     """
     kernel, site = site.launch.kernel, replace(site, joint=True)
@@ -51,7 +58,32 @@ def instructed(op: k.Collective, site: Site, kept: Kept, placed: Callable[[Load]
     held = {operand.memory: (operand, each) for operand, each in zip(instr.operands, op.registers, strict=True)}
     known = {turn.sym: expr(sym) for turn, sym in zip(instr.loops, names, strict=True)}
     (thread,) = site.launch.threads  # what stands for its number in the address that a lane says
-    yield from _Doing(op, instr, held, known, group * instr.lanes, copy, kept, placed, thread).steps(instr.meaning, site)
+    if instr.group is not None:
+        lanes = Eq(site.launch.thread // instr.lanes - group)
+        site = replace(site, readers=replace(site, domain=(*site.domain, lanes), joint=False))
+    ranges = {sym: (0, turn.extent - 1) for turn, sym in zip(instr.loops, names, strict=True)}
+    plain = Simplifier(ranged(site).known.also((), ranges))
+    yield from _Doing(op, instr, held, known, group * instr.lanes, copy, kept, placed, thread, plain).steps(instr.meaning, site)
+
+
+def premises(op: k.Collective, site: Site, placed: Callable[[Load], Load], known: Known) -> Iterator[Formula]:
+    """What descriptors take for granted: the same start for all lanes of a group, at a chunk, in the first line of those in
+    which units move, as the array begins."""
+    launch = site.launch
+    instr, plain = launch.kernel.instr_of[op.name], ranged(site)
+    for held in op.registers:
+        if held.how is None:
+            continue
+        first = placed(held.first)
+        array = next((each for each in launch.kernel.arrays if each.buffer is held.first.buffer), None)
+        yield FALSE if array is None or array.align % held.how.period else TRUE
+        yield from aligned(first, CHUNK, known)
+        for e in first.index:
+            alike = plain(e - e.substitute({s: expr(s) // instr.lanes * instr.lanes for s in launch.threads}))
+            yield TRUE if alike is ZERO else Eq(alike)
+        if held.how.swizzle:
+            start = first.offset * first.dtype.bytes
+            yield Ge(held.how.swizzle - 1 - start % held.how.period)
 
 
 def _loop(sym: Sym, extent: int) -> k.For:
@@ -68,6 +100,7 @@ class _Doing(Mutable):
     kept: Kept
     placed: Callable[[Load], Load]
     thread: Sym
+    plain: Simplifier
 
     def steps(self, some: Sequence[Step], site: Site, free: frozenset[str] = frozenset()) -> Iterator[Event]:
         for at, step in enumerate(some):
@@ -83,16 +116,21 @@ class _Doing(Mutable):
         """By the lane that has the element. `fused`: in an order, and with the rounding, of the machine's own."""
         thread, target = site.launch.thread, step.target
         owner, _ = self.place(target)
-        mine = replace(site, domain=(*site.domain, Eq(thread - owner)))
+        readers = None
+        if site.readers is not None:  # in the same loops, at the same time
+            domain = (*site.domain, *(f for f in site.readers.domain if f not in site.domain))
+            readers = replace(site, domain=domain, joint=False, readers=None)
+        mine = replace(site, domain=(*site.domain, Eq(thread - owner)), readers=readers)
         place = self.element(target, thread)
         value = self.value(step.value)
         whole = value if step.update is None else combine(step.update, (place,), (value,))[0]
-        return Event(mine, place, whole, replace(self.op, fused=fused))
+        kind = "plain" if self.op.GROUP is None else "async"
+        return Event(mine, place, whole, replace(self.op, fused=fused), kind, group=self.op.GROUP)
 
     def place(self, load: Load) -> tuple[Expr, Load]:
         """The thread that has an element of an operand, and in which register."""
         operand, held = self.held[load.buffer]
-        if operand.is_address:
+        if operand.is_shared:
             raise AssertionError("what is addressed is in no lane")
         index = [e.substitute(self.names) for e in load.index]
         copy = self.copy % operand.fragment.copied if operand.fragment.copies else ZERO
@@ -107,8 +145,17 @@ class _Doing(Mutable):
             owner, at = self.first + operand.fragment.lane(index), operand.fragment.register(index)
             *outer, last = (e.substitute({self.thread: owner}) for e in self.placed(held.first).index)
             return replace(self.placed(held.first), index=(*outer, last + at))
+        if operand.is_described:
+            return self.described(operand, held, [e.substitute(self.names) for e in load.index])
         owner, register = self.place(load)
         return self.kept(register, owner if thread is None else thread)
+
+    def described(self, operand: Operand, held: Held, index: Sequence[Expr]) -> Load:
+        """An element in shared memory, where the descriptor says that it is."""
+        assert held.how is not None
+        linear, first = offset(self.instr, operand, held.how, index) // operand.dtype.bytes, self.placed(held.first)
+        first = replace(first, index=tuple(e.substitute({self.thread: self.first}) for e in first.index))
+        return behind(first, linear, self.plain, held.how.swizzle)
 
     def value(self, value: Value) -> Value:
         def leaf(node: Value) -> Value | None:

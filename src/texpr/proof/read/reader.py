@@ -15,7 +15,7 @@ from texpr.ir.program.rewrite import map_value
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, walk
 from texpr.ir.value.types import BOOL, DType
 from texpr.isa.levels import Level, Space
-from texpr.presburger.formula import Eq, Formula, Ge, between, compare, conj, negate, rename
+from texpr.presburger.formula import TRUE, Eq, Formula, Ge, between, compare, conj, negate, rename
 from texpr.presburger.solve.products import is_never_negative
 from texpr.presburger.solve.relaxed import flat
 from texpr.proof.read.actions import Action, Program, indices
@@ -23,7 +23,7 @@ from texpr.proof.read.boxes import Copy, Piece, Sender, aligned, filled, needed,
 from texpr.proof.read.conditions import test
 from texpr.proof.read.events import Block, Event, Host, Launch, Reading, Signal, Site, Step, Variable, index_names, over
 from texpr.proof.read.folded import folded
-from texpr.proof.read.instructs import instructed, not_understood
+from texpr.proof.read.instructs import instructed, not_understood, premises
 from texpr.proof.read.lanes import joins_lanes
 from texpr.support.record import Mutable, Record, field, replace
 
@@ -443,7 +443,10 @@ class _Here(Record):
         if (why := not_understood(cast("k.Collective", op), self.site.launch)) is not None:
             self.found.strange.append((self.stmt, self.site, why))
             return
-        self.found.events += instructed(cast("k.Collective", op), self.site, self.body.kept, placed)
+        use = cast("k.Collective", op)
+        self.found.events += instructed(use, self.site, self.body.kept, placed)
+        needs = [fact for fact in premises(use, self.site, placed, self.body.reader.known) if fact != TRUE]
+        self.found.needed += [(self.stmt, self.site, conj(needs))] if needs else []
 
     def meets(self) -> None:
         self.found.together.append((self.stmt, self.site))

@@ -12,6 +12,7 @@ from itertools import product, takewhile
 from texpr.affine.expr import ZERO, Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir.operation import Arrives, Awaits, Brings, Closes, Fences, Makes, Waits
+from texpr.ir.ops.warpgroup import REGISTERS
 from texpr.ir.proof.tags import TURNS, End, Instance, Parcel, Turn
 from texpr.ir.value import Load, Ref, walk
 from texpr.isa.levels import Space
@@ -22,6 +23,9 @@ from texpr.proof.plan.landing import located, same, there
 from texpr.proof.read.events import Event, Reading, Signal, Site, Step, read_by
 from texpr.proof.search.inverse import inverse
 from texpr.support.record import replace
+
+_FENCED = {"async": Space.SHARED, REGISTERS: Space.LANES}
+"""What a fence of a kind is about."""
 
 FAR = 64
 """The most turns that a copy may be on its way."""
@@ -37,8 +41,9 @@ def turns(reading: Reading) -> tuple[Turn, ...]:
 
 def ends(reading: Reading) -> tuple[tuple[End, ...], ...]:
     """Where each event's copy ends, or what it reads and writes is behind a fence, ahead of what the engine does."""
-    fenced = any(_is_fence(step, "async") for step in reading.steps)
-    return tuple(tuple(_sure([*_ends(event, reading, fenced)], event.site, reading)) for event in reading.events)
+    kinds = {step.what.kind: _FENCED[step.what.kind] for step in reading.steps if isinstance(step.what, Fences)
+             and step.what.kind in _FENCED}  # fmt: skip
+    return tuple(tuple(_sure([*_ends(event, reading, kinds)], event.site, reading)) for event in reading.events)
 
 
 def _sure(ends: Sequence[End], copy: Site, reading: Reading) -> Iterator[End]:
@@ -173,11 +178,12 @@ class _Turns:
             yield replace(self.instance(other, values), where=self.begins(arrival, -depth))
 
 
-def _ends(event: Event, reading: Reading, fenced: bool) -> Iterator[End]:
+def _ends(event: Event, reading: Reading, kinds: Mapping[str, Space]) -> Iterator[End]:
     if event.signal is not None:
         return
     if event.kind != "async":
-        yield from dict.fromkeys(_fences(event, reading)) if fenced else ()
+        for kind, space in kinds.items():
+            yield from dict.fromkeys(_fences(event, reading, kind, space))
         return
     for number, step in enumerate(reading.steps):
         if step.site.launch is event.site.launch and isinstance(step.what, Awaits) and step.what.group is event.group:
@@ -186,19 +192,21 @@ def _ends(event: Event, reading: Reading, fenced: bool) -> Iterator[End]:
                 yield end
 
 
-def _fences(event: Event, reading: Reading) -> Iterator[End]:
-    """The next fence behind what an event touches of shared memory, wherever that is read."""
+def _fences(event: Event, reading: Reading, kind: str, space: Space) -> Iterator[End]:
+    """The next fence of a kind behind what an event touches of some memory, wherever that is read."""
     places = [(event.target, event.site)] if isinstance(event.target, Load) else []
     values = [(event.value, event.site), *event.site.tests]
     for value, site in values:  # grows by what registers were declared with
         places += [(load, site) for load, _ in read_by(value, site)]
         named = (reading.variables.get(ref.sym) for ref in walk(value) if isinstance(ref, Ref))
         values += [(v.value, v.site) for v in named if v is not None and v.value is not None]
-    sites = {at.time: at for load, at in places if reading.spaces.get(load.buffer) is Space.SHARED}
+    sites = {at.time: at for load, at in places if reading.spaces.get(load.buffer) is space}
     for site in sites.values():
         for number, step in enumerate(reading.steps):
-            if _is_fence(step, "async"):
+            if _is_fence(step, kind):
                 yield from (End(Instance(number, _at(step.site, found))) for found in _next(site, step.site))
+            if _is_fence(step, kind) and kind == REGISTERS:  # which may stand in a test that leaves out the first turns
+                yield from (End(Instance(number, _at(step.site, found))) for found in _entering(site, step.site))
 
 
 def _is_fence(step: Step, kind: str) -> bool:
@@ -216,6 +224,14 @@ def _next(a: Site, b: Site) -> Iterator[Values]:
             return  # it runs wherever `a` does
     for depth in range(len(common), 0, -1):
         yield {**_first(b, common[:depth]), **_shifted(common[:depth], 1)}
+
+
+def _entering(a: Site, b: Site) -> Iterator[Values]:
+    """The first instance of `b` in loops behind `a`, of those turns that a test around it leaves."""
+    common = _common(a, b)
+    inner = b.loops[len(common) :]
+    if b.launch is a.launch and _precedes(a, b) and inner:
+        yield {**_shifted(common, 0), **{loop.sym: next(_bounds(b, loop.sym, 1), b.bounds[loop][0]) for loop in inner}}
 
 
 def _end(copy: Site, number: int, what: Awaits, reading: Reading) -> End | None:
