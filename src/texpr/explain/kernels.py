@@ -127,7 +127,8 @@ def barriers(kernel: k.Kernel) -> Iterator[Data]:
     """Where threads wait: for each other, or (`pending`: the number of groups that may be left) for their own asynchronous
     copies.
 
-    "phase": the subject of a barrier in shared memory; "stores": for tiles to be stored, or ("reads") to have been read.
+    "phase": the subject of a barrier in shared memory; "stores": for tiles to be stored, or ("reads") to have been read;
+    "products": for the tensor core of a warpgroup.
     """
     for stmt in k.walk(kernel.body):
         covers = stmt.waits_for if isinstance(stmt, k.Operation) else None
@@ -141,6 +142,8 @@ def _waited(stmt: k.Operation) -> tuple[str, int | None]:
     match stmt.completion({}):
         case Awaits(group=Group.ASYNC, pending=pending):
             return "copies", pending
+        case Awaits(group=Group.WGMMA, pending=pending):
+            return "products", pending
         case Awaits(pending=pending, read=read):
             return "reads" if read else "stores", pending
         case Waits():

@@ -18,7 +18,7 @@ from texpr.ir import kernel as k
 from texpr.ir.kernel.point import Point, address, holds, number
 from texpr.ir.operation import BLOCK, CLUSTER, WARP, Moved
 from texpr.ir.value import Buffer, Index, Load, Op, Ref, Value, walk
-from texpr.ir.value.types import BOOL
+from texpr.ir.value.types import BOOL, F8E4M3, F8E5M2
 from texpr.isa.levels import Level, Space
 from texpr.isa.memories import Coalescing
 from texpr.isa.requests import bank_rounds, windows
@@ -70,8 +70,8 @@ class Loop(Mutable, eq=False):
 
 
 class Counted(Mutable):
-    """Totals of a launch, by name: units, and `issued`, `requests`, `sectors`, `l1`, `shared`, `barriers`, `engine`; bytes that
-    are asked of each buffer."""
+    """Totals of a launch, by name: units, and `issued`, `requests`, `sectors`, `l1`, `shared`, `barriers`, `engine`; what the
+    matrix unit does, as in `Work`; bytes that are asked of each buffer."""
 
     sums: Totals = field(default_factory=Totals)
     products: Totals = field(default_factory=Totals)
@@ -252,11 +252,12 @@ class Walk(Mutable, eq=False):
     def _together(self, stmt: k.Collective, weight: float) -> None:
         """What lanes do by one instruction: products of the matrix unit, or else something that is not known."""
         instr = self.kernel.instr_of[stmt.name]
-        found, groups = instr.products, max(1, self.kernel.warp // instr.lanes)
+        found, groups = instr.products, self.kernel.warp / instr.lanes
         if found is not None:
             dtype, count = found
             self.counted.units({"matrix": 1.0}, weight)
-            self.counted.products[dtype.name.replace("u8", "i8") + SYNC] += count * groups * weight
+            name = "f8" if dtype in (F8E4M3, F8E5M2) else dtype.name.replace("u8", "i8")
+            self.counted.products[name + (SYNC if instr.group is None else "")] += count * groups * weight
 
     def _by_engine(self, moved: Moved, times: float) -> None:
         """Bytes that an engine brings from global memory or takes there."""
