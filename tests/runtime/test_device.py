@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 from tests.gallery.test_compiled import compare
 from tests.instr.texts import CASES as INSTRUCTIONS
+from tests.instr.warpgroup.test_warpgroup import compiled as made_of_warpgroup
+from tests.instr.warpgroup.texts import CASES as WARPGROUP
 from tests.lowering.test_tensor import EXAMPLES, Arrays, example
 from tests.schedule.laid import Laid
 from tests.tma.emitted import called, emitted
@@ -138,6 +140,27 @@ def test_instructions_of_lanes(name: str) -> None:
     target = device_target()
     made = driver.lower(driver.parse(INSTRUCTIONS[name].text)[INSTRUCTIONS[name].name], target, schedule=None)
     run_case(load_cuda(Toolchain(this_machine()), made.function, made.plan, target), name)
+
+
+@pytest.mark.parametrize("name", WARPGROUP)
+def test_products_of_a_warpgroup(name: str) -> None:
+    """By the tensor core itself: a descriptor that is misread, or registers that are touched too early, give other numbers."""
+    if device_target() != "sm_90a":
+        pytest.skip("a device without these products")
+    made = made_of_warpgroup(name)
+    for tiles in ((1, 1, 2), (3, 2, 9)):
+        arguments, wanted = WARPGROUP[name].arguments(tiles)
+        given: dict[str, Any] = {**arguments}
+        got = load_cuda(Toolchain(this_machine()), made.function, made.plan, "sm_90a")(**given)
+        np.testing.assert_array_equal(got, wanted)
+
+
+def test_how_products_of_a_warpgroup_are_called() -> None:
+    """The same without a device."""
+    made, (arguments, wanted) = made_of_warpgroup("n8"), WARPGROUP["n8"].arguments()
+    given: dict[str, Any] = {**arguments}
+    got = load_emulated(Toolchain(this_machine()), made.function, made.plan, "sm_90a")(**given)
+    np.testing.assert_array_equal(got, wanted)
 
 
 def test_how_instructions_are_called() -> None:
