@@ -180,6 +180,11 @@ class Operation(Record, eq=False, kw_only=True):
         return ""
 
     @property
+    def together(self) -> str:
+        """The instruction of the kernel that lanes do together, by its name; empty where it is none."""
+        return ""
+
+    @property
     def masks(self) -> tuple[int, ...]:
         """Where lanes exchange what they hold: by which a lane's number is crossed to say which others it may get it from."""
         return ()

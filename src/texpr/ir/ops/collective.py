@@ -222,6 +222,11 @@ class Collective(Operation, eq=False):
         return self.name
 
     @property
+    def together(self) -> str:
+        """Its name."""
+        return self.name
+
+    @property
     def meets(self) -> int:
         """All lanes of a warp."""
         return operation.WARP

@@ -15,6 +15,7 @@ from math import prod
 
 from texpr.affine.expr import Expr, Sym
 from texpr.ir import kernel as k
+from texpr.ir.instr import Instr
 from texpr.ir.kernel.point import Point, address, holds, number
 from texpr.ir.operation import BLOCK, CLUSTER, WARP, Moved
 from texpr.ir.value import Buffer, Index, Load, Op, Ref, Value, walk
@@ -238,8 +239,8 @@ class Walk(Mutable, eq=False):
         for load, kind, count in every_touch(stmt):
             self._access(load, kind, count, lanes, weight, made.get(load, {}))
         self._compute(stmt, weight)
-        if isinstance(stmt, k.Collective):
-            self._together(stmt, weight * len(lanes) / self.kernel.warp)
+        if stmt.together:
+            self._together(self.kernel.instr_of[stmt.together], weight * len(lanes) / self.kernel.warp)
         moved = stmt.moved(self.kernel.map_of)
         if moved is not None and stmt.AGENT is not k.Operation.AGENT:
             self._by_engine(moved, weight * len(lanes))
@@ -249,9 +250,8 @@ class Walk(Mutable, eq=False):
         elif stmt.meets == WARP and stmt.bound:
             self.counted.units({"lsu": 1.0}, weight)  # lanes get what others have
 
-    def _together(self, stmt: k.Collective, weight: float) -> None:
+    def _together(self, instr: Instr, weight: float) -> None:
         """What lanes do by one instruction: products of the matrix unit, or else something that is not known."""
-        instr = self.kernel.instr_of[stmt.name]
         found, groups = instr.products, self.kernel.warp / instr.lanes
         if found is not None:
             dtype, count = found
