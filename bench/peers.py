@@ -236,6 +236,12 @@ def compare(bench: Bench, problem: str, case: Case, peers: Sequence[str], timed:
     return {**told, "over": None if best is None else made.us / best}
 
 
+def kept_peers(file: Path, problem: str, own: float) -> dict[str, Any]:
+    """What a file has of peers, and our bound over the least of theirs."""
+    peers = json.loads(file.read_text(encoding="utf-8"))["problems"][problem]["peers"]
+    return {"peers": peers, "over": own / min(each["bound_us"] for each in peers.values())}
+
+
 def rows(problem: str, told: Mapping[str, Any]) -> Iterator[Row]:
     """Ours, and each peer's, as lines of a table."""
     for who, each in (("ours", told["ours"]), *told["peers"].items()):
@@ -271,6 +277,7 @@ def main() -> int:
     parser.add_argument("problems", nargs="*", help="all, unless some are named")
     parser.add_argument("--json", type=Path, nargs="?", const=RESULTS, help="keep the numbers here, of other problems, too")
     parser.add_argument("--peer", action="append", choices=list(FILES), help="these only")
+    parser.add_argument("--ours", action="store_true", help="with --json: ours alone is new, peers stay as the file has them")
     parser.add_argument("--untimed", action="store_true", help="do not time compiling")
     asked = parser.parse_args()
     if not PYTHON.exists():
@@ -284,7 +291,10 @@ def main() -> int:
             return 4
         found: dict[str, Any] = {}
         for problem in asked.problems or CASES:
-            found[problem] = compare(bench, problem, CASES[problem], asked.peer or list(FILES), not asked.untimed)
+            peers = [] if asked.ours else asked.peer or list(FILES)
+            found[problem] = compare(bench, problem, CASES[problem], peers, not asked.untimed)
+            if asked.ours and asked.json is not None:
+                found[problem] |= kept_peers(asked.json, problem, found[problem]["ours"]["bound_us"])
             sys.stderr.write(f"{problem}: {found[problem]['over']}\n")
             if asked.json is not None:
                 keep(asked.json, {"texpr": __version__, "nvcc": bench.nvcc.release, "device": DEVICES[TARGET].name}, found)
