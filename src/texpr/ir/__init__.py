@@ -1,1 +1,1 @@
-"""The two intermediate forms: `program` (what is computed) and `kernel` (what a machine runs)."""
+"""The intermediate forms: `program` (what is computed), `steps` (a mapped nest) and `kernel` (what a machine executes)."""

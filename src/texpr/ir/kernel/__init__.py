@@ -1,8 +1,8 @@
-"""What a machine runs: threads, memory spaces and barriers made explicit; no vendor named.
+"""The kernel form: what a machine executes, with explicit threads, memory spaces and barriers, independent of vendors.
 
     plan      = parameters, checks, workspace, host steps
     host step = Launch kernel on grid | HostLoop sym < extent {step} | HostIf condition {step} {step}
-    kernel    = axes, arrays, body; run once by each point of its axes
+        kernel    = axes, arrays, body; executed once for each point of the axes
     stmt      = For sym lo..hi step {stmt} | If value {stmt} {stmt} | an operation of `texpr.ir.ops`, whose names are here too
 
 Values are those of `ir.value`: a `Load` names a parameter or an array of the kernel, a `Ref` a variable, and an axis' symbol
@@ -54,11 +54,11 @@ __all__ = [
 class Axis(Record):
     """A hardware coordinate `sym` in 0..extent. `dim` is "x", "y" or "z" for GRID, CLUSTER and BLOCK.
 
-    A CLUSTER axis says which of the blocks of its cluster a block is along a dimension: the index along the GRID axis of that
-    dimension, modulo the extent. That axis has a whole number of clusters, and begins at one.
+    A CLUSTER axis is the position of a block in its cluster along a dimension: the index along the GRID axis of that dimension,
+    modulo the extent. The extent of that axis is a multiple of the cluster's, and it starts at a multiple.
 
-    A GRID axis with `base` (a symbol, passed as a kernel argument) has block index + base as its value, so that a launch
-    may be cut into slabs where the device limits the grid.
+    A GRID axis with `base` (a symbol, passed as a kernel argument) has the value block index + base, so that the host can
+    divide a launch into slabs where the device limits the grid.
     """
 
     sym: Sym
@@ -69,21 +69,21 @@ class Axis(Record):
 
 
 class Array(Record, eq=False):
-    """Memory made by a kernel (CLUSTER, SHARED, LANES, LOCAL). `buffer.shape` is constant. `reason`: which relation decided,
-    for `explain`.
+    """Memory that a kernel allocates (CLUSTER, SHARED, LANES, LOCAL). `buffer.shape` is constant. `reason`: why it is in this
+    space, for `explain`.
 
-    CLUSTER: the first index is the rank of the block of a cluster in whose shared memory an element lies, at the same place in
-    each. A block writes to its own part alone, and reads all.
+    CLUSTER: the first index is the rank of the block in whose shared memory an element is; its offset is the same in each
+    block. A block writes its own part only, and reads all parts.
 
-    `align`: bytes of which its address is a multiple, a power of two up to 1024. `barrier`: its elements, u64 in shared memory,
-    are no numbers but barriers of `texpr.ir.ops.phases`.
+    `align`: its alignment in bytes, a power of two up to 1024. `barrier`: its elements, u64 in shared memory, are barriers for
+    the operations of `texpr.ir.ops.phases`.
 
-    `at`: in shared memory, how many bytes after the start of the block's shared memory it begins; None: where no other array
-    lies. Of a kernel all shared arrays have one, or none. Two arrays whose bytes at..at + size meet *share* these: to write an
-    element of one is to write whatever elements of the other lie there. What these held is lost then, and may not be read
-    until written again; an access of each, one of them a write, are a conflict, and must be ordered like two of one element.
-    Barriers share with none, nor does an array to or from which tiles or runs are copied (`CopyTensor`, `StoreTensor`,
-    `CopyBulk`). `shared.overlaps` lists the pairs.
+    `at`: in shared memory, its offset in bytes from the start of the block's shared memory; None: it overlaps no other array.
+    Either all shared arrays of a kernel have an offset, or none. Two arrays whose byte ranges intersect *share* memory: a write
+    to one overwrites the other's elements at these bytes, which may not be read before they are written again. Accesses to
+    both, one of them a write, conflict like accesses to one element, and must be ordered. Barriers share memory with no array,
+    nor does an array that tiles or runs are copied to or from (`CopyTensor`, `StoreTensor`, `CopyBulk`). `shared.overlaps`
+    lists the pairs.
     """
 
     buffer: Buffer
@@ -97,9 +97,9 @@ class Array(Record, eq=False):
 class For(Record, eq=False):
     """`for sym in lo..hi by step`. `kind`: "serial", "unroll", "simd" (independent lanes: Level.LANE).
 
-    `factor` of an unrolled loop: how many iterations stand in one turn; 0 for all of them, which needs a constant trip count.
-    `reductions` of a simd loop: (variable, op) pairs whose order is free. `uniform`: all threads of a block run it alike,
-    so that barriers may stand inside.
+    `factor` of an unrolled loop: the number of copies of the body; 0 to unroll it completely, which needs a constant trip
+    count. `reductions` of a simd loop: (variable, op) pairs, combined in any order. `uniform`: all threads of a block execute
+    the same iterations, so that the body may contain barriers.
     """
 
     sym: Sym
@@ -115,7 +115,8 @@ class For(Record, eq=False):
 
 
 class If(Record, eq=False):
-    """`if condition`. `uniform`: all threads of a block decide alike, so that barriers may stand inside."""
+    """`if condition`. `uniform`: the condition is equal in all threads of a block, so that the branches may contain
+    barriers."""
 
     condition: Value
     then: tuple[Stmt, ...]
@@ -125,17 +126,18 @@ class If(Record, eq=False):
 
 
 Stmt: TypeAlias = For | If | Operation
-"""An operation has no statements below it."""
+"""An operation contains no statements."""
 
 
 class Kernel(Record, eq=False):
     """One device function.
 
-    `buffers`: global memory it touches (parameters and workspace), in argument order; `scalars`: rank-0 inputs passed by
-    value; `sizes`: integer arguments (sizes, host loop indices, slab bases), all 0 ≤ size < 2³¹. `written` names the
-    buffers it writes, through maps too. `min_blocks`: how many blocks a multiprocessor is to hold at once, which bounds
-    registers; 0 for no wish. `maps`: those of its copies of tiles; their tensors need not be among `buffers`. `warp`: lanes of
-    its warps, a power of two; consecutive threads. `instrs`: what its `Collective`s are, by their names.
+    `buffers`: the global memory that it accesses (parameters and workspace), in argument order; `scalars`: rank-0 inputs passed
+    by value; `sizes`: integer arguments (sizes, host loop indices, slab bases), all 0 ≤ size < 2³¹. `written`: the names of the
+    buffers that it writes, through maps too. `min_blocks`: the number of blocks that a multiprocessor should hold at once,
+    which bounds registers; 0 for no requirement. `maps`: tensor maps for its copies of tiles; their tensors need not be in
+    `buffers`. `warp`: the number of lanes in a warp (consecutive threads), a power of two. `instrs`: the instructions of its
+    `Collective`s.
     """
 
     name: str
@@ -162,7 +164,8 @@ class Kernel(Record, eq=False):
         return count
 
     def group(self, meets: int) -> int:
-        """How many consecutive threads come together for an operation that `meets` so: of a warp, its lanes."""
+        """The number of consecutive threads that execute an operation with this `Operation.meets` together; `WARP` gives its
+        lanes."""
         return self.warp if meets == operation.WARP else meets
 
     @property
@@ -176,31 +179,32 @@ class Kernel(Record, eq=False):
 
     @property
     def map_of(self) -> dict[str, TensorMap]:
-        """Its maps by their names."""
+        """The maps by name."""
         return {map.name: map for map in self.maps}
 
     @property
     def instr_of(self) -> dict[str, Instr]:
-        """Its instructions by their names."""
+        """The instructions by name."""
         return {instr.name: instr for instr in self.instrs}
 
     @property
     def rank(self) -> Sym | None:
-        """The coordinate that says which block of its cluster a block is, where blocks lie along one dimension."""
+        """The cluster coordinate that is the rank of a block, if the cluster extends along one dimension."""
         along = [axis.sym for axis in self.axes if axis.level is Level.CLUSTER]
         return along[0] if len(along) == 1 else None
 
 
 class Launch(Record, eq=False):
-    """Run `kernel` over its axes; extents of GRID and CORE axes are evaluated on the host. Nothing runs where one is 0."""
+    """Launches `kernel` over its axes; extents of GRID and CORE axes are evaluated on the host. A zero extent launches
+    nothing."""
 
     kernel: Kernel
 
 
 class HostLoop(Record, eq=False):
-    """Steps run `extent` times in order; `sym` is passed to kernels as a size.
+    """Executes the steps `extent` times in order; `sym` is passed to kernels as a size.
 
-    `together`: how one launch may run all of it; None where each step is a launch of its own. What is done is the same.
+    `together`: how one launch may execute the whole loop with the same result; None where each step is launched by itself.
     """
 
     sym: Sym
@@ -210,9 +214,9 @@ class HostLoop(Record, eq=False):
 
 
 class Together(Record):
-    """One launch for a host loop: `name` is its kernel's, which goes through the steps itself, all blocks meeting behind each.
+    """One launch for a host loop: its kernel `name` contains the loop, with a barrier of the grid after each step.
 
-    `meeting`: eight bytes of the workspace in which they count. Blocks can only meet if the device holds all of them at once.
+    `meeting`: the eight bytes of workspace for that barrier. It needs all blocks to be resident on the device at once.
     """
 
     name: str
@@ -220,7 +224,7 @@ class Together(Record):
 
 
 class HostIf(Record, eq=False):
-    """Steps run where a fact about sizes and host loop indices holds (a conjunction)."""
+    """Executes the steps if a conjunction of facts about sizes and host loop indices holds."""
 
     conditions: tuple[Compare, ...]
     steps: tuple[HostStep, ...]
@@ -230,12 +234,12 @@ HostStep: TypeAlias = Launch | HostLoop | HostIf
 
 
 class Plan(Record, eq=False):
-    """Everything a build of one function needs, for one target.
+    """Everything that a build of one function needs, for one target.
 
-    `params`, `results` and `sizes` as in the function, in ABI order; `fixed` sizes were substituted at build; `workspace`
-    buffers live in caller-given memory, each at a 256-byte boundary, in order; `requires` is checked before any launch;
-    `assumes` by `_validate`. `bounds`: polynomials of sizes with positive coefficients, each at most a number, as index
-    arithmetic asks; launchers look at them first, in arithmetic that saturates.
+    `params`, `results` and `sizes` as in the function, in ABI order; `fixed`: sizes that the build substituted; `workspace`:
+    buffers in memory that the caller lends, each aligned to 256 bytes, in order; `requires` is checked before any launch,
+    `assumes` by `_validate`. `bounds`: upper bounds of polynomials of sizes with positive coefficients, which keep index
+    arithmetic in range; launchers check them first, with saturating arithmetic.
     """
 
     name: str
@@ -252,7 +256,7 @@ class Plan(Record, eq=False):
 
 
 def kernels(steps: tuple[HostStep, ...]) -> Iterator[Kernel]:
-    """Every kernel of a plan's steps, in order; one launched twice comes twice."""
+    """Every kernel of the steps, in order; repeated for each launch."""
     for step in steps:
         match step:
             case Launch():
@@ -262,7 +266,7 @@ def kernels(steps: tuple[HostStep, ...]) -> Iterator[Kernel]:
 
 
 def blocks(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
-    """The statement lists directly below `stmt`."""
+    """The statement lists that `stmt` contains directly."""
     match stmt:
         case For():
             return (stmt.body,)
@@ -281,7 +285,7 @@ def walk(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
 
 
 def values(stmt: Stmt) -> tuple[Value, ...]:
-    """The values that `stmt` itself holds (not those of statements below it), the element that it writes among them."""
+    """The values of `stmt` itself, without those of nested statements; written elements are included."""
     match stmt:
         case For():
             return ()
@@ -292,7 +296,7 @@ def values(stmt: Stmt) -> tuple[Value, ...]:
 
 
 def exprs(stmt: Stmt) -> tuple[Expr, ...]:
-    """The index expressions that `stmt` itself holds outside of its values."""
+    """The index expressions of `stmt` itself, outside of values."""
     match stmt:
         case For():
             return (stmt.lo, stmt.hi, stmt.step)
@@ -303,7 +307,7 @@ def exprs(stmt: Stmt) -> tuple[Expr, ...]:
 
 
 def symbols(body: tuple[Stmt, ...]) -> frozenset[Sym]:
-    """Every symbol that `body` uses, in indices, bounds and references; those that it declares included where used."""
+    """Every symbol that occurs in an index, bound or reference of `body`, declared inside or not."""
     found: set[Sym] = set()
     for stmt in walk(body):
         if isinstance(stmt, Assign):
@@ -315,7 +319,7 @@ def symbols(body: tuple[Stmt, ...]) -> frozenset[Sym]:
 
 
 def value_symbols(value: Value) -> frozenset[Sym]:
-    """Every symbol in a value, but not those that its own loads' data define."""
+    """Every symbol in a value, except those that the data of its own loads define."""
     match value:
         case Ref(sym):
             return frozenset({sym})
@@ -330,7 +334,7 @@ def value_symbols(value: Value) -> frozenset[Sym]:
 
 
 def moves(kernel: Kernel) -> Iterator[tuple[Operation, Moved]]:
-    """Every copy of a kernel that goes on by itself, in textual order."""
+    """Every asynchronous copy of a kernel, in textual order."""
     maps = kernel.map_of
     for stmt in walk(kernel.body):
         moved = stmt.moved(maps) if isinstance(stmt, Operation) else None
@@ -339,9 +343,9 @@ def moves(kernel: Kernel) -> Iterator[tuple[Operation, Moved]]:
 
 
 def memory(body: tuple[Stmt, ...]) -> tuple[tuple[Load, ...], tuple[Load, ...]]:
-    """The elements that `body` reads and those that it writes, as they stand in the text; atomics are both.
+    """The elements that `body` reads and those that it writes, as in the text; atomics are in both.
 
-    Of a tile that is copied the first element stands for all; what a map is of does not stand in the text.
+    A tile is represented by its first element; the tensors of maps are not included.
     """
     read: list[Load] = []
     written: list[Load] = []

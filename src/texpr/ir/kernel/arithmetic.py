@@ -1,7 +1,7 @@
-"""Every integer that the code of a plan computes: its tree, where it stands, and what it must fit.
+"""Every integer that the code of a plan computes: its expression tree, its context, and the range that it must fit.
 
-The host's are of 128 bits: shapes, conditions, bytes, grids, loops. A kernel's are of 32 and 64: axes, loops, tests, places of
-elements, coordinates of tiles. Printers write down just these trees (`tests/backends/test_arithmetic.py` compares).
+The host computes with 128 bits: shapes, conditions, bytes, grids, loops. Kernels compute with 32 and 64: axes, loops, tests,
+offsets of elements, coordinates of tiles. Printers emit exactly these trees (`tests/backends/test_arithmetic.py` compares).
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from texpr.support.span import Span
 
 
 class Turn(Record):
-    """Around: `sym` takes values with lo ≤ sym < hi. `blocks`: those of a grid, of which a launch has at most 2³¹ − 1; `host`:
-    those of a loop of the host, of which launchers let no more than `LARGEST_SIZE` pass."""
+    """Context: a loop or axis with lo ≤ sym < hi. `blocks`: an axis of the grid, of at most 2³¹ − 1 blocks; `host`: a loop of
+    the host, whose trip count launchers check to be at most `LARGEST_SIZE`."""
 
     sym: Sym
     lo: Expr
@@ -51,13 +51,13 @@ class Turn(Record):
 
 
 class Test(Record):
-    """Around: this holds."""
+    """Context: a condition that holds."""
 
     condition: Value
 
 
 class Datum(Record):
-    """Around: `sym` is any integer of a type, as data say: an element of `source`, where it is known to be just that."""
+    """Context: a data-dependent integer of type `dtype`; `source`: the array that it is loaded from, if it is just a load."""
 
     sym: Sym
     dtype: DType
@@ -65,7 +65,7 @@ class Datum(Record):
 
 
 class Named(Record):
-    """Around: `sym` is a name for the value of an expression."""
+    """Context: `sym` is the name of an expression's value."""
 
     sym: Sym
     value: Expr
@@ -77,11 +77,11 @@ Around: TypeAlias = Turn | Test | Datum | Named
 class Computed(Record):
     """One integer that is computed.
 
-    `what` it is, for people; `around`: what encloses it, outermost first; `here`: what printers know there. `least` and `most`
-    are the ends of what is of use, for one that is passed on as an `int`, says how often a loop turns, or is a value of some
-    type; None where its width alone bounds it, or an `int` does. `turns`: whether it says how often a loop of the host turns,
-    so that one below 0 is as good as 0. `load`: the element whose place it is, in bounds wherever that is computed; None for
-    what is no such place. `checked`: what the plan asks of sizes has been looked at before, not their bounds alone.
+    `what`: a description for messages; `around`: the context, outermost first; `here`: the printer's knowledge there. `least`
+    and `most`: the range of valid values, for an `int` argument, a trip count, or a value of some type; None where only the
+    width, or `int`, bounds it. `turns`: whether it is the trip count of a host loop, where negative values act like 0. `load`:
+    the element whose offset it is, which is in bounds wherever it is computed; None if it is no such offset. `checked`: whether
+    the plan's requirements, not only its bounds, have been checked before.
     """
 
     tree: Typed
@@ -98,7 +98,7 @@ class Computed(Record):
 
 
 def computed(plan: k.Plan) -> Iterator[Computed]:
-    """All of them: what the host checks first, then what it computes, then its kernels'."""
+    """All integers: of the host's checks, then of its steps, then of the kernels."""
     yield from _checks(plan)
     here = host_knowledge(plan, Width.INT, checked=True)
     yield from (_host(typed(_elements(b) * b.dtype.bytes, here), "bytes", b, plan, here) for b in plan.workspace)
@@ -137,7 +137,7 @@ def _host(tree: Typed, what: str, buffer: Buffer, plan: k.Plan, here: Knowledge)
 
 
 def _looked_at(buffer: Buffer, plan: k.Plan, here: Knowledge) -> Computed:
-    """The place of each element of an array of which something is assumed."""
+    """The offset of each element of an array with an assumption, which `_validate` reads."""
     syms, here = every_element(buffer, here)
     load = Load(buffer, tuple(expr(sym) for sym in syms))
     around = tuple(Turn(sym, ZERO, extent) for sym, extent in zip(syms, buffer.shape, strict=True))
@@ -168,7 +168,7 @@ def _step(step: k.HostStep, plan: k.Plan, here: Knowledge, around: tuple[Around,
 
 
 def _together(loop: k.HostLoop, plan: k.Plan) -> Iterator[Computed]:
-    """What the kernel of a whole loop computes on its own: how often it turns, which block has what to do."""
+    """The integers of a joint kernel: trip counts of its loops, and the shares of its blocks."""
     kernel = joint(loop)
 
     def visit(step: k.HostStep, here: Knowledge, around: tuple[Around, ...]) -> Iterator[Computed]:
@@ -196,7 +196,7 @@ def _together(loop: k.HostLoop, plan: k.Plan) -> Iterator[Computed]:
 def _datum(
     sym: Sym, dtype: DType, source: Buffer | None, here: Knowledge, around: tuple[Around, ...]
 ) -> tuple[Knowledge, tuple[Around, ...]]:
-    """Below where data say `sym`."""
+    """The knowledge and the context with `sym`, a data-dependent integer."""
     return data_knowledge(sym, dtype, here, source), (*around, Datum(sym, dtype, source))
 
 
@@ -246,7 +246,7 @@ class _Kernel:
                             here, around = _datum(new.sym, new.dtype, source_of(new.value), here, around)
 
     def loop(self, loop: k.For, here: Knowledge, around: tuple[Around, ...]) -> Iterator[Computed]:
-        """The ends of a loop, its variable with the value that ends it, and its body."""
+        """The bounds of a loop, its variable including the final value, and its body."""
         for end in (loop.lo, loop.step):
             yield self._said(typed(end, here), f"an end of the loop {loop.sym}", loop.span, here, around)
         yield self._said(typed(loop.hi, here), f"iterations of {loop.sym}", loop.span, here, around, most=Width.LONG.most)
@@ -261,7 +261,7 @@ class _Kernel:
         yield from self.block(loop.body, inner, within)
 
     def leaf(self, stmt: k.Operation, here: Knowledge, around: tuple[Around, ...]) -> Iterator[Computed]:
-        """A statement with none below it. What a copy may leave out by its condition need not be in bounds."""
+        """The integers of an operation. The source of a conditional copy need not be in bounds."""
         for value in k.values(stmt):
             if isinstance(value, Load) and any(value is each for each in stmt.perhaps_outside):
                 yield from self.element(value, stmt.span, here, around, inside=False)
@@ -273,7 +273,7 @@ class _Kernel:
     def value(self, value: Value, span: Span, here: Knowledge, around: tuple[Around, ...]) -> Iterator[Computed]:
         """Every integer in a value."""
         match value:
-            case Op("lt" | "le" | "gt" | "ge" | "eq" | "ne", (Index(left), Index(right))):  # as the integers that they are
+            case Op("lt" | "le" | "gt" | "ge" | "eq" | "ne", (Index(left), Index(right))):  # compared as mathematical integers
                 yield from (self._said(typed(number, here), "an index", span, here, around) for number in (left, right))
             case Index(number, dtype):
                 yield self._typed(number, dtype, span, here, around)
@@ -288,7 +288,7 @@ class _Kernel:
     def element(
         self, load: Load, span: Span, here: Knowledge, around: tuple[Around, ...], *, inside: bool = True
     ) -> Iterator[Computed]:
-        """The place of an element, and what data say of it."""
+        """The offset of an element, and its data-dependent indices."""
         for sym, meaning in load.data:
             yield from self.value(meaning, span, here, around)
             here, around = _datum(sym, meaning.dtype, source_of(meaning), here, around)
@@ -303,18 +303,18 @@ class _Kernel:
         yield replace(found, load=replace(load, index=index, buffer=replace(load.buffer, shape=shape))) if inside else found
 
     def _is_number(self, dtype: DType, sym: Sym) -> bool:
-        """Whether a variable may stand in index expressions: an integer that is set once."""
+        """Whether a variable may be used in index expressions: an integer that is assigned once."""
         return dtype.is_integer and sym not in self.assigned
 
     def _typed(self, number: Expr, dtype: DType, span: Span, here: Knowledge, around: tuple[Around, ...]) -> Computed:
-        """An index expression as a value of a type, which it must be in, for it is read as the number that it is."""
+        """An index expression as a value of a type: it must fit the type, since it is read as an exact integer."""
         least, most = dtype.limits if dtype.is_integer else (None, None)  # floats take any integer, rounded
         return replace(self._said(typed(number, here), "an index", span, here, around, most=most), least=least)
 
     def _variable(
         self, sym: Sym, last: Expr, past: tuple[int | None, int | None], span: Span, here: Knowledge, around: tuple[Around, ...]
     ) -> Computed:
-        """A variable, with the greatest value that it ever has."""
+        """A loop variable, with the greatest value that it takes."""
         return self._said(Typed(last, "variable", (), here.widths[sym], past), f"the variable {sym}", span, here, around)
 
     def _said(

@@ -1,7 +1,8 @@
-"""What is known of integers at each place of a plan: ranges of sizes, coordinates, loops and data, and what tests say of them.
+"""Knowledge of integers at each program point of a plan: ranges of sizes, coordinates, loop indices and data, and facts from
+tests.
 
-Printers and the survey of a plan's arithmetic (`ir.kernel.arithmetic`) build their knowledge with these functions alone, so
-both see the same `Typed` trees.
+Printers and the survey of a plan's arithmetic (`ir.kernel.arithmetic`) use these functions only, so that both compute the same
+`Typed` trees.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from texpr.isa.levels import Level
 from texpr.support.limits import LARGEST_SIZE, LAST_BLOCK, MOST_BYTES, Width
 
 _COUNTED: Range = (0, LARGEST_SIZE)
-"""The range of the turns of a loop on the host, which launchers check as they do sizes."""
+"""The range of a host loop's trip count, which launchers check like a size."""
 
 
 def size_ranges(sizes: Iterable[Sym], requires: Iterable[Compare]) -> dict[Sym, Range]:
@@ -48,7 +49,7 @@ def size_facts(requires: Iterable[Compare]) -> tuple[Fact, ...]:
 
 
 def checked_products(plan: Plan) -> tuple[tuple[Expr, int], ...]:
-    """What launchers have made sure of before a step runs: the bytes of each array, and the plan's bounds on sizes."""
+    """The products that launchers bound before any step: the bytes of each array, and the plan's bounds on sizes."""
     arrays = dict.fromkeys((*plan.params, *plan.results, *plan.workspace))
     spans = dict.fromkeys(reduce(mul, b.shape, expr(b.dtype.bytes)) for b in arrays if b.strides is None)
     ranges = size_ranges(plan.sizes, plan.requires)
@@ -56,14 +57,14 @@ def checked_products(plan: Plan) -> tuple[tuple[Expr, int], ...]:
 
 
 def bounds_known(plan: Plan) -> tuple[tuple[Expr, int], ...]:
-    """The plan's own bounds on sizes, which are looked at first of all."""
+    """The plan's bounds on sizes, which launchers check first."""
     return tuple((bound.left, bound.right.constant) for bound in plan.bounds)
 
 
 def host_knowledge(plan: Plan, width: Width, *, checked: bool) -> Knowledge:
-    """What a launcher knows of sizes, of this width, with 128 bits at hand.
+    """A launcher's knowledge of sizes of this width; its arithmetic has 128 bits.
 
-    `checked`: once requirements and arrays were looked at.
+    `checked`: after the checks of requirements and arrays.
     """
     if not checked:
         here = Knowledge(dict.fromkeys(plan.sizes, (0, LARGEST_SIZE)), products=bounds_known(plan), narrows=False)
@@ -74,12 +75,12 @@ def host_knowledge(plan: Plan, width: Width, *, checked: bool) -> Knowledge:
 
 
 def host_loop(sym: Sym, extent: Expr, here: Knowledge) -> Knowledge:
-    """Inside of a host's loop, whose trips are checked to be an `int`."""
+    """The knowledge inside a host loop, whose trip count is checked to fit an `int`."""
     return here.integer(sym, _COUNTED, [Fact(0, sym, extent)], top=extent)
 
 
 def every_element(buffer: Buffer, here: Knowledge) -> tuple[tuple[Sym, ...], Knowledge]:
-    """Loops over all elements of an array that a launcher has looked at: their symbols, and what is known inside."""
+    """Loop symbols over all elements of an array that a launcher reads, and the knowledge inside the loops."""
     syms = tuple(Sym(f"i{dimension}'") for dimension in range(buffer.rank))
     for sym, extent in zip(syms, buffer.shape, strict=True):
         here = here.integer(sym, (0, MOST_BYTES), [Fact(0, sym, extent)], top=extent)
@@ -87,8 +88,8 @@ def every_element(buffer: Buffer, here: Knowledge) -> tuple[tuple[Sym, ...], Kno
 
 
 def kernel_knowledge(kernel: Kernel, plan: Plan) -> Knowledge:
-    """What is known before a kernel's axes have names: ranges of sizes and what was required of them; that no axis is empty,
-    and that no axis of the grid has more blocks than a launch."""
+    """The knowledge before a kernel's axes are declared: ranges of sizes and the requirements; no axis is empty, and no axis of
+    the grid exceeds the limit of a launch."""
     ranges = size_ranges(plan.sizes, plan.requires)
     for sym in {sym for axis in kernel.axes for sym in factors(axis.extent)}:
         lo, hi = ranges.get(sym, (0, LARGEST_SIZE))
@@ -115,13 +116,13 @@ def kernel_knowledge(kernel: Kernel, plan: Plan) -> Knowledge:
 
 
 def loops_around(kernel: Kernel, steps: Iterable[HostStep]) -> tuple[HostLoop, ...]:
-    """The host's loops around every launch of a kernel, outermost first."""
+    """The host loops around every launch of a kernel, outermost first."""
     ways = list(_ways(kernel, steps, ()))
     return tuple(same[0] for same in takewhile(lambda each: len({*map(id, each)}) == 1, zip(*ways, strict=False)))
 
 
 def _ways(kernel: Kernel, steps: Iterable[HostStep], around: tuple[HostLoop, ...]) -> Iterator[tuple[HostLoop, ...]]:
-    """The loops around each launch of a kernel."""
+    """The host loops around each launch of a kernel."""
     for step in steps:
         if isinstance(step, Launch) and step.kernel == kernel:
             yield around
@@ -130,8 +131,8 @@ def _ways(kernel: Kernel, steps: Iterable[HostStep], around: tuple[HostLoop, ...
 
 
 def promised(plan: Plan) -> dict[Buffer, tuple[Expr, Expr]]:
-    """The ranges that are promised of arrays: of inputs, and of workspace in which nothing but their elements is kept, for
-    launches behind."""
+    """The ranges that are assumed of arrays: of inputs, and of workspace buffers that are only copies of their elements, for
+    later launches."""
     found = {a.buffer: (a.lo, a.hi) for a in plan.assumes if isinstance(a, InRange) and a.buffer.role == "input"}
     kept = [buffer for buffer in plan.workspace if found and buffer.dtype.is_integer]
     bodies = [kernel.body for kernel in kernels(plan.steps)] if kept else []
@@ -149,7 +150,7 @@ def promised(plan: Plan) -> dict[Buffer, tuple[Expr, Expr]]:
 
 
 def axis_knowledge(axis: Axis, here: Knowledge) -> Knowledge:
-    """With an axis' coordinate. No launch has more than 2³¹ − 1 blocks along a GRID axis."""
+    """The knowledge with an axis' coordinate. No launch has more than 2³¹ − 1 blocks along a GRID axis."""
     _, top = here.bounds(axis.extent)
     last = None if top is None else max(top - 1, 0)
     if axis.level is Level.GRID:
@@ -158,14 +159,14 @@ def axis_knowledge(axis: Axis, here: Knowledge) -> Knowledge:
 
 
 def loop_knowledge(loop: For, here: Knowledge) -> Knowledge:
-    """Inside of a kernel's loop. Its variable is as wide as its last step, too."""
+    """The knowledge inside a kernel's loop. The width of its variable also includes the final value."""
     ends, past = loop_ranges(loop, here)
     top = maximum(loop.hi, -loop.lo) if (ends[0] or 0) < 0 or ends[0] is None else loop.hi
     return here.integer(loop.sym, ends, [Fact(loop.lo, loop.sym, loop.hi)], past, top)
 
 
 def loop_ranges(loop: For, here: Knowledge) -> tuple[Range, Range]:
-    """Values of the loop's symbol within its body, and those its variable takes at all."""
+    """The range of the loop's symbol within its body, and the range of its variable, with the final value."""
     (low, start), (_, end), (_, step) = (here.bounds(e) for e in (loop.lo, loop.hi, loop.step))
     if end is None:
         return (low, None), (low, None)
@@ -175,7 +176,7 @@ def loop_ranges(loop: For, here: Knowledge) -> tuple[Range, Range]:
 
 
 def data_knowledge(sym: Sym, dtype: DType, here: Knowledge, source: Buffer | None = None) -> Knowledge:
-    """With an integer that data say: any of its type, or that is promised of `source`, the array that has it."""
+    """The knowledge with a data-dependent integer: in the range of its type, or in the range assumed of its array `source`."""
     signed = dtype.kind is Kind.INT
     lo, hi = (-(1 << dtype.bits - 1), (1 << dtype.bits - 1) - 1) if signed else (0, (1 << dtype.bits) - 1)
     width = next(each for each in Width if each.holds((lo, hi)))
@@ -191,12 +192,12 @@ def data_knowledge(sym: Sym, dtype: DType, here: Knowledge, source: Buffer | Non
 
 
 def source_of(value: Value) -> Buffer | None:
-    """The array that a value is read from, if it is just an element."""
+    """The array that a value is loaded from, if it is just a load."""
     return value.buffer if isinstance(value, Load) else None
 
 
 def branch_facts(condition: Value) -> tuple[Fact, ...]:
-    """What holds of index symbols below an `if`: upper bounds of single symbols, as guards have them."""
+    """The facts about index symbols that hold if the condition does: upper bounds of single symbols, as in guards."""
     match condition:
         case Op("and", (left, right)):
             return (*branch_facts(left), *branch_facts(right))
@@ -207,13 +208,14 @@ def branch_facts(condition: Value) -> tuple[Fact, ...]:
 
 
 def factors(extent: Expr) -> Iterator[Sym]:
-    """The symbols of an extent that is a product: where it is not empty and no symbol is negative, each is at least 1."""
+    """The factors of an extent that is a product of symbols: where it is not 0 and no symbol is negative, each is at least
+    1."""
     if len(extent.terms) == 1 and extent.constant == 0:
         yield from (atom for atom in extent.terms[0][0] if isinstance(atom, Sym))
 
 
 def _iterations(extent: Expr) -> tuple[Expr, int]:
-    """The iterations that an axis shares out, and how many each block has: of ⌈x / d⌋ blocks x, d."""
+    """The number of iterations that an axis distributes, and how many each block gets: x and d for ⌈x / d⌉ blocks."""
     atom = extent.as_atom
     if isinstance(atom, FloorDiv) and atom.den.is_constant and atom.den.constant > 0:
         return atom.num, atom.den.constant
@@ -221,7 +223,7 @@ def _iterations(extent: Expr) -> tuple[Expr, int]:
 
 
 def _is_long(value: Expr, ranges: Mapping[Sym, Range]) -> bool:
-    """Whether ranges alone do not show that 64 bits hold it."""
+    """Whether ranges alone do not prove that 64 bits suffice."""
     return not Width.LONG.holds(bounds(value, ranges))
 
 

@@ -1,4 +1,4 @@
-"""Operations of kernels as text, and read back, by their forms; the grammar of what is around them is in `ir.kernel.text`."""
+"""Printing and parsing of operations by their forms; `ir.kernel.text` has the grammar of the rest."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _FUSED = "fused"
 
 
 def operation_text(op: Operation, types: Types) -> str:
-    """One operation, on one line. What it declares is known from then on."""
+    """One operation on one line; the variables that it declares are added to `types`."""
     text = " ".join(shown for part in op.FORM if (shown := part.show(op, types)))
     types.update({new.sym: new.dtype for new in op.bound})
     return text
 
 
 def read_operation(by: ValueParser) -> Operation:
-    """The operation that comes next. Raises E0581 where none does.
+    """Parses the next operation. Raises E0581 if there is none.
 
-    A word followed by `=` or `[` is a name, whatever the word.
+    A word followed by `=` or `[` is a name, even if it is a keyword.
     """
     scan, first, start = by.scan, by.scan.next.text, by.scan.next.start
     plain = scan.second.text in ("=", "[")
@@ -50,7 +50,7 @@ def _by_word() -> dict[str, tuple[type[Operation], ...]]:
 
 
 _BY_WORD = _by_word()
-"""The operations that begin with a word."""
+"""The operations by their first word."""
 
 _PLAIN = tuple(kind for kind in OPERATIONS if not isinstance(kind.FORM[0], Word))
-"""Those that begin with what they write."""
+"""The operations that begin with the element or variable that they write."""

@@ -1,8 +1,8 @@
-"""Where the statements of a plan come from, kept beside its text: what a printer shows of the file that somebody wrote.
+"""The source file of a plan, kept beside its text: its name, and the lines that printers quote.
 
-The text of a plan says of its kernels and statements on which line they were written (`-- line 4`), and of barriers, for which
-lines. With an `Origin`, which has the name of that file and the lines that a printer shows, a plan is read back that
-prints as the one it was written from.
+The text of a plan has line numbers for its kernels and statements (`-- line 4`), and for the dependences of barriers. With an
+`Origin`, which has the name of the file and the lines that a printer quotes, the parsed plan prints the same code as the
+original one.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def origin_of(plan: k.Plan) -> Origin | None:
 
 
 def printed_plan(text: str, name: str, origin: Origin | None) -> k.Plan:
-    """The plan that `text` describes, with its places in the file of `origin`, for printers. E0581 as `parse_plan`."""
+    """Parses a plan for printing, with its positions in the file of `origin`. Raises E0581 as `parse_plan` does."""
     scan = Placed(text, name, origin)
     return replace(PlanParser(scan).plan(), span=NOWHERE if origin is None else Span(scan.origin, 0, 0))
 
 
 def _plain(text: str) -> str:
-    """`text` as UTF-8 has it: the name of a file need not be."""
+    """`text` in valid UTF-8: the name of a file may contain other bytes."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -56,7 +56,7 @@ def _lines(plan: k.Plan) -> Iterator[int]:
 
 
 class Placed(Scanner):
-    """A scanner whose places are those that the text names."""
+    """A scanner whose positions are those that the text names."""
 
     def __init__(self, text: str, name: str, origin: Origin | None):
         super().__init__(text, name)
@@ -73,16 +73,17 @@ class Placed(Scanner):
         return Span(self.origin, start, start)
 
     def span(self, start: int) -> Span:
-        """The place that the line of `start` names."""
+        """The position that is named on the line of `start`."""
         return self._places[self._source.position(start)[0] - 1] if self._places else NOWHERE
 
     def place(self, line: int | None, start: int) -> Span:
-        """The place that a line is, by its number."""
+        """The position of a line number."""
         return NOWHERE if line is None or not self._places else self._there(line)
 
 
 def _source(origin: Origin, last: int, named: set[tuple[int, int]]) -> tuple[Source, list[int]]:
-    """A text with the lines of `origin` in their places, long enough for the places `named`, and where its lines start."""
+    """A text with the lines of `origin` at their numbers, long enough for the positions `named`, and the offsets of its
+    lines."""
     width: dict[int, int] = {}
     for line, column in named:
         width[line] = max(width.get(line, 0), column)

@@ -1,4 +1,4 @@
-"""Reads the text of a plan or a kernel; the grammar stands in `texpr.ir.kernel.text`."""
+"""Parses the text of a plan or a kernel; the grammar is in `texpr.ir.kernel.text`."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 
 
 def parse_plan(text: str, name: str = "<plan>") -> k.Plan:
-    """The plan that `text` describes. E0581 where it describes none."""
+    """The plan of `text`. Raises E0581 if the text is none."""
     return PlanParser(Scanner(text, name)).plan()
 
 
 def parse_kernel(text: str, name: str = "<kernel>") -> k.Kernel:
-    """The kernel that `text` describes. E0581 where it describes none."""
+    """The kernel of `text`. Raises E0581 if the text is none."""
     scan = Scanner(text, name)
     found = KernelParser(scan, {}).kernel()
     _expect_end(scan)
@@ -43,7 +43,7 @@ def _expect_end(scan: Scanner) -> None:
 
 
 def declaration(scan: Scanner, clause: str) -> Buffer:
-    """A buffer as a clause declares it."""
+    """Parses the declaration of a buffer in a clause."""
     start = scan.next.start
     name = scan.name()
     scan.expect(":")
@@ -55,7 +55,7 @@ def declaration(scan: Scanner, clause: str) -> Buffer:
 
 
 def fact(scan: Scanner) -> Compare:
-    """A comparison of index expressions."""
+    """Parses a comparison of index expressions."""
     start = scan.next.start
     left = index(scan)
     if not scan.sees(*_COMPARISONS):
@@ -66,7 +66,7 @@ def fact(scan: Scanner) -> Compare:
 
 
 def assume(scan: Scanner, buffers: dict[str, Buffer]) -> Assume:
-    """What is promised of the data in one of `buffers`."""
+    """Parses an assumption about the data in one of `buffers`."""
     start, values = scan.next.start, ValueParser(scan, buffers, {})
     if scan.sees("injective", "monotone") and scan.second.text == "(":
         kind = Injective if scan.take().text == "injective" else Monotone
@@ -83,7 +83,7 @@ def assume(scan: Scanner, buffers: dict[str, Buffer]) -> Assume:
 
 
 class PlanParser:
-    """Reads one plan. Steps name kernels that are written below them, so kernels are read first."""
+    """Parses one plan. Steps name kernels that follow them in the text, so kernels are parsed first."""
 
     def __init__(self, scan: Scanner):
         self.scan = scan
@@ -91,7 +91,7 @@ class PlanParser:
         self.kernels: dict[str, k.Kernel] = {}
 
     def plan(self) -> k.Plan:
-        """The plan that is the whole text."""
+        """Parses the whole text as a plan."""
         scan, start = self.scan, self.scan.next.start
         scan.expect("plan")
         name = scan.name()
@@ -184,7 +184,7 @@ class PlanParser:
 
 
 class KernelParser:
-    """Reads a kernel, or parts of one. `outside`: buffers of the plan, by their names."""
+    """Parses a kernel, or parts of one. `outside`: buffers of the plan, by name."""
 
     def __init__(self, scan: Scanner, outside: dict[str, Buffer]):
         self.scan = scan
@@ -229,13 +229,13 @@ class KernelParser:
         )  # fmt: skip
 
     def declared(self, clause: str) -> Buffer:
-        """Memory, known by its name from then on."""
+        """Parses a declaration, and adds the buffer to those in scope."""
         buffer = declaration(self.scan, clause) if clause == "array" else self._known(declaration(self.scan, clause))
         self.values.buffers[buffer.name] = buffer
         return buffer
 
     def _known(self, buffer: Buffer) -> Buffer:
-        """A buffer of the plan where it is one, so that both are the same object."""
+        """The plan's buffer of that name, if there is one, so that both are the same object."""
         outer = self.outside.get(buffer.name)
         return outer if outer is not None and same(outer, buffer) else buffer
 
@@ -248,7 +248,7 @@ class KernelParser:
         return level
 
     def axis(self) -> k.Axis:
-        """A hardware coordinate."""
+        """Parses a hardware coordinate."""
         scan = self.scan
         level = self._level()
         dim = scan.name() if scan.accept(".") else "x"
@@ -258,7 +258,7 @@ class KernelParser:
         return k.Axis(symbol, level, extent, dim, named(scan) if scan.accept("base") else None)
 
     def array(self) -> k.Array:
-        """Memory of the kernel."""
+        """Parses an array of the kernel."""
         try:
             space = k.Space(self.scan.next.text)
         except ValueError:
@@ -272,7 +272,7 @@ class KernelParser:
         return k.Array(buffer, space, reason, align, barrier, start)
 
     def map(self, earlier: list[k.TensorMap]) -> k.TensorMap:
-        """A map, of a buffer that is declared, by an `earlier` one or here."""
+        """Parses a map, of a buffer that is declared by one of the `earlier` maps or here."""
         scan, start = self.scan, self.scan.next.start
         name = scan.name()
         scan.expect("of")
@@ -306,14 +306,14 @@ class KernelParser:
         return self.rest_of_block()
 
     def rest_of_block(self) -> tuple[k.Stmt, ...]:
-        """The statements up to the brace that closes a block whose opening brace is read."""
+        """The statements up to the brace that closes a block, after its opening brace."""
         found: list[k.Stmt] = []
         while not self.scan.accept("}"):
             found.append(self._stmt())
         return tuple(found)
 
     def _stmt(self) -> k.Stmt:
-        """A word followed by `=` or `[` is a name, whatever the word."""
+        """A word followed by `=` or `[` is a name, even if it is a keyword."""
         named = self.scan.second.text in ("=", "[")
         match self.scan.next.text:
             case "for" if not named:

@@ -1,4 +1,4 @@
-"""Where a statement of a kernel stands, as its rules see it."""
+"""The context of a statement of a kernel, for its rules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from texpr.support.record import Record, field
 
 
 class Place(Record):
-    """Where a statement stands: what it may name, and what lies around it, outermost first."""
+    """The context of a statement: scope, enclosing loops and branches (outermost first), and the values of variables."""
 
     kernel: k.Kernel
     threads: Threads
@@ -26,33 +26,33 @@ class Place(Record):
     around: tuple[k.For | k.If, ...] = ()
     meanings: Meanings = field(default_factory=Meanings)
     assigned: frozenset[Sym] = frozenset()
-    """Variables of the kernel that some statement assigns."""
+    """The variables of the kernel that are assigned."""
 
     @property
     def simd(self) -> k.For | None:
-        """The loop over vector lanes that this stands in."""
+        """The enclosing loop over vector lanes, if any."""
         return next((s for s in self.around if isinstance(s, k.For) and s.kind == "simd"), None)
 
     @property
     def loops(self) -> tuple[k.For, ...]:
-        """The loops around it, outermost first."""
+        """The enclosing loops, outermost first."""
         return tuple(s for s in self.around if isinstance(s, k.For))
 
     def array(self, buffer: Buffer) -> k.Array | None:
-        """The array of the kernel's own that a buffer is."""
+        """The kernel's array for a buffer, None for global memory."""
         return next((array for array in self.kernel.arrays if array.buffer is buffer), None)
 
     def space(self, buffer: Buffer) -> Space | None:
-        """The memory that a buffer is in, of the kernel's own; None for global memory."""
+        """The memory space of a buffer that the kernel allocates; None for global memory."""
         found = self.array(buffer)
         return None if found is None else found.space
 
     def map(self, name: str) -> TensorMap | None:
-        """The map of the kernel that is called so."""
+        """The kernel's map of that name, if any."""
         return next((map for map in self.kernel.maps if map.name == name), None)
 
     def has(self, kind: type[k.Stmt]) -> bool:
-        """Whether the kernel has a statement of that kind."""
+        """Whether the kernel contains a statement of that kind."""
         return any(isinstance(stmt, kind) for stmt in k.walk(self.kernel.body))
 
     @property
@@ -61,11 +61,11 @@ class Place(Record):
         return (stmt for stmt in k.walk(self.kernel.body) if isinstance(stmt, Operation))
 
     def declared(self, loop: k.For) -> frozenset[Sym]:
-        """The variables that are declared in a loop."""
+        """The variables that are declared in the body of a loop."""
         return _declared(loop)
 
     def parted(self, group: int) -> Iterator[str]:
-        """What is wrong where all of a group of threads must come, and some may not."""
+        """The complaint if the threads of a group that must all reach the statement may diverge."""
         apart = self.disagreement(group)
         if apart is not None:
             who = {BLOCK: "threads of a block", CLUSTER: "blocks of a cluster"}.get(group, f"{group} lanes")
@@ -73,16 +73,16 @@ class Place(Record):
             yield f"{who} may part at the {what} around it"
 
     def inside(self, stmt: k.For | k.If) -> Place:
-        """Directly below `stmt`."""
+        """The context of the statements directly in `stmt`."""
         around = (*self.around, stmt)
         if isinstance(stmt, k.If):
             return Place(self.kernel, self.threads, self.scope, around, self.meanings, self.assigned)
-        turn = expr(Sym(f"turn of {stmt.sym}"))  # a loop that starts at the thread has the thread in its index
+        turn = expr(Sym(f"turn of {stmt.sym}"))  # a loop that starts at a thread-dependent bound has a thread-dependent index
         meanings = self.meanings.index(stmt.sym, stmt.lo + stmt.step * turn)
         return Place(self.kernel, self.threads, self.scope.with_indices(stmt.sym), around, meanings, self.assigned)
 
     def after(self, stmt: k.Stmt) -> Place:
-        """Behind `stmt`, in the same block."""
+        """The context after `stmt`, in the same block."""
         if not isinstance(stmt, Operation) or not stmt.bound:
             return self
         scope, meanings = self.scope, self.meanings
@@ -96,9 +96,9 @@ class Place(Record):
         return Place(self.kernel, self.threads, scope, self.around, meanings, self.assigned)
 
     def disagreement(self, group: int) -> k.For | k.If | None:
-        """The statement around this one at which threads of a group part; where nothing is known, `uniform` is believed.
+        """The enclosing statement at which threads of a group may diverge; where that is undecided, `uniform` is trusted.
 
-        That word speaks of a block: of a cluster nothing is believed.
+        `uniform` is about the threads of a block, so it is not trusted for a cluster.
         """
         for stmt in self.around:
             if isinstance(stmt, k.For):
@@ -111,7 +111,7 @@ class Place(Record):
 
 
 Rule: TypeAlias = Callable[[k.Stmt, Place], Iterator[str]]
-"""Yields what is wrong with one statement; those below it are not its business."""
+"""Yields the complaints about one statement, without its nested ones."""
 
 
 @lru_cache(maxsize=16)

@@ -1,4 +1,4 @@
-"""Where one thread of a kernel is, and what of it is known there: indices, conditions on them, the elements that it touches."""
+"""The execution of a kernel by one thread at one point: values of indices, conditions on them, and addresses of elements."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from texpr.ir.value import Buffer, Index, Literal, Load, Op, Value
 from texpr.ir.value import walk as value_walk
 
 SIZE = 4096
-"""What an open size is taken to be."""
+"""The assumed value of a run-time size."""
 
 Point = dict[Sym, int]
-"""Where one thread is: its coordinates, and the indices of the loops that it runs."""
+"""The values of the thread's coordinates, and of the indices of enclosing loops."""
 
 
 def touched(stmt: k.Stmt) -> Iterator[tuple[Load, str, int]]:
-    """The first elements of what `stmt` touches, how, and how many each lane touches at once."""
+    """The accesses of `stmt`: first element, kind, and the number of elements that each lane moves at once."""
     for value in stmt.computed if isinstance(stmt, k.Operation) else k.values(stmt):
         yield from _loads(value)
     if isinstance(stmt, k.Operation):
-        yield from sorted(stmt.costs, key=lambda each: each[1] != "load")  # what it reads first
+        yield from sorted(stmt.costs, key=lambda each: each[1] != "load")  # reads come first
 
 
 def _loads(value: Value) -> Iterator[tuple[Load, str, int]]:
@@ -52,12 +52,12 @@ def address(load: Load, lane: Point) -> int | None:
 
 
 def number(value: Expr, lane: Point) -> int | None:
-    """The value at a point, None where a symbol in it has none there."""
+    """The value of an expression at a point, None if a symbol has no value there."""
     return value.evaluate(lane) if value.syms() <= lane.keys() else None
 
 
 def holds(condition: Value, lane: Point, unknown: bool) -> bool:
-    """Whether a condition on indices is true at a point; `unknown` where it depends on data."""
+    """Whether a condition on indices is true at a point; `unknown` if it depends on data."""
     match condition:
         case Op("and", (one, other)):
             return holds(one, lane, unknown) and holds(other, lane, unknown)

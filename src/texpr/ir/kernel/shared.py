@@ -1,4 +1,4 @@
-"""Where the arrays that a block shares lie."""
+"""The layout of a block's shared memory."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from texpr.ir.kernel import Array, Kernel, Space
 from texpr.ir.value import Buffer
 
 USUAL_ALIGNMENT = 16
-"""Of an array, in bytes: what any access of a thread needs."""
+"""The default alignment of an array in bytes: enough for every access of a thread."""
 
 
 def elements(buffer: Buffer) -> int:
-    """How many elements an array of constant shape has room for."""
+    """The number of elements that an array of constant shape and strides spans."""
     extents = [e.constant for e in buffer.shape]
     if buffer.strides is None:
         return prod(extents)
@@ -22,22 +22,22 @@ def elements(buffer: Buffer) -> int:
 
 
 IN_BLOCK = (Space.SHARED, Space.CLUSTER)
-"""Where an array lies that takes of the shared memory of a block."""
+"""The memory spaces that are allocated in the shared memory of a block."""
 
 
 def part(array: Array) -> int:
-    """How many elements of an array lie in one block: of one of a cluster, those of one index of its first dimension."""
+    """The number of elements of an array in one block; for cluster memory, those of one index of its first dimension."""
     whole = elements(array.buffer)
     return whole // array.buffer.shape[0].constant if array.space is Space.CLUSTER else whole
 
 
 def array_bytes(array: Array) -> int:
-    """Bytes that an array takes of a block's memory."""
+    """The bytes of a block's shared memory that an array takes."""
     return part(array) * array.buffer.dtype.bytes
 
 
 def shared_places(kernel: Kernel) -> tuple[tuple[Array, int], ...]:
-    """Each shared array and its offset in bytes: what it says, or in order, each at a multiple of its alignment."""
+    """Each shared array and its offset in bytes: its `at`, or else the next multiple of its alignment, in order."""
     places: list[tuple[Array, int]] = []
     end = 0
     for array in kernel.arrays:
@@ -49,12 +49,12 @@ def shared_places(kernel: Kernel) -> tuple[tuple[Array, int], ...]:
 
 
 def shared_bytes(kernel: Kernel) -> int:
-    """Bytes of shared memory of one block, what lies between arrays included."""
+    """The bytes of shared memory of one block, padding included."""
     return max((at + array_bytes(array) for array, at in shared_places(kernel)), default=0)
 
 
 def overlaps(kernel: Kernel) -> Iterator[tuple[Array, Array]]:
-    """Pairs of shared arrays of which some bytes are the same, as they stand in the kernel."""
+    """The pairs of shared arrays whose bytes overlap, in order of declaration."""
     for (one, here), (other, there) in combinations(shared_places(kernel), 2):
         if max(here, there) < min(here + array_bytes(one), there + array_bytes(other)):
             yield one, other

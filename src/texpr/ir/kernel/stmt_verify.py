@@ -1,4 +1,4 @@
-"""What makes a statement of a kernel well formed, rule by rule; rules of one family of operations stand with it."""
+"""The rules of well-formed statements of kernels; rules of one family of operations are in its file."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from texpr.support.limits import LARGEST_INT
 
 
 def values_are_well_formed(stmt: k.Stmt, at: Place) -> Iterator[str]:
-    """Every value keeps the rules of values."""
+    """The values keep the rules of `ir.value.verify`."""
     for value in k.values(stmt):
         yield from complaints(value, at.scope)
 
 
 def name_is_new(stmt: k.Stmt, at: Place) -> Iterator[str]:
-    """A loop index or variable hides nothing that is in scope."""
+    """A loop index or variable shadows no name in scope."""
     new = (stmt.sym,) if isinstance(stmt, k.For) else tuple(b.sym for b in stmt.bound) if isinstance(stmt, k.Operation) else ()
     for earlier, sym in enumerate(new):
         if sym in at.scope.indices or sym in at.scope.variables or sym in new[:earlier]:
@@ -33,14 +33,14 @@ def name_is_new(stmt: k.Stmt, at: Place) -> Iterator[str]:
 
 
 def indices_are_in_scope(stmt: k.Stmt, at: Place) -> Iterator[str]:
-    """Coordinates, lanes and parities name what is there."""
+    """Index expressions of operations use symbols in scope only."""
     unknown = at.scope.unknown(stmt.exprs) if isinstance(stmt, k.Operation) else ()
     if unknown:
         yield f"no {', '.join(map(str, unknown))} in scope"
 
 
 def barriers_are_barriers(stmt: k.Stmt, at: Place) -> Iterator[str]:
-    """What is waited at is an element of an array of barriers, and nothing else touches those."""
+    """Operations on barriers name elements of barrier arrays, and no other access does."""
     meant = stmt.barriers if isinstance(stmt, k.Operation) else ()
     for barrier in meant:
         array = at.array(barrier.buffer)
@@ -54,14 +54,14 @@ def barriers_are_barriers(stmt: k.Stmt, at: Place) -> Iterator[str]:
 
 
 def all_come_who_must(stmt: k.Stmt, at: Place) -> Iterator[str]:
-    """Control flow around what threads do together is the same for all of them; a block may have fewer than a warp."""
+    """Control flow around an operation of several threads is uniform in their group; a block may be smaller than a warp."""
     if isinstance(stmt, k.Operation) and stmt.meets is not None:
         group = at.kernel.group(stmt.meets)
         yield from at.parted(min(group, at.kernel.threads) if group > 0 else group)
 
 
 def bounds_are_in_scope(stmt: k.Stmt, at: Place) -> Iterator[str]:
-    """A loop's bounds and step name what is there."""
+    """A loop's bounds and step use symbols in scope only."""
     if isinstance(stmt, k.For):
         unknown = at.scope.unknown((stmt.lo, stmt.hi, stmt.step))
         if unknown:
@@ -69,7 +69,7 @@ def bounds_are_in_scope(stmt: k.Stmt, at: Place) -> Iterator[str]:
 
 
 def step_is_positive(stmt: k.Stmt, at: Place) -> Iterator[str]:
-    """A loop goes forward."""
+    """The step of a loop is positive."""
     if isinstance(stmt, k.For) and not (stmt.step.is_constant and stmt.step.constant > 0):
         sizes: dict[Sym, Range] = {size: (0, LARGEST_INT) for size in at.kernel.sizes}
         if not Known(sizes).positive(stmt.step):
@@ -77,7 +77,7 @@ def step_is_positive(stmt: k.Stmt, at: Place) -> Iterator[str]:
 
 
 def loop_kind_is_known(stmt: k.Stmt, at: Place) -> Iterator[str]:
-    """serial, unroll or simd; only an unrolled one has a factor."""
+    """The kind is serial, unroll or simd; only an unrolled loop has a factor."""
     if isinstance(stmt, k.For):
         if stmt.kind not in ("serial", "unroll", "simd"):
             yield f"no loop is {stmt.kind}"
@@ -86,7 +86,7 @@ def loop_kind_is_known(stmt: k.Stmt, at: Place) -> Iterator[str]:
 
 
 def unrolled_loop_counts_to_a_constant(stmt: k.Stmt, at: Place) -> Iterator[str]:
-    """The trip count of a loop that is unrolled wholly is known."""
+    """A completely unrolled loop has a constant trip count."""
     if not isinstance(stmt, k.For) or stmt.kind != "unroll" or stmt.factor:
         return
     if not ((stmt.hi - stmt.lo).is_constant and stmt.step.is_constant):
@@ -94,7 +94,7 @@ def unrolled_loop_counts_to_a_constant(stmt: k.Stmt, at: Place) -> Iterator[str]
 
 
 def simd_loop_is_plain(stmt: k.Stmt, at: Place) -> Iterator[str]:
-    """Lanes go by 1, contain no other lanes, and neither wait nor exchange nor start what is waited for."""
+    """A simd loop has step 1 and no nested simd loop, and its body has no barriers, exchanges or asynchronous operations."""
     if isinstance(stmt, k.For) and stmt.kind == "simd":
         if stmt.step is not expr(1):
             yield f"lanes go by {stmt.step}"
@@ -108,7 +108,7 @@ def simd_loop_is_plain(stmt: k.Stmt, at: Place) -> Iterator[str]:
 
 
 def reductions_are_of_lanes(stmt: k.Stmt, at: Place) -> Iterator[str]:
-    """Only a simd loop reduces, into variables declared before it, by known operations."""
+    """Only a simd loop has reductions; they use known operations and variables declared before the loop."""
     if isinstance(stmt, k.For):
         if stmt.reductions and stmt.kind != "simd":
             yield f"a {stmt.kind} loop reduces nothing"
@@ -120,7 +120,7 @@ def reductions_are_of_lanes(stmt: k.Stmt, at: Place) -> Iterator[str]:
 
 
 def condition_is_bool(stmt: k.Stmt, at: Place) -> Iterator[str]:
-    """An `if` decides by a bool."""
+    """The condition of an `if` is a bool."""
     if isinstance(stmt, k.If) and stmt.condition.dtype != BOOL:
         yield f"the condition is {stmt.condition.dtype}"
 
@@ -140,7 +140,7 @@ GENERAL: tuple[Rule, ...] = (
     indices_are_in_scope,
     barriers_are_barriers,
 )
-"""What every statement keeps."""
+"""The rules of every statement."""
 
 RULES_OF: dict[type[k.Stmt], tuple[Rule, ...]] = {
     k.For: (*GENERAL, *LOOP_RULES),
@@ -153,7 +153,7 @@ RULES = tuple(dict.fromkeys(rule for rules in RULES_OF.values() for rule in rule
 
 
 def body_complaints(body: tuple[k.Stmt, ...], at: Place) -> Iterator[tuple[k.Stmt, str]]:
-    """Everything wrong with the statements of a block and those below them, in textual order."""
+    """The complaints about the statements of a block and their nested ones, in textual order."""
     for stmt in body:
         for rule in RULES_OF.get(type(stmt), ()):
             for complaint in rule(stmt, at):

@@ -43,7 +43,7 @@
     element = NAME "[" [index, …] {";" NAME "=" value} "]"    after ";", what data-dependent symbols of the indices mean
     index   = an index expression of the language, in which "xor" "(" index "," index "," INT ")" may stand too
 
-A ROLE is left out where it is the usual one, a type of an OP where it is the natural one. `--` starts a comment.
+A ROLE is left out where it is the default, a type of an OP where it is the natural one. `--` starts a comment.
 """
 
 from __future__ import annotations
@@ -73,23 +73,23 @@ USUAL_ROLE = {
     "array": "local",
     "map": "input",
 }
-"""The role of a buffer that goes without saying, by the clause it stands in."""
+"""The default role of a buffer, by the clause that declares it."""
 
 
 def plan_text(plan: k.Plan) -> str:
-    """A whole plan: its clauses, its steps, and each of its kernels once."""
+    """The text of a plan: its clauses, its steps, and each of its kernels once."""
     parts = ["\n".join(_plan_lines(plan))]
     parts.extend(kernel_text(kernel) for kernel in dict.fromkeys(k.kernels(plan.steps)))
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
 
 
 def kernel_text(kernel: k.Kernel) -> str:
-    """One kernel."""
+    """The text of one kernel."""
     return "\n".join(_kernel_lines(kernel)) + "\n"
 
 
 def stmt_text(stmt: k.Stmt) -> str:
-    """One statement, those below it included."""
+    """The text of one statement with its nested ones."""
     return "\n".join(_stmt_lines(stmt, {}, ""))
 
 
@@ -127,7 +127,7 @@ def _step_lines(steps: tuple[k.HostStep, ...], pad: str) -> Iterator[str]:
 
 
 def fact_text(fact: Compare) -> str:
-    """A fact about sizes."""
+    """The text of a fact about sizes."""
     return f"{fact.left} {fact.op} {fact.right}"
 
 
@@ -152,7 +152,7 @@ def _kernel_lines(kernel: k.Kernel) -> Iterator[str]:
 def machine_lines(
     axes: tuple[k.Axis, ...], arrays: tuple[k.Array, ...], maps: tuple[k.TensorMap, ...], told: tuple[Buffer, ...]
 ) -> Iterator[str]:
-    """The clauses for coordinates, memory and maps. `told`: buffers that stand in clauses of their own."""
+    """The clauses for coordinates, arrays and maps. `told`: buffers that have clauses of their own."""
     for axis in axes:
         base = "" if axis.base is None else f" base {axis.base}"
         yield f"    axis {_level(axis)} {axis.sym} < {axis.extent}{base}"
@@ -165,7 +165,7 @@ def machine_lines(
 
 
 def names_lines(clause: str, names: tuple[Sym, ...] | list[str]) -> Iterator[str]:
-    """A clause that is a list of names, where there are any."""
+    """A clause that is a list of names; none if the list is empty."""
     if names:
         yield f"    {clause} {', '.join(map(str, names))}"
 
@@ -198,7 +198,7 @@ def _map(map: k.TensorMap) -> str:
 
 
 def buffer_text(buffer: Buffer, clause: str) -> str:
-    """A buffer as a clause declares it."""
+    """The text of a buffer's declaration in a clause."""
     strides = "" if buffer.strides is None else f" strides {list_text(buffer.strides)}"
     align = "" if buffer.align is None else f" align {buffer.align}"
     role = "" if buffer.role == USUAL_ROLE[clause] else f" role {buffer.role}"
@@ -206,7 +206,7 @@ def buffer_text(buffer: Buffer, clause: str) -> str:
 
 
 def block_lines(body: tuple[k.Stmt, ...], types: Types, pad: str) -> Iterator[str]:
-    """Statements, a line each, those below them included. `types`: of the variables declared so far."""
+    """The lines of statements with their nested ones. `types`: the types of variables declared so far."""
     for stmt in body:
         yield from _stmt_lines(stmt, types, pad)
 
@@ -240,10 +240,10 @@ def _for_head(loop: k.For) -> str:
 
 
 def line_text(span: Span) -> str:
-    """Where it comes from, as a comment."""
+    """The line of a position, as a comment."""
     return "" if span.source is NOWHERE.source else f"  -- line {span.line}"
 
 
 def place_text(span: Span) -> str:
-    """The line and the column, as a comment."""
+    """The line and the column of a position, as a comment."""
     return "" if span.source is NOWHERE.source else f"{line_text(span)}, column {span.source.position(span.start)[1]}"

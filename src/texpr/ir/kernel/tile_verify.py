@@ -1,4 +1,4 @@
-"""What makes maps, copies of tiles and barriers in shared memory well formed, rule by rule."""
+"""The rules of well-formed tensor maps, tiles and barriers in shared memory."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from texpr.isa.levels import Space
 
 MOST_ALIGNMENT = 1024
 MOST_COUNT = 2**20 - 1
-"""Arrivals, and bytes, that a barrier counts in a phase (PTX ISA, "mbarrier": "Size and alignment", "tx-count")."""
+"""Limit of the arrivals, and of the bytes, of one phase (PTX ISA, "mbarrier": "Size and alignment", "tx-count")."""
 
 
 def arrays_lie_right(kernel: k.Kernel) -> Iterator[str]:
-    """An array's alignment is a power of two that shared memory can have; barriers are words of it."""
+    """An array's alignment is a power of two that shared memory supports; a barrier array has u64 elements in shared memory."""
     for array in kernel.arrays:
         name, align = array.buffer.name, array.align
         if align & (align - 1) or not 1 <= align <= MOST_ALIGNMENT:
@@ -26,7 +26,7 @@ def arrays_lie_right(kernel: k.Kernel) -> Iterator[str]:
 
 
 def shared_places_may_meet(kernel: k.Kernel) -> Iterator[str]:
-    """Barriers, and what tiles and runs are copied to or from, lie apart from all else."""
+    """Barriers, and arrays that tiles and runs are copied to or from, overlap no other array."""
     if not all(all(e.is_constant for e in a.buffer.shape) for a in kernel.arrays if a.space is Space.SHARED):
         return
     copied = {load.buffer for stmt in k.walk(kernel.body) if isinstance(stmt, k.Operation) for load in stmt.tiles}
@@ -37,7 +37,7 @@ def shared_places_may_meet(kernel: k.Kernel) -> Iterator[str]:
 
 
 def maps_keep_the_rules(kernel: k.Kernel) -> Iterator[str]:
-    """The hardware takes each map, at some sizes at least; the rest is checked before a launch."""
+    """The hardware accepts each map for some sizes at least; the remaining conditions are checked before a launch."""
     for map in kernel.maps:
         if len(map.sizes) != (len(map.corners) + 2 if map.corners else len(map.box)) or len(map.sizes) != len(map.steps):
             yield f"{map.name} has {len(map.sizes)} sizes, {len(map.box)} extents of a box and {len(map.steps)} steps"
@@ -51,4 +51,4 @@ def maps_keep_the_rules(kernel: k.Kernel) -> Iterator[str]:
 
 
 TILE_HEAD_RULES = (arrays_lie_right, shared_places_may_meet, maps_keep_the_rules)
-"""Those of a kernel's head."""
+"""The rules of a kernel's head."""

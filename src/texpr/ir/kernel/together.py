@@ -1,6 +1,6 @@
-"""Host loops that one launch may run whole: which ones can be, and what its kernel is given.
+"""Host loops that one launch may execute whole: which loops allow it, and the head of the joint kernel.
 
-Blocks meet behind each step, so all of a step comes before all of the next, as it does in launches of their own.
+A barrier of the grid follows each step, so that all of a step precedes all of the next, as with a launch for each step.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from texpr.isa.cuda import MOST_DECLARED, MOST_SHARED
 
 
 def why_apart(loop: HostLoop, shared: int = MOST_SHARED) -> str | None:
-    """Why no one launch can run `loop`, None where one can. `shared`: bytes of shared memory that a block has."""
+    """The reason why one launch cannot execute `loop`; None if it can. `shared`: bytes of shared memory that a block may
+    have."""
     found = tuple(dict.fromkeys(kernels(loop.steps)))
     if not found:
         return "it launches nothing"
@@ -35,23 +36,23 @@ def why_apart(loop: HostLoop, shared: int = MOST_SHARED) -> str | None:
 
 
 def dynamic_bytes(kernel: Kernel) -> int:
-    """Shared memory that a launch has to ask for: that of all arrays, where a kernel may not declare so much, else none."""
+    """The bytes of dynamic shared memory of a launch: all arrays if they exceed the limit of static shared memory, else 0."""
     size = shared_bytes(kernel)
     return size if size > MOST_DECLARED else 0
 
 
 def joint_bytes(loop: HostLoop) -> int:
-    """The same of one launch of `loop`, in which steps take turns with it."""
+    """The bytes of dynamic shared memory of one launch of `loop`, which its steps use in turn."""
     return max(map(dynamic_bytes, kernels((loop,))))
 
 
 def meeting(name: str) -> Buffer:
-    """Where blocks count those that have come."""
+    """The workspace buffer in which the grid's barrier counts arrived blocks."""
     return Buffer(name, U64, (), "local")
 
 
 def joint(loop: HostLoop) -> Kernel:
-    """The kernel of the one launch, without a body: what it is given, and its threads. Its blocks have numbers, no axes."""
+    """The head of the joint kernel: its arguments and threads. It has no grid axes; its blocks are numbered."""
     assert loop.together is not None
     found = tuple(dict.fromkeys(kernels(loop.steps)))
     largest = max(found, key=lambda kernel: kernel.threads)
@@ -76,12 +77,12 @@ def joint(loop: HostLoop) -> Kernel:
 
 
 def grid(kernel: Kernel) -> dict[str, Axis]:
-    """The axes of the grid by dimension."""
+    """The axes of the grid, by dimension."""
     return {axis.dim: axis for axis in kernel.axes if axis.level is Level.GRID}
 
 
 def together(steps: tuple[HostStep, ...]) -> Iterator[HostLoop]:
-    """The loops of a plan that one launch may run, in order; those within another such loop are part of it."""
+    """The loops of a plan that have a joint kernel, in order; a loop nested in such a loop is part of it."""
     for step in steps:
         match step:
             case Launch():
@@ -97,7 +98,8 @@ def _threads(kernel: Kernel) -> dict[str, int]:
 
 
 def _are_rows(found: tuple[Kernel, ...]) -> bool:
-    """Whether threads of a smaller block are the first ones of a greater block: whole warps, if they meet or exchange."""
+    """Whether the threads of each smaller block are the first of the largest one: whole warps, if they synchronise or
+    exchange."""
     largest = max(found, key=lambda kernel: kernel.threads)
     most, warp = largest.threads, largest.warp
     rows = all(set(_threads(kernel)) <= {"x"} for kernel in found)
@@ -121,7 +123,7 @@ def _loops(steps: tuple[HostStep, ...]) -> Iterator[HostLoop]:
 
 
 def asked(steps: tuple[HostStep, ...]) -> set[Sym]:
-    """What must be known to find out what is done how often, by how many blocks."""
+    """The symbols that trip counts and grids of the steps depend on."""
     found: set[Sym] = set()
     for step in steps:
         match step:

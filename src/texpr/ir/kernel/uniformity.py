@@ -1,8 +1,8 @@
-"""Which threads of a block, or of a cluster, decide alike.
+"""Uniformity: which values are equal in all threads of a group.
 
-A group is a number of consecutive threads, all of a block or some lanes of a warp; or all blocks of a cluster. Threads are
-numbered x first, then y, then z, so that a group that fits the x axis has one y and one z, and x = group · w + lane. What
-mentions no lane when simplified is alike in the group; in a cluster, what mentions no rank.
+A group is a number of consecutive threads: all of a block, some lanes of a warp, or all threads of a cluster. Threads are
+numbered x first, then y, then z, so that a group that divides the x axis has one y and one z, and x = group · w + lane. A value
+whose simplified expression has no lane in it is uniform in the group; in a cluster, one that has no rank in it.
 """
 
 from __future__ import annotations
@@ -24,31 +24,32 @@ _LANE, _GROUP = Sym("lane of the group"), Sym("group of the block")
 
 
 class Meanings(Record):
-    """What symbols stand for: loop indices and integer variables in terms of the axes, other variables that never change."""
+    """The values of symbols: of loop indices and integer variables in terms of axes, and of other variables that never
+    change."""
 
     exprs: Mapping[Sym, Expr] = field(default_factory=dict[Sym, Expr])
     values: Mapping[Sym, Value] = field(default_factory=dict[Sym, Value])
     unknown: frozenset[Sym] = frozenset()
 
     def index(self, sym: Sym, meaning: Expr) -> Meanings:
-        """These, and one more that is an index expression."""
+        """These values and that of one more index expression."""
         return Meanings({**self.exprs, sym: meaning.substitute(self.exprs)}, self.values, self.unknown)
 
     def variable(self, sym: Sym, value: Value) -> Meanings:
-        """These, and a variable that keeps its value."""
+        """These values and that of a variable that is never assigned."""
         if isinstance(value, Index):
             return self.index(sym, value.expr)
         return Meanings(self.exprs, {**self.values, sym: value}, self.unknown)
 
     def lacking(self, sym: Sym) -> Meanings:
-        """These, and a variable of which nothing is known."""
+        """These values and a variable with an unknown one."""
         return Meanings(self.exprs, self.values, self.unknown | {sym})
 
 
 class Threads:
-    """The threads of a kernel's block. A `group` of `BLOCK` is all of it, `CLUSTER` its cluster.
+    """The threads of a kernel's block. The `group` `BLOCK` is all of them, `CLUSTER` those of the cluster.
 
-    Answers are `True` (proved alike), `False` (it names the lane, even simplified) and `None` (not known).
+    Answers are `True` (proved uniform), `False` (the simplified expression depends on the lane) and `None` (undecided).
     """
 
     def __init__(self, kernel: k.Kernel):
@@ -70,13 +71,13 @@ class Threads:
         self._simplifiers: dict[int, Simplifier] = {}
 
     def loop_alike(self, loop: k.For, group: int, meanings: Meanings) -> bool | None:
-        """Whether all threads of a group run a loop equally often."""
+        """Whether all threads of a group execute the same number of iterations."""
         return _both([self._alike(loop.hi - loop.lo, group, meanings), self._alike(loop.step, group, meanings)])
 
     def value_alike(self, value: Value, group: int, meanings: Meanings) -> bool | None:
         """Whether a value is the same in all threads of a group.
 
-        An element is the same where its indices are, since a well-formed program has no race on it.
+        A loaded element is uniform where its indices are, since a well-formed program has no race on it.
         """
         match value:
             case Index():
@@ -101,7 +102,7 @@ class Threads:
         return _both([*kept, True if syms.isdisjoint(meanings.unknown) else None])
 
     def _lanes(self, group: int) -> tuple[frozenset[Sym], Mapping[Sym, Expr]]:
-        """The symbols that change within a group, and axes in terms of them."""
+        """The symbols that vary within a group, and axes in terms of them."""
         if group == CLUSTER:
             return self._own | self._ranks | {axis.sym for axis in self._axes}, self._clustered
         wide = [axis for axis in self._axes if axis.extent is not expr(1)]
@@ -119,5 +120,5 @@ class Threads:
 
 
 def _both(answers: list[bool | None]) -> bool | None:
-    """All alike; or not known; or some surely not."""
+    """`True` if all are, else `None` if any is undecided, else `False`."""
     return True if all(answers) else None if None in answers else False

@@ -1,4 +1,4 @@
-"""Whether a plan is well formed. What is not is a fault of the compiler, and is said with the rule that it breaks."""
+"""The verifier of plans. A violation is a bug of the compiler, and is reported with the name of the rule."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _CPU = frozenset({Level.CORE, Level.THREAD, Level.LANE})
 Thing = TypeVar("Thing")
 
 KernelRule: TypeAlias = Callable[[k.Kernel], Iterator[str]]
-"""Yields what is wrong with a kernel's head."""
+"""Yields the complaints about a kernel's head."""
 
 
 def verify(plan: k.Plan, target: Target | None = None) -> None:
-    """Raises CompilerBug where `plan` breaks a rule. With a target, its limits are rules too."""
+    """Checks the rules of plans, and the limits of `target` if given. Raises CompilerBug for a violation."""
     for kernel in dict.fromkeys(k.kernels(plan.steps)):
         verify_kernel(kernel, target)
     for rule in PLAN_RULES:
@@ -45,7 +45,7 @@ def verify(plan: k.Plan, target: Target | None = None) -> None:
 
 
 def verify_kernel(kernel: k.Kernel, target: Target | None = None) -> None:
-    """Raises CompilerBug where `kernel` breaks a rule."""
+    """Checks the rules of kernels. Raises CompilerBug for a violation."""
     for rule in KERNEL_RULES:
         for complaint in rule(kernel):
             raise CompilerBug(f"kernel {kernel.name}: {rule.__name__}: {complaint}")
@@ -64,7 +64,7 @@ def _start(kernel: k.Kernel) -> Place:
 
 
 def names_are_words(kernel: k.Kernel) -> Iterator[str]:
-    """Names can be written down."""
+    """Names are words of the text form."""
     names = [kernel.name, *_names(kernel)]
     for stmt in k.walk(kernel.body):
         names += [stmt.sym.name] if isinstance(stmt, k.For) else []
@@ -82,7 +82,7 @@ def _names(kernel: k.Kernel) -> list[str]:
 
 
 def _repeated(things: Iterable[Thing]) -> Iterator[tuple[Thing, int]]:
-    """What comes more than once, and how often."""
+    """The items that occur more than once, and how often."""
     found: dict[Thing, int] = {}
     for each in things:
         found[each] = found.get(each, 0) + 1
@@ -98,7 +98,7 @@ def _symbols(kernel: k.Kernel) -> tuple[Sym, ...]:
 
 
 def scalars_are_scalar_inputs(kernel: k.Kernel) -> Iterator[str]:
-    """What is passed by value is one element, and only read; and a caller gives no address of such a parameter."""
+    """An argument passed by value is a rank-0 input; no such input is passed by address."""
     for buffer in kernel.scalars:
         if buffer.rank or buffer.role != "input":
             yield f"{buffer} of role {buffer.role} cannot be passed by value"
@@ -106,7 +106,7 @@ def scalars_are_scalar_inputs(kernel: k.Kernel) -> Iterator[str]:
 
 
 def layouts_are_in_scope(kernel: k.Kernel) -> Iterator[str]:
-    """The address of an element can be computed from the kernel's sizes: the outermost extent is not needed for it."""
+    """Strides and inner extents use the kernel's sizes only; the outermost extent is not needed for an address."""
     for buffer in kernel.buffers:
         needed = buffer.shape[1:] if buffer.strides is None else buffer.strides
         unknown = _syms(needed) - set(kernel.sizes)
@@ -115,14 +115,14 @@ def layouts_are_in_scope(kernel: k.Kernel) -> Iterator[str]:
 
 
 def layouts_have_their_rank(kernel: k.Kernel) -> Iterator[str]:
-    """One stride a dimension."""
+    """There is a stride for each dimension."""
     for buffer in _memory(kernel):
         if buffer.strides is not None and len(buffer.strides) != buffer.rank:
             yield f"{buffer.name} has {buffer.rank} dimensions and {len(buffer.strides)} strides"
 
 
 def arrays_are_of_known_size(kernel: k.Kernel) -> Iterator[str]:
-    """Memory that a kernel makes has constant extents, which may be 0 where a size is, and strides."""
+    """A kernel's arrays have constant extents, which may be 0 where a size is, and constant strides."""
     for array in kernel.arrays:
         extents = (*array.buffer.shape, *(array.buffer.strides or ()))
         if not all(e.is_constant and e.constant >= 0 for e in extents):
@@ -130,7 +130,7 @@ def arrays_are_of_known_size(kernel: k.Kernel) -> Iterator[str]:
 
 
 def arrays_are_on_chip(kernel: k.Kernel) -> Iterator[str]:
-    """A kernel makes shared memory, where it has blocks, and local memory."""
+    """No array of a kernel is in global memory; only a kernel with blocks has arrays in shared or cluster memory."""
     for array in kernel.arrays:
         if array.space is Space.GLOBAL:
             yield f"{array.buffer.name} cannot be made in global memory"
@@ -139,7 +139,7 @@ def arrays_are_on_chip(kernel: k.Kernel) -> Iterator[str]:
 
 
 def cluster_arrays_have_a_part_in_each_block(kernel: k.Kernel) -> Iterator[str]:
-    """Blocks of a cluster lie along one dimension, and the first index of an array goes through them; none is a barrier."""
+    """The cluster extends along one dimension, the first index of a cluster array is the rank, and it is no barrier array."""
     found = [array for array in kernel.arrays if array.space is Space.CLUSTER]
     whole = [axis.extent for axis in kernel.axes if axis.level is Level.CLUSTER]
     for array in found:
@@ -148,7 +148,7 @@ def cluster_arrays_have_a_part_in_each_block(kernel: k.Kernel) -> Iterator[str]:
 
 
 def shared_arrays_have_places(kernel: k.Kernel) -> Iterator[str]:
-    """All shared arrays have a place, or none; it is at a multiple of their alignment. Local ones have none."""
+    """Either all shared arrays have an offset, a multiple of their alignment, or none; local arrays have none."""
     shared = [array for array in kernel.arrays if array.space in IN_BLOCK]
     if len({array.at is None for array in shared}) > 1:
         yield "some shared arrays have places, and some have not"
@@ -158,14 +158,14 @@ def shared_arrays_have_places(kernel: k.Kernel) -> Iterator[str]:
 
 
 def axes_are_of_one_machine(kernel: k.Kernel) -> Iterator[str]:
-    """Levels of a GPU or of a CPU, not both."""
+    """The levels of axes are those of a GPU or those of a CPU, not both."""
     levels = {axis.level for axis in kernel.axes}
     if not (levels <= _GPU or levels <= _CPU):
         yield f"no machine has the levels {_listed(level.value for level in levels)}"
 
 
 def axes_have_places(kernel: k.Kernel) -> Iterator[str]:
-    """GRID, CLUSTER and BLOCK axes are x, y or z, each at most once; a cluster is one of blocks along an axis that there is."""
+    """GRID, CLUSTER and BLOCK axes are x, y or z, each at most once; each CLUSTER axis has a GRID axis of its dimension."""
     placed = [(axis.level, axis.dim) for axis in kernel.axes if axis.level in (Level.GRID, Level.CLUSTER, Level.BLOCK)]
     yield from (f"{count} axes are {level.value}.{dim}" for (level, dim), count in _repeated(placed))
     for level, dim in dict.fromkeys(placed):
@@ -176,14 +176,14 @@ def axes_have_places(kernel: k.Kernel) -> Iterator[str]:
 
 
 def block_axes_are_constant(kernel: k.Kernel) -> Iterator[str]:
-    """The shape of a block is fixed."""
+    """The extents of axes other than GRID and CORE are positive constants."""
     for axis in kernel.axes:
         if axis.level not in (Level.GRID, Level.CORE) and not (axis.extent.is_constant and axis.extent.constant > 0):
             yield f"{axis.level.value} axis {axis.sym} has extent {axis.extent}"
 
 
 def warps_are_of_lanes(kernel: k.Kernel) -> Iterator[str]:
-    """A warp is a power of two of lanes, no more than a mask has bits; it is said of a kernel that has threads."""
+    """A warp is a power of two of lanes, at most the bits of a mask; only a kernel with threads has one of another size."""
     if kernel.warp & (kernel.warp - 1) or not 1 <= kernel.warp <= WARP:
         yield f"a warp of {kernel.warp} lanes"
     if kernel.warp != WARP and not any(axis.level is Level.BLOCK for axis in kernel.axes):
@@ -191,13 +191,14 @@ def warps_are_of_lanes(kernel: k.Kernel) -> Iterator[str]:
 
 
 def wish_is_for_blocks(kernel: k.Kernel) -> Iterator[str]:
-    """How many blocks a multiprocessor is to hold is said of a kernel that has some."""
+    """Only a kernel with blocks has a required number of resident blocks."""
     if kernel.min_blocks < 0 or (kernel.min_blocks and not any(axis.level is Level.BLOCK for axis in kernel.axes)):
         yield f"a multiprocessor cannot hold {kernel.min_blocks} of its blocks"
 
 
 def core_axes_are_in_scope(kernel: k.Kernel) -> Iterator[str]:
-    """A CPU kernel runs its own outer loops, so it must know their extents; a grid is laid out by the host."""
+    """A CPU kernel executes its outer loops itself, so their extents use the kernel's sizes; the host evaluates those of a
+    grid."""
     for axis in kernel.axes:
         unknown = _syms((axis.extent,)) - set(kernel.sizes)
         if axis.level is Level.CORE and unknown:
@@ -205,8 +206,8 @@ def core_axes_are_in_scope(kernel: k.Kernel) -> Iterator[str]:
 
 
 def bases_are_given(kernel: k.Kernel) -> Iterator[str]:
-    """A slab's first block is an argument of its own, and only a grid is cut into slabs. What a kernel does is the same in all
-    of them: nothing names that block."""
+    """Only GRID axes have a base, each a size of its own. A kernel behaves alike in every slab: it uses the base nowhere
+    else."""
     named = k.symbols(kernel.body).union(*(axis.extent.syms() for axis in kernel.axes))
     for axis in kernel.axes:
         if axis.base is not None and axis.level is not Level.GRID:
@@ -220,7 +221,7 @@ def bases_are_given(kernel: k.Kernel) -> Iterator[str]:
 
 
 def written_buffers_are_there(kernel: k.Kernel) -> Iterator[str]:
-    """What is said to be written is a buffer of the kernel, and no input."""
+    """Written buffers are buffers of the kernel, and no inputs."""
     roles = {buffer.name: buffer.role for buffer in (*kernel.buffers, *(map.buffer for map in kernel.maps))}
     for name in sorted(kernel.written):
         if name not in roles:
@@ -230,7 +231,7 @@ def written_buffers_are_there(kernel: k.Kernel) -> Iterator[str]:
 
 
 def limit_complaints(kernel: k.Kernel, target: Target) -> Iterator[str]:
-    """Where a kernel is more than one block of `target` can be."""
+    """The limits of a block on `target` that a kernel exceeds."""
     levels = {axis.level for axis in kernel.axes} - set(target.levels)
     if levels:
         yield f"{target} has no {_listed(level.value for level in levels)}"
@@ -272,17 +273,17 @@ KERNEL_RULES: tuple[KernelRule, ...] = (
 )
 
 PlanRule: TypeAlias = Callable[[k.Plan], Iterator[str]]
-"""Yields what is wrong with a plan as a whole."""
+"""Yields the complaints about a plan as a whole."""
 
 
 def buffers_differ(plan: k.Plan) -> Iterator[str]:
-    """Parameters, results and workspace have names of their own; an inout may be a result as well."""
+    """Parameters, results and workspace have distinct names; an inout may be a result as well."""
     every = dict.fromkeys((*plan.params, *plan.results, *plan.workspace))
     yield from (f"{count} buffers are called {name}" for name, count in _repeated(b.name for b in every))
 
 
 def roles_are_right(plan: k.Plan) -> Iterator[str]:
-    """Parameters are inputs or inouts; a result is a parameter that is inout, or has that role; workspace is local."""
+    """Parameters are inputs or inouts; a result is an inout parameter, or has the role "result"; workspace is local."""
     yield from (f"parameter {b.name} is {b.role}" for b in plan.params if b.role not in ("input", "inout"))
     for buffer in plan.results:
         if buffer.role != "result" and not (buffer.role == "inout" and buffer in plan.params):
@@ -291,7 +292,7 @@ def roles_are_right(plan: k.Plan) -> Iterator[str]:
 
 
 def shapes_are_in_sizes(plan: k.Plan) -> Iterator[str]:
-    """The host can compute every extent and stride from the sizes."""
+    """Extents and strides use sizes of the plan only, so that the host can evaluate them."""
     for buffer in (*plan.params, *plan.results, *plan.workspace):
         unknown = _syms((*buffer.shape, *(buffer.strides or ()))) - set(plan.sizes)
         if unknown:
@@ -299,7 +300,7 @@ def shapes_are_in_sizes(plan: k.Plan) -> Iterator[str]:
 
 
 def promises_are_in_sizes(plan: k.Plan) -> Iterator[str]:
-    """What is checked before a launch speaks of sizes, and what is assumed, of parameters."""
+    """Requirements and bounds use sizes, and assumptions name parameters."""
     for fact in (*plan.requires, *plan.bounds):
         unknown = _syms((fact.left, fact.right)) - set(plan.sizes)
         if unknown:
@@ -312,18 +313,18 @@ def promises_are_in_sizes(plan: k.Plan) -> Iterator[str]:
 
 
 def fixed_sizes_are_gone(plan: k.Plan) -> Iterator[str]:
-    """A size is fixed or an argument."""
+    """No size is both fixed and an argument."""
     yield from (f"{sym} = {value} is a size still" for sym, value in plan.fixed if sym in plan.sizes)
 
 
 def kernels_differ(plan: k.Plan) -> Iterator[str]:
-    """Each kernel has a name of its own."""
+    """Kernels have distinct names."""
     names = [kernel.name for kernel in dict.fromkeys(k.kernels(plan.steps))]
     yield from (f"{count} kernels are called {name}" for name, count in _repeated(names))
 
 
 def kernels_use_the_plans_memory(plan: k.Plan) -> Iterator[str]:
-    """Kernels are given parameters, results and workspace of the plan, and nothing else."""
+    """Buffers of kernels are parameters, results or workspace of the plan."""
     every = {*plan.params, *plan.results, *plan.workspace}
     for kernel in k.kernels(plan.steps):
         yield from (f"kernel {kernel.name}: {b.name} is no buffer of the plan" for b in kernel.buffers if b not in every)
@@ -333,14 +334,14 @@ def kernels_use_the_plans_memory(plan: k.Plan) -> Iterator[str]:
 
 
 def arrays_are_of_one_kernel(plan: k.Plan) -> Iterator[str]:
-    """What a kernel makes is no memory of the plan, nor of another kernel."""
+    """An array of a kernel is no buffer of the plan, and is not shared with another kernel."""
     made = [array.buffer for kernel in dict.fromkeys(k.kernels(plan.steps)) for array in kernel.arrays]
     found = _repeated([*made, *{*plan.params, *plan.results, *plan.workspace}])
     yield from (f"{buffer.name} is made by a kernel, and is something else" for buffer, _ in found)
 
 
 def loops_are_run_together(plan: k.Plan) -> Iterator[str]:
-    """What one launch runs can be, under a name of its own, and its blocks meet in workspace of their own."""
+    """A joint loop can be executed by one launch, has a name of its own, and a workspace buffer of its own for its barrier."""
     loops = tuple(together(plan.steps))
     if not loops:
         return
@@ -374,7 +375,7 @@ PLAN_RULES: tuple[PlanRule, ...] = (
 
 
 def _step_complaints(steps: tuple[k.HostStep, ...], known: frozenset[Sym]) -> Iterator[str]:
-    """host_steps_are_in_scope: what the host evaluates, and passes on, are sizes and indices of its own loops."""
+    """host_steps_are_in_scope: extents, conditions and arguments of steps use sizes and indices of enclosing host loops."""
     for step in steps:
         match step:
             case k.Launch(kernel):

@@ -1,9 +1,8 @@
-"""What every operation of a kernel is: a record whose class says how it is written, and what it does to whom, when.
+"""The interface of a kernel's operations: a record whose class defines text, rules, operands, effects, completion and C code.
 
-A family of operations is a file of `texpr.ir.ops`. Each class gives its text as a `FORM` (`texpr.ir.operation.form`), and from
-that its printer, its parser, what it reads and writes and how it is rewritten are derived. What else there is to know are
-methods with a default: which rules it keeps, whose work it is, when that is done, its C, and what it does in the words of a
-verifier.
+A family of operations is a file of `texpr.ir.ops`. Each class gives its text as a `FORM` (`texpr.ir.operation.form`), from
+which printing, parsing, operands and rewriting are derived. The rest are methods with defaults: rules, agent, completion, C
+code, and effects for proofs.
 """
 
 from __future__ import annotations
@@ -29,19 +28,19 @@ if TYPE_CHECKING:
 
 
 WARP, CLUSTER, BLOCK = -2, -1, 0
-"""All lanes of a warp, all threads of the blocks of a cluster, and all of a block, where a group is a number of consecutive
-threads."""
+"""Values of `meets`: all lanes of a warp, all threads of a cluster, all threads of a block; a positive number is that many
+consecutive threads."""
 
 
 class Agent(Enum):
-    """Whose work it is: the thread's that runs it, or that of an engine which the thread starts."""
+    """Who performs the operation: the thread that executes it, or an engine that the thread starts."""
 
     THREAD = "thread"
     ENGINE = "copy engine"
 
 
 class Group(Enum):
-    """What a thread's copies are counted in, as the machine has them."""
+    """The kinds of groups of asynchronous copies that a machine has."""
 
     ASYNC = "cp.async"
     BULK = "bulk"
@@ -49,13 +48,13 @@ class Group(Enum):
 
 
 class Joins(Record):
-    """Goes on by itself, as one of the thread's copies that its next `Closes` makes a group of."""
+    """An asynchronous copy, part of the group that the thread's next `Closes` makes."""
 
     group: Group
 
 
 class Closes(Record):
-    """The copies that the thread started since the last such operation become one group."""
+    """Makes one group of the copies that the thread started since the last such operation."""
 
     group: Group
 
@@ -73,7 +72,7 @@ class Awaits(Record):
 
 
 class Fences(Record):
-    """`kind` "async": what the thread did to shared memory comes before copies of engines that start after it.
+    """Kind "async": accesses of the thread to shared memory are ordered before copies by engines that start later.
 
     `kind` "init": barriers that the thread has made are known to engines. `kind` "registers": what the thread did to these
     `registers` comes before what its warpgroup starts after it.
@@ -84,21 +83,21 @@ class Fences(Record):
 
 
 class Makes(Record):
-    """Makes the barrier `at`, whose phases wait for `count` arrivals each."""
+    """Initialises the barrier `at` with `count` arrivals a phase."""
 
     at: Load
     count: int
 
 
 class Arrives(Record):
-    """Arrives at the barrier `at`, whose phase waits for `bytes` more."""
+    """Arrives at the barrier `at`, and adds `bytes` to what its phase waits for."""
 
     at: Load
     bytes: Expr
 
 
 class Brings(Record):
-    """Goes on by itself, and brings its bytes to the phase of the barrier `at` when it is done."""
+    """An asynchronous copy whose bytes count for the phase of the barrier `at` when they have arrived."""
 
     at: Load
     bytes: Expr
@@ -112,17 +111,17 @@ class Waits(Record):
 
 
 Phased: TypeAlias = Makes | Arrives | Brings | Waits
-"""What is done with a barrier in shared memory."""
+"""Operations on a barrier in shared memory."""
 
 Grouped: TypeAlias = Joins | Closes | Awaits | Fences
-"""What is done for the sake of copies that go on by themselves, or is one, of which a thread counts groups."""
+"""Asynchronous copies in groups, and what orders these."""
 
 Completion: TypeAlias = Phased | Grouped
-"""Why an operation is more than what it does while the thread is at it; None where it is not."""
+"""The role of an operation in asynchronous work."""
 
 
 class Bound(Record):
-    """A variable that an operation declares. `value`: what it holds, where that is a value of the kernel."""
+    """A variable that an operation declares. `value`: its value, if that is known in this thread."""
 
     sym: Sym
     dtype: DType
@@ -130,11 +129,12 @@ class Bound(Record):
 
 
 class Moved(Record):
-    """A copy that goes on by itself: by what, from where to where, and how many bytes at most.
+    """An asynchronous copy: mechanism, source, target, and the most bytes that it moves.
 
-    `exactly`: how many bytes, where the kernel computes that. `when`: where this is false, zeros are written. `reduce`: by
-    which each element is combined with what is there. Of a box of a tensor: `map`, `corner`, unless rows are named by data, and
-    `tile`, where it lies in the kernel's own memory; `peers`: to which blocks of a cluster it goes, counted from `first`.
+    `exactly`: the number of bytes, if the kernel computes it. `when`: a condition; where it is false, zeros are written.
+    `reduce`: the operation that combines each element with the target's. For a box of a tensor: `map`; `corner`, unless rows
+    are selected by data; `tile`, the first element in the kernel's own memory; `peers`, the ranks in the cluster that get it,
+    relative to `first`.
     """
 
     by: str
@@ -152,31 +152,31 @@ class Moved(Record):
 
 
 class Operation(Record, eq=False, kw_only=True):
-    """A statement of a kernel with none below it."""
+    """A statement of a kernel that contains no statements."""
 
     FORM: ClassVar[tuple[Part, ...]]
-    """Its text, and by its parts its operands."""
+    """The parts of its text, from which its operands follow."""
 
     RULES: ClassVar[tuple[Rule, ...]] = ()
-    """What makes one well formed, besides what is true of all."""
+    """The rules that a well-formed one keeps, besides those of all statements."""
 
     AGENT: ClassVar[Agent] = Agent.THREAD
-    """Whose work it is."""
+    """Who performs it."""
 
     IN_LANES: ClassVar[bool] = False
-    """Whether a loop over vector lanes may have it."""
+    """Whether it is allowed in a loop over vector lanes."""
 
     span: Span = NOWHERE
 
     @property
     def meets(self) -> int | None:
-        """How many consecutive threads do it together, so that all must come; `WARP`, `BLOCK`, `CLUSTER` (`Kernel.group`); None
-        where each is alone."""
+        """The consecutive threads that must all execute it together: a number, `WARP`, `BLOCK` or `CLUSTER` (`Kernel.group`);
+        None where each thread executes it alone."""
         return None
 
     @property
     def by(self) -> str:
-        """What moves elements, for those who tell of it; empty where that is the thread."""
+        """The mechanism that moves elements, for reports; empty for loads and stores of the thread."""
         return ""
 
     @property
@@ -186,47 +186,47 @@ class Operation(Record, eq=False, kw_only=True):
 
     @property
     def masks(self) -> tuple[int, ...]:
-        """Where lanes exchange what they hold: by which a lane's number is crossed to say which others it may get it from."""
+        """The xor-differences between a lane and those that its value comes from, for an exchange of registers."""
         return ()
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The features of a target (`texpr.isa`) without which it is not there."""
+        """The features of a target (`texpr.isa`) that it requires."""
         return ()
 
     @property
     def values(self) -> tuple[Value, ...]:
-        """The values that it holds, elements that it writes among them, in the order of the text."""
+        """Its values, written elements included, in the order of the text."""
         return tuple([value for part in self.FORM for value in part.values(self)])
 
     @property
     def exprs(self) -> tuple[Expr, ...]:
-        """The index expressions that it holds outside of its values."""
+        """Its index expressions outside of values."""
         return tuple([each for part in self.FORM for each in part.exprs(self)])
 
     @property
     def operands(self) -> tuple[Operand, ...]:
-        """The elements of memory that it touches itself."""
+        """The elements of memory that it accesses, apart from those in computed values."""
         return tuple([each for part in self.FORM for each in part.operands(self)])
 
     @property
     def reads(self) -> tuple[Load, ...]:
-        """The elements that it reads itself; of a tile, and of a long run, the first stands for all."""
+        """The elements that it reads as operands; the first element represents a tile or a long run."""
         return tuple([e for each in self.operands if each.access in (Access.READ, Access.UPDATE) for e in each.elements])
 
     @property
     def writes(self) -> tuple[Load, ...]:
-        """The elements that it writes; of a tile, and of a long run, the first stands for all."""
+        """The elements that it writes; the first element represents a tile or a long run."""
         return tuple([e for each in self.operands if each.access in (Access.WRITE, Access.UPDATE) for e in each.elements])
 
     @property
     def barriers(self) -> tuple[Load, ...]:
-        """The barriers in shared memory that it is about."""
+        """The barriers in shared memory that it uses."""
         return tuple([each.first for each in self.operands if each.access is Access.BARRIER])
 
     @property
     def computed(self) -> tuple[Value, ...]:
-        """The values that it computes, its own operands not among them."""
+        """The values that it computes, without its operands."""
         own = [each.first for each in self.operands]
         return tuple([value for value in self.values if not any(value is each for each in own)])
 
@@ -236,50 +236,50 @@ class Operation(Record, eq=False, kw_only=True):
         return ()
 
     def completion(self, maps: Mapping[str, TensorMap]) -> Completion | None:
-        """What it has to do with work that goes on by itself. `maps`: those of the kernel."""
+        """Its role in asynchronous work, None if it has none. `maps`: the tensor maps of the kernel."""
         return None
 
     @property
     def costs(self) -> tuple[tuple[Load, str, int], ...]:
-        """The first elements that each lane touches itself, besides what its values read: how, and how many side by side."""
+        """The operands that each lane accesses: first element, kind of access, and the number of consecutive elements."""
         own = self.operands if self.AGENT is Agent.THREAD else ()
         return tuple([(each.first, each.access.value, each.count or 1) for each in own if each.access is not Access.BARRIER])
 
     @property
     def waits_for(self) -> tuple[Covered, ...] | None:
-        """The dependences for which it waits; None where it is no wait."""
+        """The dependences that it covers; None where it is no wait."""
         return None
 
     def over(self, value: Callable[[Value], Value], index: Callable[[Expr], Expr]) -> Operation:
-        """The same with every value and index expression replaced."""
+        """A copy with every value and index expression replaced."""
         changes = {name: new for part in self.FORM for name, new in part.changed(self, value, index)}
         return replace(self, **changes) if changes else self
 
     def moved(self, maps: Mapping[str, TensorMap]) -> Moved | None:
-        """The copy that it is, for those who tell of copies. `maps`: those of the kernel."""
+        """The copy that it starts, for reports. `maps`: the tensor maps of the kernel."""
         return None
 
     @property
     def tiles(self) -> tuple[Load, ...]:
-        """What an engine moves in memory of the kernel, or may: nothing else may lie there."""
+        """The operands in the kernel's own memory that an engine accesses, perhaps: nothing else may overlap them."""
         return ()
 
     @property
     def perhaps_outside(self) -> tuple[Load, ...]:
-        """Operands that need not be there, since it does not touch them then."""
+        """Operands that may be out of bounds, as they are not accessed then."""
         return ()
 
     def c(self, to: Printing) -> Iterator[str]:
-        """Its lines in C, where every machine has the same. Raises CompilerBug where this kind of machine has it not."""
+        """Its lines of C, for all machines. Raises CompilerBug where the machine has no such operation."""
         raise CompilerBug(f"{type(self).__name__} in a kernel for {to.machine}")
 
     def cuda(self, to: Printing) -> Iterator[str]:
-        """Its lines in CUDA."""
+        """Its lines of CUDA."""
         yield from self.c(to)
 
     def cpu(self, to: Printing) -> Iterator[str]:
-        """Its lines in C++ for a CPU. Raises CompilerBug where that has no such thing."""
+        """Its lines of C++ for a CPU. Raises CompilerBug where a CPU has no such operation."""
         yield from self.c(to)
 
     def does(self, effects: Effects) -> None:
-        """What it does, told to who reads kernels: nothing that any thread could see, by default."""
+        """Reports its effects; by default it has none that a thread could observe."""

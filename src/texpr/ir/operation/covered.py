@@ -1,4 +1,4 @@
-"""Why a wait is there: dependences, as records and as text."""
+"""The dependences that a wait covers, as records and as text."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from texpr.support.span import NOWHERE, Span
 
 
 class Covered(Record):
-    """A dependence that a barrier is there for: RAW, WAR or WAW; on which buffer; its ends; the loop that carries it.
+    """A dependence that a barrier or wait covers: RAW, WAR or WAW; the buffer; source and sink; the loop that carries it.
 
-    END: a block has a part of the buffer, and ends only when others of its cluster have read that.
+    Kind END: a block must not exit before the other blocks of its cluster have read its part of the buffer.
     """
 
     kind: str
@@ -25,7 +25,7 @@ class Covered(Record):
 
 
 def covers_text(covers: tuple[Covered, ...]) -> str:
-    """Why a wait is there; empty where nothing is said."""
+    """The text of the dependences; empty where there are none."""
     return f"covers {', '.join(map(_text, covers))}" if covers else ""
 
 
@@ -38,7 +38,7 @@ def _text(covered: Covered) -> str:
 
 
 def covers(scan: Scanner) -> tuple[Covered, ...]:
-    """Why a wait is there, where anything is said."""
+    """Parses the dependences, if there are any."""
     return tuple(separated(scan, _read)) if option(scan, "covers") else ()
 
 

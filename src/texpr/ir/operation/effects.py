@@ -1,4 +1,4 @@
-"""What an operation tells of itself to who reads kernels, in the words that the verifier compares. It believes these."""
+"""The effects of operations, as they report them to the proof's reader. The proof trusts these reports."""
 
 from __future__ import annotations
 
@@ -13,58 +13,58 @@ if TYPE_CHECKING:
 
 
 class Effects(Protocol):
-    """The running thread, at the operation."""
+    """Collects the effects of an operation in one thread."""
 
     @property
     def thread(self) -> Expr:
-        """Its number in its block."""
+        """The number of the thread in its block."""
         ...
 
     @property
     def warp(self) -> int:
-        """Lanes of a warp of its kernel."""
+        """The number of lanes in a warp of the kernel."""
         ...
 
     def declares(self, sym: Sym, dtype: DType, value: Value) -> None:
-        """A new register, and what it holds at first."""
+        """Declares a register with its initial value."""
         ...
 
     def assigns(self, sym: Sym, value: Value) -> None:
-        """A register gets another value."""
+        """Assigns a value to a register."""
         ...
 
     def writes(self, target: Load, value: Value) -> None:
-        """An element gets another value."""
+        """Stores a value to an element."""
         ...
 
     def combines(self, target: Load, op: str, value: Value, *, whole: bool) -> None:
-        """An element becomes its combination with a value: at once, for all threads where `whole`, of a block where not."""
+        """Combines an element with a value atomically: for all threads if `whole`, else for those of a block."""
         ...
 
     def takes(self, sym: Sym, source: Load, thread: Expr | None = None) -> None:
-        """A new register holds an element; with `thread`, as that one of the block keeps it."""
+        """Declares a register with the value of an element, as `thread` of the block has it, if given."""
         ...
 
     def exchanges(self, sym: Sym, source: Ref, shift: Expr) -> None:
-        """A new register holds what another lane holds; `shift` is what a loop over lanes says."""
+        """Declares a register with the value of another lane's; `shift`: the index of the loop over butterfly steps."""
         ...
 
     def at_once(self, count: int, *firsts: Load) -> None:
-        """From each of `firsts` on, so many elements are moved by one access, which has to be aligned."""
+        """One aligned access moves `count` elements from each of `firsts` on."""
         ...
 
     def copies(self, target: Load, source: Load, count: int, when: Value | None) -> None:
-        """A copy that goes on by itself; where `when` is false, zeros are written."""
+        """Starts an asynchronous copy; where `when` is false, zeros are written."""
         ...
 
     def sends(self, copy: Operation) -> None:
-        """A copy of a box or a run, by an engine."""
+        """Starts a copy of a box or a run by an engine."""
         ...
 
     def instructs(self, op: Operation) -> None:
-        """What an instruction means, of registers of the lanes that do it together."""
+        """Executes an instruction on the registers of the lanes that do it together."""
         ...
 
     def meets(self) -> None:
-        """All threads must come."""
+        """All threads of its group must execute it."""
         ...

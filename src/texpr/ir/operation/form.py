@@ -1,9 +1,9 @@
-"""The text of an operation as a list of parts: words, and fields by their kind. What it reads, writes and holds follows.
+"""The text of an operation as a list of parts: words and fields. Its operands, values and index expressions follow from it.
 
     FORM = (Word("copy"), writes("target", "count"), Word("="), reads("source", "count"), Maybe("when", …), …)
 
-A part prints its field, reads it back, and says what of values and index expressions it is. The words of the text are separated
-by blanks; a part that prints nothing leaves none.
+A part prints and parses its field, and lists the values, index expressions and operands in it. The texts of parts are separated
+by blanks; a part with an empty text adds none.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from texpr.ir.operation import Operation
 
 Found: TypeAlias = dict[str, Any]
-"""Fields that were read, by name."""
+"""The parsed fields, by name."""
 
 
 def consecutive(first: Load, count: int) -> tuple[Load, ...]:
-    """`count` elements of one row, from `first` on; of what has no rows, which no rule lets pass, that element."""
+    """The `count` elements of one row from `first` on; `first` itself repeated if it has no index, which the rules exclude."""
     if not first.index:
         return (first,) * count
     *outer, last = first.index
@@ -37,7 +37,7 @@ def consecutive(first: Load, count: int) -> tuple[Load, ...]:
 
 
 class Access(Enum):
-    """What is done with an element that an operation names."""
+    """How an operation accesses an operand."""
 
     READ = "load"
     WRITE = "store"
@@ -46,7 +46,7 @@ class Access(Enum):
 
 
 class Operand(Record):
-    """An element that is touched; with `count`, a run of so many from it on, by one access; of a tile it is the first."""
+    """An accessed element: with `count`, the first of so many consecutive ones of one access; for a tile, its first element."""
 
     first: Load
     access: Access
@@ -54,71 +54,71 @@ class Operand(Record):
 
     @property
     def elements(self) -> tuple[Load, ...]:
-        """All of them, as far as one access goes."""
+        """The elements that one access moves."""
         return (self.first,) if self.count is None else consecutive(self.first, self.count)
 
 
 class Part(Record):
-    """What stands for the field `name`; by default it is no operand."""
+    """The part of the text for the field `name`; by default it contains no operands."""
 
     name: str
 
     def show(self, op: Operation, types: Types) -> str:
-        """Its text."""
+        """The text."""
         return str(self.of(op))
 
     def read(self, by: ValueParser, found: Found) -> None:
-        """Reads it back, into `found`."""
+        """Parses the text, and stores the field in `found`. Raises E0581."""
         raise NotImplementedError
 
     def fits(self, scan: Scanner) -> bool:
-        """Whether the text may go on with this part: asked where several operations begin with one word."""
+        """Whether the text may continue with this part; distinguishes operations that begin with the same word."""
         return True
 
     def of(self, op: Operation) -> Any:
-        """The field."""
+        """The value of the field."""
         return getattr(op, self.name)
 
     def values(self, op: Operation) -> tuple[Value, ...]:
-        """The values in it, elements that are written among them."""
+        """The values in the field, written elements included."""
         return ()
 
     def exprs(self, op: Operation) -> tuple[Expr, ...]:
-        """The index expressions in it, outside of values."""
+        """The index expressions in the field, outside of values."""
         return ()
 
     def operands(self, op: Operation) -> tuple[Operand, ...]:
-        """The elements of memory that it names to be touched."""
+        """The elements of memory in the field that the operation accesses."""
         return ()
 
     def changed(
         self, op: Operation, value: Callable[[Value], Value], index: Callable[[Expr], Expr]
     ) -> Iterator[tuple[str, object]]:
-        """Its field over other values and index expressions."""
+        """The fields whose contents change, with their values and index expressions replaced."""
         yield from ()
 
 
 class Word(Part):
-    """A word or mark, which is no field."""
+    """A word or mark, without a field."""
 
     def show(self, op: Operation, types: Types) -> str:
-        """Itself."""
+        """The word."""
         return self.name
 
     def read(self, by: ValueParser, found: Found) -> None:
-        """Takes it."""
+        """Parses the word."""
         by.scan.expect(self.name)
 
     def fits(self, scan: Scanner) -> bool:
-        """Where it stands next."""
+        """Whether the word is the next token."""
         return scan.sees(self.name)
 
 
 class Name(Part):
-    """A name, of a map or of what is combined how."""
+    """A name: of a map, a kind or an operation."""
 
     def read(self, by: ValueParser, found: Found) -> None:
-        """Takes it."""
+        """Parses the name."""
         found[self.name] = by.scan.name()
 
 
@@ -126,7 +126,7 @@ class Number(Part):
     """An integer."""
 
     def read(self, by: ValueParser, found: Found) -> None:
-        """Takes it."""
+        """Parses the integer."""
         found[self.name] = by.scan.integer()
 
 
@@ -134,23 +134,23 @@ class Numbers(Part):
     """Integers in brackets."""
 
     def show(self, op: Operation, types: Types) -> str:
-        """A list."""
+        """The integers in brackets."""
         return list_text(self.of(op))
 
     def read(self, by: ValueParser, found: Found) -> None:
-        """Takes them."""
+        """Parses the integers."""
         found[self.name] = integer_list(by.scan)
 
 
 class Joined(Part):
-    """The name of what is combined how, and `=` right behind it."""
+    """The name of a combining operation, followed by `=` without a blank."""
 
     def show(self, op: Operation, types: Types) -> str:
         """`add=`."""
         return f"{self.of(op)}="
 
     def read(self, by: ValueParser, found: Found) -> None:
-        """Takes both."""
+        """Parses the name and the mark."""
         found[self.name] = by.scan.name("an operation")
         by.scan.expect("=")
 
@@ -165,7 +165,7 @@ class Typed(Part):
         return f"{self.of(op)}: {getattr(op, self.type)}"
 
     def read(self, by: ValueParser, found: Found) -> None:
-        """Takes both."""
+        """Parses the name and the type."""
         found[self.name] = named(by.scan)
         by.scan.expect(":")
         found[self.type] = dtype(by.scan)
@@ -175,11 +175,11 @@ class At(Part):
     """A level of the machine."""
 
     def show(self, op: Operation, types: Types) -> str:
-        """Its word."""
+        """The name of the level."""
         return str(self.of(op).value)
 
     def read(self, by: ValueParser, found: Found) -> None:
-        """Takes it."""
+        """Parses the level. Raises E0581 for an unknown one."""
         try:
             found[self.name] = Level(by.scan.next.text)
         except ValueError:
@@ -191,11 +191,11 @@ class Symbol(Part):
     """The name of a variable."""
 
     def read(self, by: ValueParser, found: Found) -> None:
-        """Takes it."""
+        """Parses the name."""
         found[self.name] = named(by.scan)
 
     def fits(self, scan: Scanner) -> bool:
-        """Where no element stands next."""
+        """Whether the next tokens are no element of a buffer."""
         return scan.second.text != "["
 
 
@@ -207,34 +207,34 @@ class Symbols(Symbol):
         return scan.second.text in (",", "=")
 
     def show(self, op: Operation, types: Types) -> str:
-        """With commas."""
+        """The names, separated by commas."""
         return ", ".join(map(str, self.of(op)))
 
     def read(self, by: ValueParser, found: Found) -> None:
-        """Takes them."""
+        """Parses the names."""
         found[self.name] = tuple(separated(by.scan, named))
 
 
 class Calculated(Part):
-    """A value, or none."""
+    """A value, or None."""
 
     def show(self, op: Operation, types: Types) -> str:
-        """Its text."""
+        """The text of the value."""
         return value_text(self.of(op), types)
 
     def read(self, by: ValueParser, found: Found) -> None:
-        """Takes it."""
+        """Parses the value."""
         found[self.name] = by.value()
 
     def values(self, op: Operation) -> tuple[Value, ...]:
-        """It, where there is one."""
+        """The value, if there is one."""
         found = self.of(op)
         return () if found is None else (found,)
 
     def changed(
         self, op: Operation, value: Callable[[Value], Value], index: Callable[[Expr], Expr]
     ) -> Iterator[tuple[str, object]]:
-        """Another one."""
+        """The field with its value replaced."""
         if self.of(op) is not None:
             yield self.name, value(self.of(op))
 
@@ -243,56 +243,56 @@ class Variable(Calculated):
     """A variable that is read."""
 
     def read(self, by: ValueParser, found: Found) -> None:
-        """Takes it."""
+        """Parses the variable."""
         found[self.name] = by.ref()
 
     def changed(
         self, op: Operation, value: Callable[[Value], Value], index: Callable[[Expr], Expr]
     ) -> Iterator[tuple[str, object]]:
-        """Another variable, where the value is one."""
+        """The field with another variable, if the replacement is one."""
         found = value(self.of(op))
         yield self.name, found if isinstance(found, Ref) else self.of(op)
 
 
 class Several(Part):
-    """Values with commas between them."""
+    """Values separated by commas."""
 
     def show(self, op: Operation, types: Types) -> str:
-        """Their texts."""
+        """The texts of the values, separated by commas."""
         return ", ".join(value_text(each, types) for each in self.of(op))
 
     def read(self, by: ValueParser, found: Found) -> None:
-        """Takes them."""
+        """Parses the values."""
         found[self.name] = tuple(separated(by.scan, lambda _: by.value()))
 
     def values(self, op: Operation) -> tuple[Value, ...]:
-        """All of them."""
+        """The values."""
         return self.of(op)
 
     def changed(
         self, op: Operation, value: Callable[[Value], Value], index: Callable[[Expr], Expr]
     ) -> Iterator[tuple[str, object]]:
-        """Others."""
+        """The field with its values replaced."""
         yield self.name, tuple(map(value, self.of(op)))
 
 
 class Element(Calculated):
-    """An element of memory, or none, and how it is touched. `run`: the field that says how many side by side, a number or a
-    tuple; one where there is none."""
+    """An element of memory, or None, with its kind of access. `run`: the field with the number of consecutive elements, an
+    integer or a tuple of so many items; None for a single element."""
 
     access: Access
     run: str | None = None
 
     def read(self, by: ValueParser, found: Found) -> None:
-        """Takes it."""
+        """Parses the element."""
         found[self.name] = by.element()
 
     def fits(self, scan: Scanner) -> bool:
-        """Where one stands next."""
+        """Whether the next tokens are an element of a buffer."""
         return scan.second.text == "["
 
     def operands(self, op: Operation) -> tuple[Operand, ...]:
-        """It, and how many."""
+        """The element with its access and count."""
         found = self.of(op)
         if found is None:
             return ()
@@ -301,17 +301,17 @@ class Element(Calculated):
 
 
 def reads(name: str, run: str | None = None) -> Element:
-    """An element, or a run of them, that is read."""
+    """An element, or consecutive ones, that the operation reads."""
     return Element(name, Access.READ, run)
 
 
 def writes(name: str, run: str | None = None) -> Element:
-    """An element, or a run of them, that is written."""
+    """An element, or consecutive ones, that the operation writes."""
     return Element(name, Access.WRITE, run)
 
 
 def updates(name: str) -> Element:
-    """An element that is read and written at once."""
+    """An element that the operation updates."""
     return Element(name, Access.UPDATE)
 
 
@@ -321,27 +321,27 @@ def barrier(name: str) -> Element:
 
 
 class Indexed(Part):
-    """An index expression, or none."""
+    """An index expression, or None."""
 
     def read(self, by: ValueParser, found: Found) -> None:
-        """Takes it."""
+        """Parses the index expression."""
         found[self.name] = index(by.scan)
 
     def exprs(self, op: Operation) -> tuple[Expr, ...]:
-        """It, where there is one."""
+        """The index expression, if there is one."""
         found = self.of(op)
         return () if found is None else (found,)
 
     def changed(
         self, op: Operation, value: Callable[[Value], Value], index: Callable[[Expr], Expr]
     ) -> Iterator[tuple[str, object]]:
-        """Another one."""
+        """The field with its index expression replaced."""
         if self.of(op) is not None:
             yield self.name, index(self.of(op))
 
 
 class Coordinates(Part):
-    """Index expressions in brackets; behind the name of a map, where `of_map` is its field."""
+    """Index expressions in brackets; after the name of a map if `of_map` is given, the field with that name."""
 
     of_map: str | None = None
 
@@ -350,104 +350,104 @@ class Coordinates(Part):
         return f"{'' if self.of_map is None else getattr(op, self.of_map)}{list_text(self.of(op))}"
 
     def read(self, by: ValueParser, found: Found) -> None:
-        """Takes them."""
+        """Parses the index expressions, and the name of the map if there is one."""
         if self.of_map is not None:
             found[self.of_map] = by.scan.name()
         found[self.name] = index_list(by.scan)
 
     def exprs(self, op: Operation) -> tuple[Expr, ...]:
-        """All of them."""
+        """The index expressions."""
         return self.of(op)
 
     def changed(
         self, op: Operation, value: Callable[[Value], Value], index: Callable[[Expr], Expr]
     ) -> Iterator[tuple[str, object]]:
-        """Others."""
+        """The field with its index expressions replaced."""
         yield self.name, tuple(map(index, self.of(op)))
 
 
 class Flag(Part):
-    """A word that is there or not; that which the field is called, by default."""
+    """A word that is present or not: the name of the field."""
 
     def show(self, op: Operation, types: Types) -> str:
-        """The word, or nothing."""
+        """The word, or the empty text."""
         return self.name if self.of(op) else ""
 
     def read(self, by: ValueParser, found: Found) -> None:
-        """Takes it, if it is there."""
+        """Parses the word, if it is present."""
         found[self.name] = option(by.scan, self.name)
 
 
 class Verb(Part):
-    """`none` where the field is None, or `some` and the field."""
+    """The word `none` if the field is None; else the word `some` and the field."""
 
     none: str = ""
     some: str = ""
 
     def show(self, op: Operation, types: Types) -> str:
-        """Either."""
+        """The word `none`, or `some` and the field."""
         found = self.of(op)
         return self.none if found is None else f"{self.some} {found}"
 
     def read(self, by: ValueParser, found: Found) -> None:
-        """Takes either."""
+        """Parses either."""
         if option(by.scan, self.some):
             found[self.name] = by.scan.name("an operation")
         elif self.none:
             by.scan.expect(self.none)
 
     def fits(self, scan: Scanner) -> bool:
-        """Where either stands next."""
+        """Whether one of the words is the next token."""
         return not self.none or scan.sees(self.none, self.some)
 
 
 class Covers(Part):
-    """Why a wait is there."""
+    """The dependences that a wait covers."""
 
     def show(self, op: Operation, types: Types) -> str:
-        """The dependences, or nothing."""
+        """The dependences, or the empty text."""
         return covers_text(self.of(op))
 
     def read(self, by: ValueParser, found: Found) -> None:
-        """Takes them, if there are any."""
+        """Parses the dependences, if there are any."""
         found[self.name] = covers(by.scan)
 
 
 class Maybe(Part):
-    """`parts` after a word, where the field `name` is not `usual`; nothing where it is."""
+    """A word and `parts`, unless the field `name` has the value `usual`; then nothing."""
 
     usual: object
     word: str
     parts: tuple[Part, ...]
 
     def show(self, op: Operation, types: Types) -> str:
-        """All of it, or nothing."""
+        """The word and the parts, or the empty text."""
         if self.of(op) == self.usual:
             return ""
         return " ".join((self.word, *(part.show(op, types) for part in self.parts)))
 
     def read(self, by: ValueParser, found: Found) -> None:
-        """Takes it, if its word is there."""
+        """Parses the parts, if the word is present."""
         listed = isinstance(self.parts[0], Numbers | Coordinates)
         if by.scan.accept(self.word) if listed else option(by.scan, self.word):
             for part in self.parts:
                 part.read(by, found)
 
     def values(self, op: Operation) -> tuple[Value, ...]:
-        """Those of its parts."""
+        """The values of its parts."""
         return tuple([value for part in self.parts for value in part.values(op)])
 
     def exprs(self, op: Operation) -> tuple[Expr, ...]:
-        """Those of its parts."""
+        """The index expressions of its parts."""
         return tuple([each for part in self.parts for each in part.exprs(op)])
 
     def operands(self, op: Operation) -> tuple[Operand, ...]:
-        """Those of its parts."""
+        """The operands of its parts."""
         return tuple([each for part in self.parts for each in part.operands(op)])
 
     def changed(
         self, op: Operation, value: Callable[[Value], Value], index: Callable[[Expr], Expr]
     ) -> Iterator[tuple[str, object]]:
-        """Those of its parts."""
+        """The changed fields of its parts."""
         for part in self.parts:
             yield from part.changed(op, value, index)

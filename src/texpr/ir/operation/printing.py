@@ -1,4 +1,4 @@
-"""What an operation asks of who prints kernels in C: names and texts at its place."""
+"""The printer's interface for operations: names and C texts at a program point."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class Printing(Protocol):
-    """A place in the text of a kernel."""
+    """The printer of a kernel, at an operation."""
 
     @property
     def machine(self) -> str:
-        """What it is printed for, for messages."""
+        """The name of the machine, for messages."""
         ...
 
     @property
@@ -27,36 +27,36 @@ class Printing(Protocol):
         ...
 
     def adds(self, dtype: DType) -> bool:
-        """Whether `+` of C adds values of a type as the language does."""
+        """Whether the C operator `+` has the language's semantics for a type."""
         ...
 
     @property
     def parted(self) -> int | None:
-        """Where a block has more threads than the kernel: the number of the barrier at which its own meet."""
+        """The number of the named barrier for the kernel's threads, if a block has more threads than the kernel; else None."""
         ...
 
     def type(self, dtype: DType) -> str:
-        """A type in C."""
+        """The C type of `dtype`."""
         ...
 
     def value(self, value: Value, *, fused: bool = False) -> str:
-        """A value in C; `fused`: a sum whose product need not be rounded before it is added."""
+        """A value as a C expression; `fused`: a sum and product that may be computed with one rounding."""
         ...
 
     def element(self, load: Load) -> str:
-        """An element of memory, to be read or written."""
+        """An element of memory as a C lvalue."""
         ...
 
     def place(self, load: Load, *, inside: bool = True) -> str:
-        """A buffer and the offset of an element in it, as two arguments; it may be outside, where not `inside`."""
+        """A buffer and an element's offset in it, as two arguments; without `inside` the offset may be out of bounds."""
         ...
 
     def index(self, value: Expr) -> str:
-        """An index expression."""
+        """An index expression in C."""
         ...
 
     def bits(self, bits: int, by: Expr) -> str:
-        """Bits shifted left, as an unsigned number."""
+        """`bits` shifted left by `by`, as an unsigned number."""
         ...
 
     def variable(self, sym: Sym) -> str:
@@ -64,17 +64,17 @@ class Printing(Protocol):
         ...
 
     def new(self, sym: Sym) -> str:
-        """The name of a register variable that is declared here."""
+        """A fresh name for a register variable declared here."""
         ...
 
     def new_vector(self, syms: tuple[Sym, ...], source: Load) -> tuple[str, bool]:
-        """The name of a vector that is declared here, whose elements are these variables; whether one is assigned later."""
+        """A fresh name for a vector whose elements are these variables, and whether one of them is assigned later."""
         ...
 
     def map(self, name: str) -> str:
-        """The argument that is the map called so."""
+        """The kernel argument for the tensor map `name`."""
         ...
 
     def reasons(self, covers: tuple[Covered, ...]) -> list[str]:
-        """What a wait is for, as comments."""
+        """The dependences that a wait covers, as comment lines."""
         ...

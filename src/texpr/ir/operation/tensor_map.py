@@ -1,4 +1,4 @@
-"""A map of the kernel form as the descriptor of `texpr.tma`, whose rules of the hardware then say what is wrong with it."""
+"""A tensor map of the kernel form as a descriptor of `texpr.tma`, and its check by the hardware's rules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from texpr.tma.rules import Findings, findings
 from texpr.tma.swizzle import Swizzle
 
 _WORKSPACE = 256
-"""What a workspace's buffers are aligned to, in bytes."""
+"""The alignment of the buffers in a workspace, in bytes."""
 
 _ELEMENTS = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "tf32": "float32"} | {
     f"{short}{bits}": f"{long}{bits}" for short, long in (("i", "int"), ("u", "uint")) for bits in (32, 64)
@@ -24,14 +24,15 @@ _ELEMENTS = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bflo
 
 
 def element(dtype: DType) -> Element:
-    """The type of elements under which values of `dtype` travel: where the driver has no such type, bytes of the same size."""
+    """The element type for values of `dtype` in a tensor map: unsigned integers of the same size where the driver has no such
+    type."""
     return ELEMENTS[_ELEMENTS.get(dtype.name, f"uint{dtype.bits}")]
 
 
 def combined_as(op: str, dtype: DType) -> str | None:
-    """The driver's name of the type under which the engine combines elements of `dtype` by `op`, None where it does not.
+    """The driver's name of the element type for reductions by `op` on `dtype`, None where the engine has no such reduction.
 
-    Sums of i64 are those of u64: both wrap.
+    Sums of i64 use u64: both wrap.
     """
     if op not in (each.value for each in Reduction) or dtype.name in ("tf32", "bool") or dtype.bits < 16:
         return None
@@ -40,12 +41,12 @@ def combined_as(op: str, dtype: DType) -> str | None:
 
 
 def element_of(map: TensorMap) -> Element:
-    """The type of elements of a map."""
+    """The element type of a map."""
     return ELEMENTS[map.element] if map.element else element(map.buffer.dtype)
 
 
 def base(map: TensorMap) -> Expr:
-    """The address of the first element of the tensor in bytes, as a multiple of what its buffer is aligned to."""
+    """The address of the tensor's first element in bytes: a multiple of the alignment of its buffer, plus the offset."""
     start = Sym(f"address of {map.buffer.name}")
     return expr(start) * _alignment(map.buffer) + map.offset * map.buffer.dtype.bytes
 
@@ -57,7 +58,8 @@ def _alignment(buffer: Buffer) -> int:
 
 
 def describe(map: TensorMap) -> descriptor.TensorMap:
-    """The descriptor. Raises ValueError for a type, a swizzle, an interleave or a fill that there is not."""
+    """The descriptor. Raises ValueError for an unknown type, swizzle, interleave or fill, and for an im2col box that is not
+    channels and pixels."""
     if map.element and (map.element not in ELEMENTS or ELEMENTS[map.element].size != map.buffer.dtype.bytes):
         raise ValueError(f"{map.element!r} is no type of elements of {map.buffer.dtype.bytes} bytes")
     return descriptor.TensorMap(
@@ -83,7 +85,7 @@ def _traversal(map: TensorMap) -> descriptor.Traversal:
 
 
 def judged(map: TensorMap) -> Findings:
-    """What the rules of the hardware say of `map`, where each size is at least 0 and less than 2³¹."""
+    """The findings of the hardware's rules on `map`, where each size is at least 0 and less than 2³¹."""
     described = describe(map)
     parts = (described.base, *described.sizes, *described.strides)
     ranges: dict[Sym, Range] = {sym: (0, LARGEST_INT) for part in parts for sym in part.syms()}

@@ -1,6 +1,6 @@
-"""The operations of kernels, one file a family: each class says its text, its rules, its C and what it does.
+"""The operations of kernels, one file for each family; each class defines its text, rules, C code and effects.
 
-`OPERATIONS` gathers the classes of every file here, in the order of their names.
+`OPERATIONS` contains the classes of all files in this package, ordered by name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Copies of long runs by an engine, without a map, and the groups of those that go out of shared memory."""
+"""Bulk copies of contiguous runs by an engine, without a tensor map, and the bulk groups of stores from shared memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def bulk_copy_is_of_one_run(stmt: Stmt, at: Place) -> Iterator[str]:
-    """From a buffer of the kernel to a shared array, whose barrier it arrives at, or back; in multiples of 16 bytes."""
+    """A copy goes from global to shared memory with a barrier, or back without one; its size is a multiple of 16 bytes."""
     if not isinstance(stmt, CopyBulk):
         return
     size = stmt.count * stmt.source.dtype.bytes
@@ -50,7 +50,7 @@ def bulk_copy_is_of_one_run(stmt: Stmt, at: Place) -> Iterator[str]:
 
 
 def _counted_right(stmt: CopyBulk) -> Iterator[str]:
-    """What is wrong with the number of elements that a kernel computes."""
+    """Complaints about a constant number of elements, `exactly`."""
     if stmt.exactly is None or not stmt.exactly.is_constant:
         return
     count = stmt.exactly.constant
@@ -59,14 +59,14 @@ def _counted_right(stmt: CopyBulk) -> Iterator[str]:
 
 
 def run_is_combined_by_the_engine(stmt: Stmt, at: Place) -> Iterator[str]:
-    """The engine combines by these operations, of these types."""
+    """The engine supports the reduction for the type of the elements."""
     if isinstance(stmt, CopyBulk) and stmt.reduce is not None:
         kind = travelling(combined_as(stmt.reduce, stmt.source.dtype), element(stmt.source.dtype))
         yield from wrong_combination(stmt.reduce, stmt.source, kind)
 
 
 def run_is_waited_for(stmt: Stmt, at: Place) -> Iterator[str]:
-    """A kernel that starts copies waits for them somewhere; whether in time, the emulator sees."""
+    """A kernel with copies also waits for them; that it waits in time is checked by the emulator."""
     if isinstance(stmt, CopyBulk):
         if stmt.barrier is None and not at.has(WaitBulk):
             yield "the kernel waits for no stores of tiles"
@@ -75,7 +75,7 @@ def run_is_waited_for(stmt: Stmt, at: Place) -> Iterator[str]:
 
 
 def groups_are_there_and_some_are_left(stmt: Stmt, at: Place) -> Iterator[str]:
-    """A kernel that waits for groups makes some; and a number of groups is not negative."""
+    """A kernel that waits for groups commits some, and the number of pending groups is not negative."""
     if isinstance(stmt, WaitBulk):
         if not at.has(CommitBulk):
             yield "the kernel commits no stores of tiles"
@@ -84,15 +84,16 @@ def groups_are_there_and_some_are_left(stmt: Stmt, at: Place) -> Iterator[str]:
 
 
 class CopyBulk(Operation, eq=False):
-    """Starts a copy of `count` consecutive elements (16 bytes or a multiple, aligned so), without a map.
+    """Starts a copy of `count` consecutive elements (16 bytes or a multiple, aligned likewise), without a tensor map.
 
-    To a shared array its bytes arrive at `barrier`, as in `CopyTensor`; from one there is none, and it is waited for as is a
-    `StoreTensor`: until a `WaitBulk` with `read` nobody writes the source, and until one without it nobody touches the target.
+    A copy to a shared array completes at `barrier`, as does `CopyTensor`. A copy from a shared array has no barrier and joins a
+    bulk group, as does `StoreTensor`: no thread may write the source before a `WaitBulk` with `read`, nor access the target
+    before one without.
 
-    With `exactly` only that many elements are read, written and counted, which the kernel computes: more than 0, at most
-    `count`, and whole 16 bytes as well. With `reduce`, as in `StoreTensor`, each element of the target becomes its combination
-    with that of the source, at once each, in no order among such copies; an f32 that is subnormal, before or after, counts as
-    zero of its sign (PTX ISA, "cp.reduce.async.bulk").
+    With `exactly`, a number that the kernel computes, only so many elements are read, written and counted: more than 0, at most
+    `count`, and a multiple of 16 bytes. With `reduce`, as in `StoreTensor`, each element of the target is atomically combined
+    with that of the source, in no order among such copies; subnormal f32, operands and results, count as zeros of their sign
+    (PTX ISA, "cp.reduce.async.bulk").
     """
 
     FORM = (
@@ -118,34 +119,34 @@ class CopyBulk(Operation, eq=False):
 
     @property
     def by(self) -> str:
-        """As a schedule calls it."""
+        """The name of this kind of copy in schedules."""
         return "bulk"
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The engine that copies tiles, and what came with it."""
+        """The target feature for copies by the tensor memory accelerator."""
         return (TMA,)
 
     @property
     def tiles(self) -> tuple[Load, ...]:
-        """What of the kernel's own memory the engine may move."""
+        """The tile in shared memory that the engine reads or writes."""
         return (self.target, self.source)
 
     def completion(self, maps: Mapping[str, TensorMap]) -> Brings | Joins:
-        """Inward it brings bytes to a barrier; outward it is of a group."""
+        """A load completes at its barrier, a store joins the bulk group."""
         if self.barrier is None:
             return Joins(Group.BULK)
         count = expr(self.count) if self.exactly is None else self.exactly
         return Brings(self.barrier, count * self.source.dtype.bytes)
 
     def moved(self, maps: Mapping[str, TensorMap]) -> Moved:
-        """Its elements."""
+        """The copy of its elements."""
         width = self.source.dtype.bytes
         exactly = None if self.exactly is None else self.exactly * width
         return Moved("bulk", self.source.buffer, self.target.buffer, self.count * width, exactly=exactly, reduce=self.reduce)
 
     def cuda(self, to: Printing) -> Iterator[str]:
-        """A call."""
+        """A call of a device function."""
         ends = f"{to.place(self.target)}, {to.place(self.source)}"
         barrier = "" if self.barrier is None else f", {to.place(self.barrier)}"
         verb = "load" if self.barrier is not None else "store" if self.reduce is None else f"reduce_{self.reduce}"
@@ -155,33 +156,33 @@ class CopyBulk(Operation, eq=False):
             yield f"tx_{verb}_bulk<{self.count}>({ends}{barrier});"
 
     def does(self, effects: Effects) -> None:
-        """Moves them later."""
+        """Starts the copy."""
         effects.sends(self)
 
 
 class CommitBulk(Operation, eq=False):
-    """The stores of tiles that this thread started since its last commit become one group."""
+    """Makes one bulk group of the stores that this thread started since its last commit."""
 
     FORM = (Word("commit_bulk"),)
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The engine that copies tiles, and what came with it."""
+        """The target feature for copies by the tensor memory accelerator."""
         return (TMA,)
 
     def completion(self, maps: Mapping[str, TensorMap]) -> Closes:
-        """It makes the group."""
+        """Closes the group."""
         return Closes(Group.BULK)
 
     def cuda(self, to: Printing) -> Iterator[str]:
-        """A call."""
+        """A call of a device function."""
         yield "tx_commit_bulk();"
 
 
 class WaitBulk(Operation, eq=False):
-    """Waits until at most `pending` of this thread's groups of stores, the latest ones, are unfinished.
+    """Waits until at most `pending` of this thread's bulk groups, the latest ones, are incomplete.
 
-    With `read` they need only have read their tiles, which may then be written again. `covers` lists why.
+    With `read` they only have to have read their tiles, which may then be overwritten. `covers`: the dependences.
     """
 
     FORM = (Word("wait_bulk"), Number("pending"), Flag("read"), Covers("covers"))
@@ -193,19 +194,19 @@ class WaitBulk(Operation, eq=False):
 
     @property
     def waits_for(self) -> tuple[Covered, ...]:
-        """Why it is there."""
+        """The dependences that the wait covers."""
         return self.covers
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The engine that copies tiles, and what came with it."""
+        """The target feature for copies by the tensor memory accelerator."""
         return (TMA,)
 
     def completion(self, maps: Mapping[str, TensorMap]) -> Awaits:
-        """It waits for groups."""
+        """Waits for groups."""
         return Awaits(Group.BULK, self.pending, self.read)
 
     def cuda(self, to: Printing) -> Iterator[str]:
-        """A call, and why."""
+        """The dependences as comments, and a call of a device function."""
         yield from to.reasons(self.covers)
         yield f"tx_wait_bulk{'_read' if self.read else ''}<{self.pending}>();"

@@ -1,4 +1,4 @@
-"""Copies to shared memory that go on by themselves, by the elements of one access, and waits for them."""
+"""Asynchronous copies to shared memory by threads, one access wide (`cp.async` in PTX), and the waits for them."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from texpr.ir.operation.printing import Printing
 
 COPY_BYTES = (4, 8, 16)
-"""What one asynchronous copy moves (PTX ISA, "cp.async": cp-size)."""
+"""Sizes in bytes of one asynchronous copy (PTX ISA, "cp.async": cp-size)."""
 
 
 def copy_is_one_access(stmt: Stmt, at: Place) -> Iterator[str]:
-    """A machine moves this many bytes at once."""
+    """The size of a copy is one that the machine supports."""
     if isinstance(stmt, CopyAsync):
         yield from wrong_widths(stmt, COPY_BYTES)
 
 
 def copy_goes_into_shared_memory(stmt: Stmt, at: Place) -> Iterator[str]:
-    """From a buffer of the kernel to a shared array, of one type."""
+    """A copy goes from a buffer in global memory to a shared array of the same type."""
     if isinstance(stmt, CopyAsync):
         target, source = stmt.target, stmt.source
         if at.space(target.buffer) is not Space.SHARED:
@@ -43,13 +43,13 @@ def copy_goes_into_shared_memory(stmt: Stmt, at: Place) -> Iterator[str]:
 
 
 def copy_condition_is_bool(stmt: Stmt, at: Place) -> Iterator[str]:
-    """Whether anything is read is decided by a bool."""
+    """The condition of a copy is a bool."""
     if isinstance(stmt, CopyAsync) and stmt.when is not None and stmt.when.dtype != BOOL:
         yield f"the condition is {stmt.when.dtype}"
 
 
 def copy_is_waited_for(stmt: Stmt, at: Place) -> Iterator[str]:
-    """A kernel that starts copies commits and waits somewhere; whether in time, the emulator sees."""
+    """A kernel with copies also commits and waits for them; that it waits in time is checked by the emulator."""
     if isinstance(stmt, CopyAsync):
         if not at.has(CommitAsync):
             yield "the kernel commits no copies"
@@ -58,7 +58,7 @@ def copy_is_waited_for(stmt: Stmt, at: Place) -> Iterator[str]:
 
 
 def wait_leaves_no_less_than_none(stmt: Stmt, at: Place) -> Iterator[str]:
-    """A number of groups is not negative."""
+    """The number of pending groups is not negative."""
     if isinstance(stmt, WaitAsync) and stmt.pending < 0:
         yield f"{stmt.pending} groups cannot be left"
 
@@ -66,8 +66,8 @@ def wait_leaves_no_less_than_none(stmt: Stmt, at: Place) -> Iterator[str]:
 class CopyAsync(Operation, eq=False):
     """Starts a copy of `count` consecutive elements (4, 8 or 16 bytes, aligned so) from global memory to a shared array.
 
-    Where `when` is given and false nothing is read, and zero bytes are written. Until the thread that started the copy has
-    waited for it, nobody reads or writes the target or writes the source.
+    Where `when` is false, nothing is read and zeros are written. Until the thread that started the copy has waited for it, no
+    thread may access the target or write the source.
     """
 
     FORM = (
@@ -94,58 +94,59 @@ class CopyAsync(Operation, eq=False):
     when: Value | None = None
 
     def completion(self, maps: Mapping[str, TensorMap]) -> Joins:
-        """It goes on by itself."""
+        """The copy joins the current group."""
         return Joins(Group.ASYNC)
 
     @property
     def by(self) -> str:
-        """As a schedule calls it."""
+        """The name of this kind of copy in schedules."""
         return "cp_async"
 
     @property
     def perhaps_outside(self) -> tuple[Load, ...]:
-        """Nothing is read where it may not be."""
+        """The source, if there is a condition: it may be out of bounds where the condition is false."""
         return () if self.when is None else (self.source,)
 
     def moved(self, maps: Mapping[str, TensorMap]) -> Moved:
-        """Its elements."""
+        """The copy of its elements."""
         size = self.count * self.source.dtype.bytes
         return Moved("cp.async", self.source.buffer, self.target.buffer, size, when=self.when)
 
     def c(self, to: Printing) -> Iterator[str]:
-        """`tx_copy_async<4>(tile, i, x, j);`, with the condition last where there is one."""
+        """`tx_copy_async<4>(tile, i, x, j);`, with the condition, if any, as the last argument."""
         when = "" if self.when is None else f", {to.value(self.when)}"
         source = to.place(self.source, inside=self.when is None)
         yield f"tx_copy_async<{self.count}>({to.place(self.target)}, {source}{when});"
 
     def does(self, effects: Effects) -> None:
-        """Moves them, by one access."""
+        """Copies the elements by one aligned access."""
         effects.at_once(self.count, self.target, self.source)
         effects.copies(self.target, self.source, self.count, self.when)
 
 
 class CommitAsync(Operation, eq=False):
-    """The copies that this thread started since its last commit become one group."""
+    """Makes one group of the copies that this thread started since its last commit."""
 
     FORM = (Word("commit"),)
 
     def completion(self, maps: Mapping[str, TensorMap]) -> Closes:
-        """It makes the group."""
+        """Closes the group."""
         return Closes(Group.ASYNC)
 
     def cuda(self, to: Printing) -> Iterator[str]:
-        """A call."""
+        """A call of a device function."""
         yield "tx_commit_async();"
 
     def cpu(self, to: Printing) -> Iterator[str]:
-        """Nothing: a copy is done when it is started."""
+        """Nothing: on a CPU a copy completes when it is started."""
         yield from ()
 
 
 class WaitAsync(Operation, eq=False):
-    """Waits until at most `pending` of this thread's groups, the latest ones, are unfinished.
+    """Waits until at most `pending` of this thread's groups, the latest ones, are incomplete.
 
-    What the finished ones wrote is then visible to this thread; a barrier makes it visible to others. `covers` lists why.
+    Writes of completed groups are then visible to this thread; a barrier makes them visible to others. `covers`: the
+    dependences.
     """
 
     FORM = (Word("wait"), Number("pending"), Covers("covers"))
@@ -156,18 +157,18 @@ class WaitAsync(Operation, eq=False):
 
     @property
     def waits_for(self) -> tuple[Covered, ...]:
-        """Why it is there."""
+        """The dependences that the wait covers."""
         return self.covers
 
     def completion(self, maps: Mapping[str, TensorMap]) -> Awaits:
-        """It waits for groups."""
+        """Waits for groups."""
         return Awaits(Group.ASYNC, self.pending)
 
     def cuda(self, to: Printing) -> Iterator[str]:
-        """A call, and why."""
+        """The dependences as comments, and a call of a device function."""
         yield from to.reasons(self.covers)
         yield f"tx_wait_async<{self.pending}>();"
 
     def cpu(self, to: Printing) -> Iterator[str]:
-        """Nothing: a copy is done when it is started."""
+        """Nothing: on a CPU a copy completes when it is started."""
         yield from ()

@@ -1,4 +1,4 @@
-"""Rules of what an engine copies: runs in shared memory, combinations, and waits for what goes out of it."""
+"""Rules that the copies of engines share: tiles in shared memory, and reductions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 
 
 def wrong_run(first: Load, size: int, align: int, at: Place, step: int | None = None) -> Iterator[str]:
-    """What is wrong with `size` bytes from `first` on, of a shared array aligned to `align`, at a multiple of it or `step`."""
+    """Complaints about a tile of `size` bytes at `first`: its array is shared and aligned to `align` bytes, and the tile begins
+    at a multiple of `step` bytes (default `align`) and lies within the array."""
     name, array = first.buffer.name, at.array(first.buffer)
     if array is None or array.space is not Space.SHARED or array.barrier:
         yield f"{name} is no shared array"
@@ -37,7 +38,7 @@ def wrong_run(first: Load, size: int, align: int, at: Place, step: int | None = 
 
 
 def wrong_combination(op: str | None, source: Load, kind: Element) -> Iterator[str]:
-    """What is wrong with a combination of what is there with elements of `source`, that travel as `kind`."""
+    """Complaints about the reduction `op` of elements of `source`, transferred as elements of type `kind`."""
     if op is None:
         return
     if op not in REDUCTIONS:
@@ -47,5 +48,5 @@ def wrong_combination(op: str | None, source: Load, kind: Element) -> Iterator[s
 
 
 def travelling(name: str | None, usual: Element) -> Element:
-    """The elements called `name`, or the usual ones."""
+    """The element type `name`, or `usual` where no name is given."""
     return usual if name is None else ELEMENTS[name]

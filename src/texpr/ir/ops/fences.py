@@ -1,4 +1,4 @@
-"""Fences between what threads do and what engines do after it."""
+"""Fences between memory accesses of threads and later copies by engines."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ if TYPE_CHECKING:
 
 
 def fence_is_known(stmt: Stmt, at: Place) -> Iterator[str]:
-    """Fences are of two kinds."""
+    """The kind of a fence is "async" or "init"."""
     if isinstance(stmt, Fence) and stmt.kind not in ("async", "init"):
         yield f"there is no fence {stmt.kind}"
 
 
 class Fence(Operation, eq=False):
-    """`kind` "async": what this thread did to shared memory, reads too, comes before copies of tiles that start after it.
+    """Kind "async": accesses of this thread to shared memory, reads included, are ordered before copies by engines that start
+    later.
 
-    `kind` "init": the barriers that this thread has made are known to copies, and behind a block's barrier to its threads.
+    Kind "init": barriers that this thread initialised become visible to engines, and after a block barrier to its threads.
     """
 
     FORM = (Word("fence"), Name("kind"))
@@ -35,13 +36,13 @@ class Fence(Operation, eq=False):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The engine that copies tiles, and what came with it."""
+        """The target feature for copies by the tensor memory accelerator."""
         return (TMA,)
 
     def completion(self, maps: Mapping[str, TensorMap]) -> Fences:
-        """It is one."""
+        """A fence of this kind."""
         return Fences(self.kind)
 
     def cuda(self, to: Printing) -> Iterator[str]:
-        """A call."""
+        """A call of the device function for this kind."""
         yield f"tx_fence_{self.kind}();"

@@ -1,4 +1,4 @@
-"""What lanes of a warp get from each other."""
+"""Shuffles: lanes of a warp read each other's registers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 
 def exchange_is_within_a_warp(stmt: Stmt, at: Place) -> Iterator[str]:
-    """Groups are powers of two of lanes, and the other lane is another one of the group, in each turn of an unrolled loop."""
+    """The group is a power of two of lanes, and in every iteration of an unrolled loop the other lane is a different one of
+    it."""
     if isinstance(stmt, Exchange):
         shifts = {expr(s.sym): s.hi for s in at.loops if s.kind == "unroll" and s.lo is ZERO}
         last = {ZERO: ONE, **shifts}.get(stmt.shift)
@@ -34,13 +35,13 @@ def exchange_is_within_a_warp(stmt: Stmt, at: Place) -> Iterator[str]:
 
 
 def exchange_is_in_whole_groups(stmt: Stmt, at: Place) -> Iterator[str]:
-    """A block is groups of lanes."""
+    """The threads of a block form whole groups."""
     if isinstance(stmt, Exchange) and at.kernel.threads % stmt.width:
         yield f"{at.kernel.threads} threads are no groups of {stmt.width} lanes"
 
 
 def shuffle_is_of_lanes(stmt: Stmt, at: Place) -> Iterator[str]:
-    """What lanes read of each other is in registers that are there for it."""
+    """The source of a shuffle is an array in lanes."""
     if isinstance(stmt, Shuffle) and at.space(stmt.source.buffer) is not Space.LANES:
         yield f"{stmt.source.buffer.name} is in no registers that other lanes may read"
 
@@ -71,7 +72,8 @@ class Exchange(Operation, eq=False):
 
     @property
     def masks(self) -> tuple[int, ...]:
-        """In turns that join what all lanes have, of every turn up to the last."""
+        """The xor-differences between a lane and those that its value comes from, over the iterations of the loop up to this
+        one."""
         return (self.mask,) if self.shift is ZERO else tuple(range(1, 2 * self.mask))
 
     @property
@@ -81,11 +83,11 @@ class Exchange(Operation, eq=False):
 
     @property
     def bound(self) -> tuple[Bound, ...]:
-        """What the other lane holds, which is no value of this one."""
+        """The target: it has the value of another lane, so no value of this thread is given."""
         return (Bound(self.target, self.source.dtype),)
 
     def cuda(self, to: Printing) -> Iterator[str]:
-        """A shuffle among all lanes of the warp; a block of fewer threads has fewer lanes."""
+        """A shuffle of all lanes of the warp; a block of less than a warp has fewer lanes."""
         threads, warp = to.kernel.threads, to.kernel.warp
         if threads % warp and threads > warp:
             raise CompilerBug(f"an exchange in blocks of {threads} threads, whose last warp is not whole")
@@ -95,16 +97,16 @@ class Exchange(Operation, eq=False):
         yield f"{to.type(self.source.dtype)} const {target} = __shfl_xor_sync({mask:#x}u, {source}, {other}, {self.width});"
 
     def does(self, effects: Effects) -> None:
-        """Lanes come together, and each has what another had."""
+        """The lanes synchronise, and the target gets the value of another lane."""
         effects.meets()
         effects.exchanges(self.target, self.source, self.shift)
 
 
 class Shuffle(Operation, eq=False):
-    """`target = source as the thread in `lane` of the warp has it`; all lanes of the warp take part.
+    """`target = source`, as the thread in `lane` of the warp has it; all lanes of the warp take part.
 
-    `source` is an element of an array in LANES, the same one in all of them when loops are unrolled. `lane` counts modulo those
-    of a warp; what a lane gets that does not exist is of no use. `target` is declared by this statement.
+    `source` is an element of an array in LANES, the same register in all lanes once loops are unrolled. `lane` counts modulo
+    the size of a warp; a value from a lane that does not exist must not be used. `target` is declared by this statement.
     """
 
     FORM = (Word("shuffle"), Symbol("target"), Word("="), reads("source"), Word("lane"), Indexed("lane"))
@@ -116,7 +118,7 @@ class Shuffle(Operation, eq=False):
 
     @property
     def by(self) -> str:
-        """From which lane."""
+        """The operation and the lane that it reads from."""
         return f"shuffle, lane {self.lane}"
 
     @property
@@ -126,11 +128,11 @@ class Shuffle(Operation, eq=False):
 
     @property
     def bound(self) -> tuple[Bound, ...]:
-        """What another lane keeps, which is no value of this one."""
+        """The target: it has the value of another lane, so no value of this thread is given."""
         return (Bound(self.target, self.source.dtype),)
 
     def cuda(self, to: Printing) -> Iterator[str]:
-        """A shuffle among the lanes that the warp has: the last one of a block may have fewer than others."""
+        """A shuffle of the lanes that exist: the last warp of a block may have fewer than the others."""
         threads, warp, source, lane = to.kernel.threads, to.kernel.warp, to.element(self.source), to.index(self.lane)
         alike = threads < warp or threads % warp == 0
         mask = f"{(1 << min(threads, warp)) - 1:#x}u" if alike else f"tx_lanes({threads})"
@@ -138,6 +140,6 @@ class Shuffle(Operation, eq=False):
         yield f"{to.type(self.source.dtype)} const {target} = __shfl_sync({mask}, {source}, {lane});"
 
     def does(self, effects: Effects) -> None:
-        """Lanes come together, and each has what the named one keeps."""
+        """The lanes synchronise, and the target gets the register of the named lane."""
         effects.meets()
         effects.takes(self.target, self.source, effects.thread // effects.warp * effects.warp + self.lane % effects.warp)

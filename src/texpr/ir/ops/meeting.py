@@ -1,4 +1,4 @@
-"""Where threads wait for each other."""
+"""Barriers of threads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def barrier_is_of_threads(stmt: Stmt, at: Place) -> Iterator[str]:
-    """A barrier joins a cluster, a block, or some lanes of a warp; the kernel has threads to join."""
+    """A barrier joins a cluster, a block, a part of a block, or consecutive lanes of a warp, in a kernel with threads."""
     if isinstance(stmt, Barrier):
         if stmt.level not in (Level.CLUSTER, Level.BLOCK, Level.WARP):
             yield f"no barrier joins a {stmt.level.value}"
@@ -36,10 +36,10 @@ def barrier_is_of_threads(stmt: Stmt, at: Place) -> Iterator[str]:
 
 
 class Barrier(Operation, eq=False):
-    """All threads of `level` (WARP, BLOCK or CLUSTER) arrive and see each other's writes. `covers` lists why it is there.
+    """All threads of `level` (WARP, BLOCK or CLUSTER) arrive and see each other's writes. `covers`: the dependences.
 
-    `lanes`: with WARP, how many consecutive lanes take part (a power of two). `part`: with BLOCK, how
-    many consecutive threads meet on their own (whole warps; a half, a quarter or an eighth of the block), 0 for all of them.
+    `lanes`: for WARP, the number of consecutive lanes that take part (a power of two). `part`: for BLOCK, the number of
+    consecutive threads that synchronise (whole warps; a half, a quarter or an eighth of the block), 0 for all of them.
     """
 
     FORM = (
@@ -58,21 +58,22 @@ class Barrier(Operation, eq=False):
 
     @property
     def waits_for(self) -> tuple[Covered, ...]:
-        """Why it is there."""
+        """The dependences that the barrier covers."""
         return self.covers
 
     @property
     def meets(self) -> int:
-        """All of its level, or so many of it."""
+        """All threads of its level, or the number of consecutive ones that take part."""
         return {Level.CLUSTER: CLUSTER, Level.BLOCK: self.part or BLOCK}.get(self.level, self.lanes)
 
     @property
     def whole(self) -> bool:
-        """Whether it joins all threads of a block, or more."""
+        """Whether it joins at least all threads of a block."""
         return self.level is not Level.WARP and not self.part
 
     def cuda(self, to: Printing) -> Iterator[str]:
-        """A barrier of the cluster, of the block, of a part of it, or of a group of consecutive lanes."""
+        """The dependences as comments, and a barrier of the cluster, the block, a part of it, or a group of consecutive
+        lanes."""
         yield from to.reasons(self.covers)
         threads = to.kernel.threads
         match self.level:
@@ -91,5 +92,5 @@ class Barrier(Operation, eq=False):
                 raise CompilerBug(f"a barrier of level {self.level.value} in a CUDA kernel")
 
     def does(self, effects: Effects) -> None:
-        """They come together."""
+        """The threads synchronise."""
         effects.meets()

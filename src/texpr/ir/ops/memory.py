@@ -1,4 +1,4 @@
-"""One element of memory: another value for it, or its combination with one, at once."""
+"""Single elements of memory: stores and atomic updates."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from texpr.ir.operation.printing import Printing
 
 ATOMIC_OPS = {"add": "number", "min": "number", "max": "number", "and": "integer", "or": "integer"}
-"""What an atomic may do, and to which types (`and`, `or` to bool as well)."""
+"""The operations of atomics, and the types that they take (`and`, `or` take bool as well)."""
 
 _CHANGES = {"min": "tx_min(a, b)", "max": "tx_max(a, b)", "and": "a & b", "or": "a | b"}
 
 
 def fused_is_a_sum_of_a_product(stmt: Stmt, at: Place) -> Iterator[str]:
-    """What is fused is x ± a · b."""
+    """A fused store has the form x ± a · b."""
     if isinstance(stmt, Store) and stmt.fused and sum_and_product(stmt.value) is None:
         yield "nothing is there to be fused"
 
 
 def atomic_operation_fits(stmt: Stmt, at: Place) -> Iterator[str]:
-    """add, min, max of numbers; and, or of integers and bools."""
+    """add, min and max take numbers; and, or take integers and bools."""
     if isinstance(stmt, Atomic):
         dtype, wanted = stmt.target.dtype, ATOMIC_OPS.get(stmt.op)
         if wanted is None:
@@ -46,7 +46,7 @@ def _takes(wanted: str, dtype: DType) -> bool:
 
 
 def atomic_scope_fits(stmt: Stmt, at: Place) -> Iterator[str]:
-    """Threads meet in memory that they share, at a level at which they meet."""
+    """The scope of an atomic is a grid, a cluster or a block, and its memory is shared among threads."""
     if isinstance(stmt, Atomic):
         if stmt.scope not in (Level.GRID, Level.CLUSTER, Level.BLOCK):
             yield f"no atomic acts at {stmt.scope.value}"
@@ -57,7 +57,7 @@ def atomic_scope_fits(stmt: Stmt, at: Place) -> Iterator[str]:
 class Store(Operation, eq=False):
     """`target = value`, in memory.
 
-    `fused`: `value` is x ± a · b, and the product need not be rounded before it is added: a machine may do both at once.
+    `fused`: `value` has the form x ± a · b, and the machine may compute it with one rounding (fused multiply-add).
     """
 
     FORM = (Flag("fused"), writes("target"), Word("="), Calculated("value"))
@@ -74,12 +74,12 @@ class Store(Operation, eq=False):
     fused: bool = False
 
     def does(self, effects: Effects) -> None:
-        """Writes the element."""
+        """Stores the value."""
         effects.writes(self.target, self.value)
 
 
 class Atomic(Operation, eq=False):
-    """`target = op(target, value)` as one indivisible, relaxed operation at `scope`; `op` add, min, max, and, or."""
+    """`target = op(target, value)` as one atomic, relaxed operation at `scope`; `op` is add, min, max, and, or."""
 
     FORM = (
         Word("atomic"),
@@ -103,15 +103,15 @@ class Atomic(Operation, eq=False):
     scope: Level = Level.GRID
 
     def cuda(self, to: Printing) -> Iterator[str]:
-        """Relaxed, on the whole device: wider than asked where the plan says less."""
+        """A relaxed atomic of device scope, which includes every narrower scope."""
         yield f"atomic{self.op.capitalize()}(&{to.element(self.target)}, {to.value(self.value)});"
 
     def cpu(self, to: Printing) -> Iterator[str]:
-        """By exchange of whole words; any scope is the whole machine."""
+        """A compare-and-swap loop on whole words; its scope is the whole machine."""
         change = _CHANGES.get(self.op) or ("a + b" if to.adds(self.target.dtype) else "tx_add(a, b)")
         target, value = to.element(self.target), to.value(self.value)
         yield f"tx_atomic(&{target}, [b = {value}](auto a) {{ return decltype(a)({change}); }});"
 
     def does(self, effects: Effects) -> None:
-        """Combines at once: for all threads only at the widest scope."""
+        """Combines atomically: for the threads of the grid at its widest scope, else for those of a block."""
         effects.combines(self.target, self.op, self.value, whole=self.scope is Level.GRID)

@@ -1,6 +1,6 @@
-"""Barriers in shared memory ("mbarrier" in PTX): they count arrivals and bytes, and their phases complete when both have come.
+"""Barriers in shared memory ("mbarrier" in PTX): a phase completes when all its arrivals and bytes have come.
 
-The parity of the phases is 0, 1, 0, … Which thread arrives is a matter of the `If` around it.
+The parities of the phases are 0, 1, 0, … The `If` around an operation selects the threads that arrive.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from texpr.ir.operation.printing import Printing
 
 MOST_COUNT = 2**20 - 1
-"""Arrivals, and bytes, that a barrier counts in a phase (PTX ISA, "mbarrier": "Size and alignment", "tx-count")."""
+"""Limit of the arrivals, and of the bytes, of one phase (PTX ISA, "mbarrier": "Size and alignment", "tx-count")."""
 
 
 def barrier_counts_fit(stmt: Stmt, at: Place) -> Iterator[str]:
-    """A barrier counts so far, and phases have parities."""
+    """Arrivals and bytes are within the limits of a barrier, and a parity is 0 or 1."""
     match stmt:
         case BarrierInit() if not 1 <= stmt.count <= MOST_COUNT:
             yield f"a phase cannot wait for {stmt.count} arrivals"
@@ -45,13 +45,14 @@ def barrier_counts_fit(stmt: Stmt, at: Place) -> Iterator[str]:
 
 
 def barrier_waited_for_is_made(stmt: Stmt, at: Place) -> Iterator[str]:
-    """A kernel that waits at barriers makes them."""
+    """A kernel that waits at barriers initialises some."""
     if isinstance(stmt, BarrierWait) and not at.has(BarrierInit):
         yield "the kernel makes no barriers"
 
 
 class BarrierInit(Operation, eq=False):
-    """Makes a barrier, whose phases wait for `count` arrivals each. Others know it after a fence and a block's barrier."""
+    """Initialises a barrier with `count` arrivals a phase; a fence "init" and a block barrier make it visible to other
+    threads."""
 
     FORM = (Word("mbarrier"), Word("init"), barrier("barrier"), Word("count"), Number("count"))
     RULES = (barrier_counts_fit,)
@@ -61,22 +62,22 @@ class BarrierInit(Operation, eq=False):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The engine that copies tiles, and what came with it."""
+        """The target feature for copies by the tensor memory accelerator."""
         return (TMA,)
 
     def completion(self, maps: Mapping[str, TensorMap]) -> Makes:
-        """It makes it."""
+        """Initialises the barrier."""
         return Makes(self.barrier, self.count)
 
     def cuda(self, to: Printing) -> Iterator[str]:
-        """A call."""
+        """A call of a device function."""
         yield f"tx_barrier_init({to.place(self.barrier)}, {self.count});"
 
 
 class BarrierExpect(Operation, eq=False):
-    """Arrives at a barrier, whose phase now waits for `bytes` more (PTX ISA, "mbarrier.arrive.expect_tx").
+    """Arrives at a barrier, and adds `bytes` to what its phase waits for (PTX ISA, "mbarrier.arrive.expect_tx").
 
-    With `exactly` it is that many instead, which the kernel computes, and which is at most `bytes`.
+    With `exactly`, an expression of at most `bytes`, that many bytes are added instead.
     """
 
     FORM = (
@@ -95,21 +96,21 @@ class BarrierExpect(Operation, eq=False):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The engine that copies tiles, and what came with it."""
+        """The target feature for copies by the tensor memory accelerator."""
         return (TMA,)
 
     def completion(self, maps: Mapping[str, TensorMap]) -> Arrives:
-        """It arrives."""
+        """Arrives with the bytes."""
         return Arrives(self.barrier, expr(self.bytes) if self.exactly is None else self.exactly)
 
     def cuda(self, to: Printing) -> Iterator[str]:
-        """A call."""
+        """A call of a device function."""
         count = self.bytes if self.exactly is None else to.index(self.exactly)
         yield f"tx_barrier_expect({to.place(self.barrier)}, {count});"
 
 
 class BarrierArrive(Operation, eq=False):
-    """Arrives at a barrier. What this thread did before is visible to who waits for the phase."""
+    """Arrives at a barrier. Earlier accesses of this thread are visible to threads that wait for the phase."""
 
     FORM = (Word("mbarrier"), Word("arrive"), barrier("barrier"))
 
@@ -117,22 +118,22 @@ class BarrierArrive(Operation, eq=False):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The engine that copies tiles, and what came with it."""
+        """The target feature for copies by the tensor memory accelerator."""
         return (TMA,)
 
     def completion(self, maps: Mapping[str, TensorMap]) -> Arrives:
-        """It arrives, and nothing is to come."""
+        """Arrives with no bytes."""
         return Arrives(self.barrier, ZERO)
 
     def cuda(self, to: Printing) -> Iterator[str]:
-        """A call."""
+        """A call of a device function."""
         yield f"tx_barrier_arrive({to.place(self.barrier)});"
 
 
 class BarrierWait(Operation, eq=False):
-    """Waits until the phase of a barrier with this parity has completed: the first of all phases has parity 0.
+    """Waits until the phase of a barrier with this parity has completed; the first phase has parity 0.
 
-    What its copies wrote, and what came before its arrivals, is then visible to this thread. `covers` lists why.
+    The writes of its copies, and accesses before its arrivals, are then visible to this thread. `covers`: the dependences.
     """
 
     FORM = (Word("mbarrier"), Word("wait"), barrier("barrier"), Word("parity"), Indexed("parity"), Covers("covers"))
@@ -144,19 +145,19 @@ class BarrierWait(Operation, eq=False):
 
     @property
     def waits_for(self) -> tuple[Covered, ...]:
-        """Why it is there."""
+        """The dependences that the wait covers."""
         return self.covers
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The engine that copies tiles, and what came with it."""
+        """The target feature for copies by the tensor memory accelerator."""
         return (TMA,)
 
     def completion(self, maps: Mapping[str, TensorMap]) -> Waits:
-        """It waits."""
+        """Waits for the phase."""
         return Waits(self.barrier, self.parity)
 
     def cuda(self, to: Printing) -> Iterator[str]:
-        """A call, and why."""
+        """The dependences as comments, and a call of a device function."""
         yield from to.reasons(self.covers)
         yield f"tx_barrier_wait({to.place(self.barrier)}, {to.index(self.parity)});"

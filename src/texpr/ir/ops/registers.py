@@ -1,4 +1,4 @@
-"""Registers of one thread: a new variable, and another value for one."""
+"""Registers of one thread: declaration and assignment of variables."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 def first_value_has_the_type(stmt: Stmt, at: Place) -> Iterator[str]:
-    """A variable starts with a value of its type."""
+    """The initial value of a variable has its type."""
     if isinstance(stmt, Declare) and stmt.value.dtype != stmt.dtype:
         yield f"{stmt.sym} is {stmt.dtype}, its value {stmt.value.dtype}"
 
 
 def assigned_variable_is_declared(stmt: Stmt, at: Place) -> Iterator[str]:
-    """Only variables are assigned, with values of their type."""
+    """An assigned variable is declared, and the value has its type."""
     if isinstance(stmt, Assign):
         dtype = at.scope.variables.get(stmt.sym)
         if dtype is None:
@@ -35,7 +35,7 @@ def assigned_variable_is_declared(stmt: Stmt, at: Place) -> Iterator[str]:
 
 
 def lanes_assign_their_own(stmt: Stmt, at: Place) -> Iterator[str]:
-    """Below a simd loop a variable from outside is assigned only as a reduction."""
+    """In a simd loop, a variable declared outside is assigned only by a reduction of that loop."""
     simd = at.simd if isinstance(stmt, Assign) else None
     if isinstance(stmt, Assign) and simd is not None:
         joined = any(stmt.sym is sym for sym, _ in simd.reductions)
@@ -44,13 +44,13 @@ def lanes_assign_their_own(stmt: Stmt, at: Place) -> Iterator[str]:
 
 
 def product_is_there_to_be_fused(stmt: Stmt, at: Place) -> Iterator[str]:
-    """What is fused is x ± a · b."""
+    """A fused assignment has the form x ± a · b."""
     if isinstance(stmt, Assign) and stmt.fused and sum_and_product(stmt.value) is None:
         yield "nothing is there to be fused"
 
 
 class Declare(Operation, eq=False):
-    """A new register variable, with its first value. Constant unless an `Assign` or `Exchange` names it."""
+    """Declares a register variable with its initial value. It is constant unless an `Assign` or `Exchange` names it."""
 
     FORM = (Word("let"), Typed("sym", "dtype"), Word("="), Calculated("value"))
     RULES = (first_value_has_the_type,)
@@ -62,16 +62,16 @@ class Declare(Operation, eq=False):
 
     @property
     def bound(self) -> tuple[Bound, ...]:
-        """It."""
+        """The declared variable with its value."""
         return (Bound(self.sym, self.dtype, self.value),)
 
     def does(self, effects: Effects) -> None:
-        """Makes it."""
+        """Declares the variable."""
         effects.declares(self.sym, self.dtype, self.value)
 
 
 class Assign(Operation, eq=False):
-    """A declared variable gets a new value. `fused` as in `Store`."""
+    """Assigns a value to a declared variable. `fused` as in `Store`."""
 
     FORM = (Flag("fused"), Symbol("sym"), Word("="), Calculated("value"))
     RULES = (assigned_variable_is_declared, lanes_assign_their_own, product_is_there_to_be_fused)
@@ -82,5 +82,5 @@ class Assign(Operation, eq=False):
     fused: bool = False
 
     def does(self, effects: Effects) -> None:
-        """Changes it."""
+        """Assigns the value."""
         effects.assigns(self.sym, self.value)

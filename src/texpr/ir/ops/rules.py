@@ -1,4 +1,4 @@
-"""Rules that several operations keep."""
+"""Rules that several families of operations share."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 
 
 def _own(stmt: Stmt) -> Iterator[Operand]:
-    """What a thread touches itself."""
+    """The operands that the executing thread, not an engine, accesses."""
     if isinstance(stmt, Operation) and stmt.AGENT is Agent.THREAD:
         yield from stmt.operands
 
 
 def _written(stmt: Stmt) -> Iterator[Load]:
-    """The first elements that a thread writes itself."""
+    """The first elements of the operands that the thread writes."""
     return (each.first for each in _own(stmt) if each.access in (Access.WRITE, Access.UPDATE))
 
 
 def runs(stmt: Stmt) -> Iterator[tuple[Load, int]]:
-    """The first elements of the runs that one access of a thread moves, and how long each run is."""
+    """The first element and the length of each operand whose consecutive elements are moved by one access."""
     return ((each.first, each.count) for each in _own(stmt) if each.count is not None)
 
 
 def written_memory_may_be_written(stmt: Stmt, at: Place) -> Iterator[str]:
-    """Memory of the kernel's own, or a buffer that the kernel says it writes."""
+    """A written buffer is an array of the kernel, or one that the kernel lists as written, and no scalar parameter."""
     for target in _written(stmt):
         buffer = target.buffer
         if at.space(buffer) is None and buffer.name not in at.kernel.written:
@@ -43,7 +43,8 @@ def written_memory_may_be_written(stmt: Stmt, at: Place) -> Iterator[str]:
 
 
 def part_of_another_block_is_only_read(stmt: Stmt, at: Place) -> Iterator[str]:
-    """Of an array of a cluster, a block writes to its own part, and reads several elements at once from there alone."""
+    """Of an array in cluster memory a block writes, and reads vectors of, its own part only; it may read single elements of
+    all."""
     for each in _own(stmt):
         place = each.first
         if at.space(place.buffer) is not Space.CLUSTER or (each.access is Access.READ and each.count is None):
@@ -54,7 +55,7 @@ def part_of_another_block_is_only_read(stmt: Stmt, at: Place) -> Iterator[str]:
 
 
 def written_value_has_the_type(stmt: Stmt, at: Place) -> Iterator[str]:
-    """The value has the type of the element."""
+    """The value has the type of the element that is written."""
     for target in _written(stmt):
         assert isinstance(stmt, Operation)
         for value in stmt.computed:
@@ -63,7 +64,7 @@ def written_value_has_the_type(stmt: Stmt, at: Place) -> Iterator[str]:
 
 
 def elements_are_consecutive(stmt: Stmt, at: Place) -> Iterator[str]:
-    """The innermost dimension is dense."""
+    """The innermost dimension has stride 1."""
     for first, _ in runs(stmt):
         buffer = first.buffer
         if not buffer.rank:
@@ -73,9 +74,10 @@ def elements_are_consecutive(stmt: Stmt, at: Place) -> Iterator[str]:
 
 
 def address_is_aligned(stmt: Stmt, at: Place) -> Iterator[str]:
-    """The buffer begins at a multiple of the width, and no index is surely between two. The rest is for lowering to prove.
+    """The base of the buffer is aligned to the width, and no index is known to be misaligned; lowering proves the other
+    indices.
 
-    Workspace and arrays begin where any vector may; of a parameter or result, its `align` is what a launch checks.
+    Workspace and arrays are aligned for every vector width; the `align` of a parameter or result is checked before a launch.
     """
     for first, count in runs(stmt):
         width, buffer = count * first.dtype.bytes, first.buffer
@@ -88,12 +90,12 @@ def address_is_aligned(stmt: Stmt, at: Place) -> Iterator[str]:
 
 
 def wrong_widths(stmt: Stmt, widths: tuple[int, ...]) -> Iterator[str]:
-    """What is wrong with the bytes that one access moves, of which there are `widths`."""
+    """The widths in bytes of accesses that are not among `widths`."""
     for first, count in runs(stmt):
         if count * first.dtype.bytes not in widths:
             yield f"{count} elements of {first.dtype} are {count * first.dtype.bytes} bytes, not {listed(widths)}"
 
 
 def listed(things: tuple[object, ...]) -> str:
-    """With commas."""
+    """The items, separated by commas."""
     return ", ".join(map(str, things))

@@ -1,4 +1,4 @@
-"""Copies of boxes of tensors by an engine, by maps of these."""
+"""Copies of boxes of tensors by an engine, through tensor maps of the kernel."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 
 def map_is_there(stmt: Stmt, at: Place) -> Iterator[str]:
-    """What a copy names is a map of the kernel."""
+    """The map of a copy is one of the kernel's."""
     if isinstance(stmt, CopyTensor | StoreTensor | PrefetchMap) and at.map(stmt.map) is None:
         yield f"there is no map {stmt.map}"
 
 
 def tile_fits_its_map(stmt: Stmt, at: Place) -> Iterator[str]:
-    """One coordinate a dimension; a tile is of a shared array, of the tensor's type, and lies in it."""
+    """There is a coordinate for each dimension; the tile has the tensor's type and lies within a shared array."""
     if not isinstance(stmt, CopyTensor | StoreTensor):
         return
     map, tile = at.map(stmt.map), stmt.target if isinstance(stmt, CopyTensor) else stmt.source
@@ -67,7 +67,8 @@ def tile_fits_its_map(stmt: Stmt, at: Place) -> Iterator[str]:
 
 
 def peers_are_there(stmt: Stmt, at: Place) -> Iterator[str]:
-    """A box goes to blocks of the cluster, each once, which have met after the barrier was made: else it may come too early."""
+    """The peers are distinct blocks of the cluster, and a cluster barrier comes before, as each must have initialised its
+    barrier."""
     if not isinstance(stmt, CopyTensor) or not stmt.peers:
         return
     if list(stmt.peers) != sorted(set(stmt.peers)) or stmt.peers[0] != 0:
@@ -82,21 +83,21 @@ def peers_are_there(stmt: Stmt, at: Place) -> Iterator[str]:
 
 
 def tile_is_combined_by_the_engine(stmt: Stmt, at: Place) -> Iterator[str]:
-    """The engine combines by these operations, of these types."""
+    """The engine supports the reduction for the type of the elements."""
     map = at.map(stmt.map) if isinstance(stmt, StoreTensor) else None
     if isinstance(stmt, StoreTensor) and map is not None:
         yield from wrong_combination(stmt.reduce, stmt.source, element_of(map))
 
 
 def stored_tensor_may_be_written(stmt: Stmt, at: Place) -> Iterator[str]:
-    """The kernel says that it writes what the map is of."""
+    """The kernel lists the tensor of a stored map as written."""
     map = at.map(stmt.map) if isinstance(stmt, StoreTensor) else None
     if map is not None and map.buffer.name not in at.kernel.written:
         yield f"{map.buffer.name} is not said to be written"
 
 
 def tile_is_waited_for(stmt: Stmt, at: Place) -> Iterator[str]:
-    """A kernel that starts copies waits for them somewhere; whether in time, the emulator sees."""
+    """A kernel with copies also waits for them; that it waits in time is checked by the emulator."""
     if isinstance(stmt, CopyTensor) and not at.has(BarrierWait):
         yield "the kernel waits for no copies of tiles"
     if isinstance(stmt, StoreTensor) and not at.has(WaitBulk):
@@ -104,16 +105,16 @@ def tile_is_waited_for(stmt: Stmt, at: Place) -> Iterator[str]:
 
 
 class CopyTensor(Operation, eq=False):
-    """Starts a copy of the box of map `map` at coordinates `at`, innermost first, to the tile that `target` is the first of.
+    """Starts a copy of the box of `map` at coordinates `at`, innermost first, to the tile whose first element is `target`.
 
-    Coordinates are signed; elements outside of the tensor are filled. The bytes of the whole box arrive at `barrier`. Until its
-    phase has completed nobody reads or writes the tile.
+    Coordinates are signed; elements outside of the tensor are filled. The bytes of the whole box complete at `barrier`. Until
+    its phase has completed, no thread may access the tile.
 
-    With `peers` the box goes to several blocks of the cluster, whose ranks are `first` + each of `peers`: to the same tile in
-    each, and its bytes to the same barrier in each.
+    With `peers` the box goes to several blocks of the cluster, of ranks `first` + each of `peers` (multicast): to the same tile
+    of each, with its bytes counted at the same barrier of each.
 
-    In im2col mode `offsets`, one a dimension of space, W first, are added to every pixel; `at` is a channel, a pixel of the
-    bounding box, and an image. With `rows` four rows of a matrix are copied, one behind the other: `at` is a column alone.
+    In im2col mode `offsets`, one for each spatial dimension, W first, are added to every pixel; `at` is a channel, a pixel of
+    the bounding box, and an image. With `rows` the tile is four rows of a matrix (gather4), and `at` is a column alone.
     """
 
     FORM = (
@@ -142,25 +143,25 @@ class CopyTensor(Operation, eq=False):
 
     @property
     def by(self) -> str:
-        """As a schedule calls it."""
+        """The name of this kind of copy in schedules."""
         return "tma"
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The engine that copies tiles, and one that takes rows by their numbers."""
+        """The target features for copies of tiles and, with `rows`, for gather4."""
         return (TMA, *((TMA_ROWS,) if self.rows else ()))
 
     @property
     def tiles(self) -> tuple[Load, ...]:
-        """What of the kernel's own memory the engine moves."""
+        """The tile in shared memory that the engine writes."""
         return (self.target,)
 
     def completion(self, maps: Mapping[str, TensorMap]) -> Brings:
-        """It brings the bytes of the box, those that it fills included."""
+        """Completes at its barrier by the bytes of the box, filled elements included."""
         return Brings(self.barrier, expr(maps[self.map].bytes * max(1, len(self.rows))))
 
     def moved(self, maps: Mapping[str, TensorMap]) -> Moved:
-        """A box."""
+        """The copy of a box."""
         map = maps[self.map]
         return Moved(
             "tma",
@@ -175,7 +176,7 @@ class CopyTensor(Operation, eq=False):
         )
 
     def cuda(self, to: Printing) -> Iterator[str]:
-        """A call."""
+        """A call of a device function."""
         ends = f"{to.place(self.target)}, {to.map(self.map)}, {to.place(self.barrier)}"
         at, offsets = (", ".join(map(to.index, each)) for each in (self.at, (*self.at, *self.offsets)))
         if self.peers and self.rows:
@@ -189,19 +190,19 @@ class CopyTensor(Operation, eq=False):
             yield f"tx_load_{'columns' if self.offsets else 'tensor'}({ends}, {offsets});"
 
     def does(self, effects: Effects) -> None:
-        """Fills the tile later."""
+        """Starts the copy."""
         effects.sends(self)
 
 
 class StoreTensor(Operation, eq=False):
-    """Starts a copy of the tile that `source` is the first of to the box of `map` at coordinates `at`, innermost first.
+    """Starts a copy of the tile whose first element is `source` to the box of `map` at coordinates `at`, innermost first.
 
     Elements outside of the tensor are not written. `reduce`: add, min, max, and, or, xor, by which each element is combined
-    with what is there; of u32 also inc and dec, which wrap at the tile's element. Nobody writes the tile until the thread has
-    waited for it, by `WaitBulk`.
+    with the tensor's; for u32 also inc and dec, which wrap at the tile's element. No thread may write the tile before the
+    `WaitBulk` of the thread that started the copy.
 
-    With `rows` the tile is four rows, one behind the other, that go to these rows of a matrix: `at` is a column alone. Those
-    that the matrix has not are left out; the others differ, as nothing says which of two would come last.
+    With `rows` the tile is four rows, stored to these rows of a matrix (scatter4): `at` is a column alone. Rows outside of the
+    matrix are not written; the others must differ, as the order of the four stores is undefined.
     """
 
     FORM = (
@@ -223,25 +224,25 @@ class StoreTensor(Operation, eq=False):
 
     @property
     def by(self) -> str:
-        """As a schedule calls it."""
+        """The name of this kind of copy in schedules."""
         return "tma"
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The engine that copies tiles, and one that takes rows by their numbers."""
+        """The target features for copies of tiles and, with `rows`, for scatter4."""
         return (TMA, *((TMA_ROWS,) if self.rows else ()))
 
     @property
     def tiles(self) -> tuple[Load, ...]:
-        """What of the kernel's own memory the engine moves."""
+        """The tile in shared memory that the engine reads."""
         return (self.source,)
 
     def completion(self, maps: Mapping[str, TensorMap]) -> Joins:
-        """It is of a group."""
+        """Joins the bulk group."""
         return Joins(Group.BULK)
 
     def moved(self, maps: Mapping[str, TensorMap]) -> Moved:
-        """A box."""
+        """The copy of a box."""
         map = maps[self.map]
         return Moved(
             "tma",
@@ -255,7 +256,7 @@ class StoreTensor(Operation, eq=False):
         )
 
     def cuda(self, to: Printing) -> Iterator[str]:
-        """A call."""
+        """A call of a device function."""
         verb = "store" if self.reduce is None else f"reduce_{self.reduce}"
         ends, at = f"{to.map(self.map)}, {to.place(self.source)}", ", ".join(map(to.index, self.at))
         if self.rows and self.reduce is not None:
@@ -266,12 +267,12 @@ class StoreTensor(Operation, eq=False):
             yield f"tx_{verb}_tensor({ends}, {at});"
 
     def does(self, effects: Effects) -> None:
-        """Empties the tile later."""
+        """Starts the copy."""
         effects.sends(self)
 
 
 class PrefetchMap(Operation, eq=False):
-    """Brings a map into the cache."""
+    """Prefetches a tensor map into the cache of descriptors."""
 
     FORM = (Word("prefetch"), Name("map"))
     RULES = (map_is_there,)
@@ -281,9 +282,9 @@ class PrefetchMap(Operation, eq=False):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The engine that copies tiles, and what came with it."""
+        """The target feature for copies by the tensor memory accelerator."""
         return (TMA,)
 
     def cuda(self, to: Printing) -> Iterator[str]:
-        """A call."""
+        """A call of a device function."""
         yield f"tx_prefetch({to.map(self.map)});"

@@ -1,4 +1,4 @@
-"""Several elements of one row at once."""
+"""Vector loads and stores: consecutive elements of a row by one access."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from texpr.ir.operation.printing import Printing
 
 VECTOR_BYTES = (2, 4, 8, 16)
-"""What one access moves (PTX ISA, "ld", "st": vectors of up to 128 bits; two bytes are one register)."""
+"""Widths of a vector access in bytes (PTX ISA, "ld", "st": up to 128 bits; two bytes are one register)."""
 
 
 def width_is_one_access(stmt: Stmt, at: Place) -> Iterator[str]:
-    """A machine moves this many bytes at once."""
+    """The width is one that the machine supports."""
     if isinstance(stmt, LoadVector | StoreVector):
         yield from wrong_widths(stmt, VECTOR_BYTES)
 
 
 def vectors_are_of_memory(stmt: Stmt, at: Place) -> Iterator[str]:
-    """Global or shared: what is one thread's own is in registers already."""
+    """The buffer is in global or shared memory, not in a thread's own registers."""
     if isinstance(stmt, LoadVector | StoreVector):
         for first, _ in runs(stmt):
             if at.space(first.buffer) in (Space.LOCAL, Space.LANES):
@@ -46,15 +46,15 @@ def vectors_are_of_memory(stmt: Stmt, at: Place) -> Iterator[str]:
 
 
 def fused_are_sums_of_products(stmt: Stmt, at: Place) -> Iterator[str]:
-    """What is fused is x ± a · b, in each lane."""
+    """A fused store has the form x ± a · b in each lane."""
     if isinstance(stmt, StoreVector) and stmt.fused and None in map(sum_and_product, stmt.stored):
         yield "a lane has nothing to be fused"
 
 
 class LoadVector(Operation, eq=False):
-    """New variables for consecutive elements of one row, the first of them `source`, all read by one access.
+    """Declares variables for consecutive elements of a row, `source` the first of them, loaded by one access.
 
-    The width in bytes is 2, 4, 8 or 16, and divides the address.
+    The width in bytes is 2, 4, 8 or 16, and the address is a multiple of it.
     """
 
     FORM = (Word("vector"), Symbols("targets"), Word("="), reads("source", "targets"))
@@ -72,7 +72,7 @@ class LoadVector(Operation, eq=False):
 
     @property
     def bound(self) -> tuple[Bound, ...]:
-        """One an element."""
+        """A variable for each element."""
         elements = consecutive(self.source, len(self.targets))
         return tuple(Bound(sym, self.source.dtype, each) for sym, each in zip(self.targets, elements, strict=True))
 
@@ -84,14 +84,14 @@ class LoadVector(Operation, eq=False):
         yield f"tx_vec<{to.type(self.source.dtype)}, {count}>{'' if changes else ' const'} {name} = {value};"
 
     def does(self, effects: Effects) -> None:
-        """Reads all, by one access."""
+        """Loads the elements by one aligned access."""
         effects.at_once(len(self.targets), self.source)
         for sym, source in zip(self.targets, consecutive(self.source, len(self.targets)), strict=True):
             effects.takes(sym, source)
 
 
 class StoreVector(Operation, eq=False):
-    """Consecutive elements of one row, the first of them `target`, all written by one access. Widths as in `LoadVector`.
+    """Stores consecutive elements of a row, `target` the first of them, by one access. Widths as in `LoadVector`.
 
     `fused`: as in `Store`, in each lane.
     """
@@ -119,7 +119,7 @@ class StoreVector(Operation, eq=False):
         yield f"tx_store({to.place(self.target)}, {', '.join(lanes)});"
 
     def does(self, effects: Effects) -> None:
-        """Writes all, by one access."""
+        """Stores the elements by one aligned access."""
         effects.at_once(len(self.stored), self.target)
         for target, value in zip(consecutive(self.target, len(self.stored)), self.stored, strict=True):
             effects.writes(target, value)

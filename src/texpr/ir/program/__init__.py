@@ -1,11 +1,11 @@
-"""What is computed: the checked, desugared form of a `.te` file.
+"""The program form: the checked, desugared form of a `.te` file.
 
     program   = function*
     function  = buffers (params, then locals by `New`), sizes, where, assumes, body, results, schedules
     stmt      = Par sym < extent {stmt} | Seq sym < extent {stmt} | New buffer | Let sym = value
               | Bind targets (=|update) values | If value {stmt} {stmt} | Anchor value | Instruction
 
-Views (`reshape`, `transpose`, slices, `pad`), `static for`, calls and inline indirect reads are gone: views are substituted
+Views (`reshape`, `transpose`, slices, `pad`), `static for`, calls and inline indirect reads are expanded: views are substituted
 into indices, calls are inlined, `A[I[i]]` is a `Load` with `data`. Symbols are unique in a function.
 """
 
@@ -64,12 +64,12 @@ class Group(Record):
     args: tuple[Argument, ...]
 
     def __repr__(self) -> str:
-        """As a text has it."""
+        """As in the text of a program."""
         return f"({', '.join(map(repr, self.args))})"
 
 
 ArgumentValue: TypeAlias = str | int | float | Expr | Group
-"""Words as they are written (`shared`, `grid.y`, `1 warp`); an index expression over sizes is never a constant."""
+"""Words as in the text (`shared`, `grid.y`, `1 warp`); an index expression over sizes is never a constant."""
 
 
 class Argument(Record):
@@ -81,7 +81,7 @@ class Argument(Record):
 
     @property
     def index(self) -> Expr | None:
-        """The value as an index expression over sizes, None where it is none."""
+        """The value as an index expression over sizes, None if it is not one."""
         match self.value:
             case int():
                 return expr(self.value)
@@ -91,14 +91,14 @@ class Argument(Record):
                 return None
 
     def __repr__(self) -> str:
-        """As a text has it, but for quotes."""
+        """As in the text of a program, without quotes."""
         return f"{self.value}" if self.key is None else f"{self.key}={self.value}"
 
 
 class Directive(Record):
     """`name(args) -> results` of a schedule, or a pragma `#name(args)` on a loop or function, which has no results.
 
-    Kept generically: which arguments there are and what they mean is for whoever applies it.
+    It is generic: the code that applies a directive checks and interprets its arguments.
     """
 
     name: str
@@ -107,19 +107,19 @@ class Directive(Record):
     span: Span = NOWHERE
 
     def __repr__(self) -> str:
-        """As a text has it, but for quotes."""
+        """As in the text of a program, without quotes."""
         made = f" -> ({', '.join(self.results)})" if self.results else ""
         return f"{self.name}({', '.join(map(repr, self.args))}){made}"
 
 
 Pragma: TypeAlias = Directive | Mark
-"""What a loop or a function says beside what it computes: as it is written, or for whom a schedule laid it out."""
+"""An annotation of a loop or function: a pragma as written, or a mark that a schedule made."""
 
 
 class Schedule(Record):
-    """`schedule function "name" for target { directives }`: how one function is laid out on a machine.
+    """`schedule function "name" for target { directives }`: the mapping of one function to a machine.
 
-    `target` is that of a target or of a family ("cpu", "cuda"); None: any.
+    `target`: the name of a target or of a family ("cpu", "cuda"); None: any.
     """
 
     function: str
@@ -129,14 +129,14 @@ class Schedule(Record):
     span: Span = NOWHERE
 
     def __repr__(self) -> str:
-        """One line: its name, function and target, and what it says."""
+        """One line: its name, function and target, and its directives."""
         named = f' "{self.name}"' if self.name is not None else ""
         where = f" for {self.target}" if self.target is not None else ""
         return f"<Schedule{named} of {self.function}{where}: {'; '.join(map(repr, self.directives)) or 'nothing'}>"
 
 
 class Combiner(Record, eq=False):
-    """A user's `combine name(a, b) identity e`, associative and commutative by promise; `a`, `b` are `Ref`s in `value`."""
+    """A user's `combine name(a, b) identity e`, assumed associative and commutative; `a`, `b` are `Ref`s in `value`."""
 
     name: str
     a: Sym
@@ -148,14 +148,14 @@ class Combiner(Record, eq=False):
 
 
 Update: TypeAlias = str | Combiner
-"""How a bind meets what is there: "add" "sub" "mul" "max" "min" "and" "or", or a user's combiner."""
+"""The operation of an update: "add" "sub" "mul" "max" "min" "and" "or", or a user's combiner."""
 
 
 class Par(Record, eq=False):
-    """`par extent |sym|`: iterations are independent; converged, with all effects visible, at the start and the end.
+    """`par extent |sym|`: iterations are independent; all effects are visible to all threads at the start and at the end.
 
-    `reduce`: buffers in which iterations may meet, through updates only. `fully` with `align`: consecutive iterations are
-    consecutive lanes and really run together.
+    `reduce`: buffers that several iterations may access at one element, through updates only. `fully` with `align`: consecutive
+    iterations execute concurrently on consecutive lanes.
     """
 
     sym: Sym
@@ -169,7 +169,7 @@ class Par(Record, eq=False):
 
 
 class Seq(Record, eq=False):
-    """`seq extent |sym|`: in order. `reduce` frees the order of the updates of these buffers."""
+    """`seq extent |sym|`: iterations in order. Updates of the buffers in `reduce` may execute in any order."""
 
     sym: Sym
     extent: Expr
@@ -183,7 +183,7 @@ class Seq(Record, eq=False):
 class New(Record, eq=False):
     """`new buffer`: fresh, undefined memory for each execution of the enclosing block, until that block ends.
 
-    `space`: where a schedule wants it ("shared", "cluster", "registers"), None where the compiler decides.
+    `space`: the memory that a schedule requires ("shared", "cluster", "registers"), None where the compiler decides.
     """
 
     buffer: Buffer
@@ -192,7 +192,7 @@ class New(Record, eq=False):
 
 
 class Let(Record, eq=False):
-    """`let sym = value`: a value read here, once. The frontend substitutes affine ones away, so this one reads data.
+    """`let sym = value`: a value read here, once. The frontend substitutes affine ones, so the remaining ones read data.
 
     `instance`: as for `Bind`.
     """
@@ -207,10 +207,10 @@ class Bind(Record, eq=False):
     """`target = value`, or with `update` `target = update(target, value)`.
 
     Several targets: a tuple update `(m, at) max= (x, i)`, `max` or `min` only: lexicographic on the first, ties to the smaller
-    second, and so on; or, with no update, a simultaneous assignment. Values have their target's type.
+    second, and so on; or, without an update, a simultaneous assignment. Values have the types of their targets.
 
-    `instance`: in a program that a schedule laid out, which statement of the one that was written it does, by number, and for
-    which indices of the loops around that, outermost first; a hint, which nobody believes. Nothing where it is of none.
+    `instance`, in a scheduled program: the statement of the program as written that it executes, by number, and the values of
+    that statement's loop indices, outermost first; an untrusted hint for proofs. Empty for statements that a schedule added.
     """
 
     targets: tuple[Load, ...]
@@ -230,17 +230,18 @@ class If(Record, eq=False):
 
 
 class Anchor(Record, eq=False):
-    """`anchor value`: evaluated exactly here, for its effect; not moved, copied or dropped."""
+    """`anchor value`: evaluated exactly here, for its effect; passes neither move, copy nor drop it."""
 
     value: Value
     span: Span = NOWHERE
 
 
 class Instruction(Record, eq=False):
-    """A use of an `instr`: its name, and its meaning, the body in this language with the operands substituted.
+    """A use of an `instr`: its name, and its meaning, a body in this language with the operands substituted.
 
-    `instr`: what it is. Its operands are then locals whose dimensions are the lanes and a lane's registers, each given by the
-    first element that it has of the first lane: what holds an element of the instruction's own operand is said by the fragment.
+    `instr`: its definition, for an instruction with fragments. Its operands are then locals whose dimensions are lanes and a
+    lane's registers, each given by the first element of the first lane; the fragments map these to elements of the
+    instruction's operands.
     """
 
     name: str
@@ -260,8 +261,8 @@ class Function(Record, eq=False):
 
     `params` in the order written (inputs, inouts, scalars as rank-0 inputs); `sizes` in order of first appearance, each ≥ 0;
     `consts` are sizes that a build must fix (they may be negative), with their defaults; `results` are buffers of role
-    "result" (or inouts), in order. `schedules`: those that the file has for it, to choose from; none is applied yet.
-    `instrs`: the instructions of the file that lanes do together, for schedules to use.
+    "result" (or inouts), in order. `schedules`: the alternatives that the file has for it; none is applied yet.
+    `instrs`: the instructions of the file with fragments, for schedules to use.
     """
 
     name: str
@@ -305,7 +306,7 @@ class Program(Record, eq=False):
 
 
 def blocks(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
-    """The statement lists directly below `stmt`."""
+    """The statement lists that `stmt` contains directly."""
     match stmt:
         case Par() | Seq():
             return (stmt.body,)
@@ -326,7 +327,7 @@ def walk(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
 
 
 def values(stmt: Stmt) -> tuple[Value, ...]:
-    """The values `stmt` itself evaluates (not those of statements below it); an updated target counts as read."""
+    """The values that `stmt` itself evaluates, without those of nested statements; an updated target counts as read."""
     match stmt:
         case Bind():
             return (*stmt.values, *(stmt.targets if stmt.update is not None else ()))

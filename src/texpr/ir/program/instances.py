@@ -1,7 +1,7 @@
-"""Which statement of the program that was written a statement does, and for which indices: noted before a schedule changes it.
+"""Instance notes: which statement of the program as written a statement executes, and with which loop indices.
 
-Every rewrite keeps the note up, as it does any other index expression. It is a hint for who proves that nothing was changed but
-the order of things, and where they are kept (`texpr.proof.schedule`).
+They are recorded before a schedule is applied, and every rewrite updates them like other index expressions. They are hints for
+the proof that a schedule changes only the order of statements and the placement of data (`texpr.proof.schedule`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _Note: TypeAlias = Callable[[ir.Bind | ir.Let, tuple[Sym, ...]], tuple[Expr, ...
 
 
 def numbered(function: ir.Function) -> ir.Function:
-    """`function` with each of its statements noted as itself."""
+    """`function` with each statement noted as an instance of itself."""
     numbers = count()
 
     def note(stmt: ir.Bind | ir.Let, around: tuple[Sym, ...]) -> tuple[Expr, ...]:
@@ -28,12 +28,12 @@ def numbered(function: ir.Function) -> ir.Function:
 
 
 def with_notes(function: ir.Function, notes: Mapping[ir.Stmt, tuple[Expr, ...]]) -> ir.Function:
-    """`function` with `notes` of its statements, and no others."""
+    """`function` with the given `notes`, and no others."""
     return replace(function, body=_noted(function.body, (), lambda stmt, _: notes.get(stmt, ())))
 
 
 def statements(function: ir.Function) -> tuple[ir.Bind | ir.Let, ...]:
-    """The statements of `function`, by their numbers."""
+    """The statements of `function`, in the order of their numbers."""
     return tuple(stmt for stmt in ir.walk(function.body) if isinstance(stmt, ir.Bind | ir.Let))
 
 

@@ -1,4 +1,4 @@
-"""Marks on the loops of a program, by type: put there, taken away, asked for, read from a text."""
+"""Adding, removing, finding and parsing the marks of a program's loops, by type."""
 
 from __future__ import annotations
 
@@ -15,42 +15,42 @@ _Kind = TypeVar("_Kind", bound=Mark)
 
 
 def marked(loop: _Loop, new: Mark) -> _Loop:
-    """`loop` with a mark, in place of one of its kind that it had."""
+    """`loop` with a mark, which replaces one of its type."""
     return replace(loop, directives=(*unmarked(loop, type(new)).directives, new))
 
 
 def unmarked(loop: _Loop, kind: type[Mark]) -> _Loop:
-    """`loop` without the mark of this kind."""
+    """`loop` without the mark of this type."""
     return replace(loop, directives=tuple(d for d in loop.directives if not isinstance(d, kind)))
 
 
 def mark(loop: ir.Loop | ir.Function, kind: type[_Kind]) -> _Kind | None:
-    """The mark of a loop, or of a function, of this kind."""
+    """The mark of this type on a loop or function, if any."""
     return next((d for d in loop.directives if isinstance(d, kind)), None)
 
 
 def pragma(loop: ir.Loop, name: str) -> ir.Directive | None:
-    """What the program itself says of a loop, by the name of it."""
+    """The pragma of this name that the program has on a loop, if any."""
     return next((d for d in loop.directives if isinstance(d, ir.Directive) and d.name == name), None)
 
 
 ATOMIC = "atomic"
-"""What a program says of a `reduce` whose updates may come in any order: mapping does them by atomics."""
+"""The pragma for a `reduce` whose updates may be executed in any order: mapping uses atomics."""
 
 
 def is_atomic(loop: ir.Loop) -> bool:
-    """Whether updates of the loop's reduce buffers may meet by atomics."""
+    """Whether updates of the loop's reduce buffers may be atomics."""
     return pragma(loop, ATOMIC) is not None
 
 
 def atomic(loop: _Loop) -> _Loop:
-    """`loop`, whose updates meet by atomics."""
+    """`loop` with its updates as atomics."""
     kept = (d for d in loop.directives if d.name != ATOMIC)
     return replace(loop, directives=(*kept, ir.Directive(ATOMIC)))
 
 
 def atomic_binds(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> frozenset[ir.Bind]:
-    """Updates that are atomic: those of the reduce buffers of a loop marked `#atomic`."""
+    """The updates that are atomic: those of the reduce buffers of a loop marked `#atomic`."""
     found: set[ir.Bind] = set()
     marked = [(loop, body) for loop in loops] + [(s, s.body) for s in ir.walk(body) if isinstance(s, ir.Par)]
     for loop, inside in marked:
@@ -63,7 +63,7 @@ def atomic_binds(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> frozen
 
 
 def asked_at(loop: ir.Loop, kind: type[Mark]) -> Span:
-    """Where the mark of this kind was asked for, or where the loop is written, if that is in no text."""
+    """The span of the directive that made the mark, or of the loop, if that is in no text."""
     found = mark(loop, kind)
     return loop.span if found is None or found.span is NOWHERE else found.span
 
@@ -75,7 +75,7 @@ def level_of(loop: ir.Loop) -> str | None:
 
 
 def read(function: ir.Function) -> ir.Function:
-    """A laid-out program whose marks were read from its text, where they are pragmas like any."""
+    """A scheduled program parsed from text, with its marks, which are plain pragmas there, as records."""
     body = _all_read(function.body)
     return replace(function, directives=tuple(map(_read, function.directives)), body=body)
 

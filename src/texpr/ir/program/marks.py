@@ -1,10 +1,10 @@
-"""What a schedule says of loops to mapping and lowering: records in the laid-out program, printed and read as pragmas.
+"""Marks: annotations by which a schedule instructs mapping and lowering; records in the program, printed as pragmas.
 
     par (M + 15) / 16 |bi| #bind(grid.y) #cluster(2) { … }       seq 4 |k| #unroll { … }
     par 16 |i| #tma(128, 64, 32) #multicast(x) { par 32 |j| { … } }
 
-Each is a record of its own: passes ask for it by type (`texpr.ir.program.marked`), and its fields say what the words of the
-pragma do. What a user writes in a program stays an `ir.program.Directive`, until a schedule takes it up.
+Passes look them up by type (`texpr.ir.program.marked`); the words of the pragma are the fields of the record. A pragma in a
+user's text is an `ir.program.Directive` until a schedule converts it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Word: TypeAlias = str | int
 
 
 class Mark(Record, kw_only=True):
-    """`#name(words)` on a loop or a function. `span`: the directive that asked for it."""
+    """`#name(words)` on a loop or a function. `span`: the directive that made it."""
 
     NAME: ClassVar[str] = ""
 
@@ -28,22 +28,22 @@ class Mark(Record, kw_only=True):
 
     @property
     def name(self) -> str:
-        """The pragma's."""
+        """The name of the pragma."""
         return self.NAME
 
     @property
     def words(self) -> tuple[Word, ...]:
-        """The pragma's arguments."""
+        """The arguments of the pragma."""
         return ()
 
     @classmethod
     def read(cls, words: Sequence[Word]) -> Self | None:
-        """The mark with these words, None where they are none of its."""
+        """The mark with these arguments, None if they are not valid for it."""
         return None if words else cls()
 
 
 class Bind(Mark):
-    """`#bind(grid.x)`: the level of the machine that runs the iterations."""
+    """`#bind(grid.x)`: the level of the machine that executes the iterations."""
 
     NAME = "bind"
 
@@ -61,7 +61,7 @@ class Bind(Mark):
 
 
 class Blocks(Mark):
-    """A mark that is a number of blocks."""
+    """A mark with a number of blocks."""
 
     blocks: int
 
@@ -77,19 +77,19 @@ class Blocks(Mark):
 
 
 class Cluster(Blocks):
-    """`#cluster(2)`: how many blocks of a cluster lie along a loop of the grid."""
+    """`#cluster(2)`: the number of blocks of a cluster along a loop of the grid."""
 
     NAME = "cluster"
 
 
 class LaunchBounds(Blocks):
-    """`#launch_bounds(2)`, of a function: blocks that a multiprocessor should hold."""
+    """`#launch_bounds(2)`, of a function: the number of blocks that should be resident on a multiprocessor."""
 
     NAME = "launch_bounds"
 
 
 class Unroll(Mark):
-    """`#unroll`: all iterations written out; `#unroll(4)`: so many in one turn."""
+    """`#unroll`: the loop is unrolled completely; `#unroll(4)`: by this factor."""
 
     NAME = "unroll"
 
@@ -109,31 +109,31 @@ class Unroll(Mark):
 
 
 class Vector(Mark):
-    """`#vector`: the iterations are lanes of one access."""
+    """`#vector`: the iterations are the elements of one vector access."""
 
     NAME = "vector"
 
 
 class Async(Mark):
-    """`#async`: a copy by `cp.async`, which threads start and go on."""
+    """`#async`: an asynchronous copy by threads (`cp.async`)."""
 
     NAME = "async"
 
 
 class Unguard(Mark):
-    """`#unguard`: a loop that runs over holes, too; gone when the schedule ends."""
+    """`#unguard`: a loop that also executes holes; removed at the end of the schedule."""
 
     NAME = "unguard"
 
 
 class Saves(Mark):
-    """`#saves`: a copy that is not made where nothing of it is needed."""
+    """`#saves`: a copy that is skipped if none of its elements is needed."""
 
     NAME = "saves"
 
 
 class Switch(Mark):
-    """A choice that is left to the compiler where nothing is said."""
+    """A decision of the compiler that a schedule overrides."""
 
     on: bool
 
@@ -144,24 +144,24 @@ class Switch(Mark):
 
     @classmethod
     def read(cls, words: Sequence[Word]) -> Self | None:
-        """One of the two."""
+        """The mark for `on` or `off`."""
         return cls(words[0] == "on") if tuple(words) in (("on",), ("off",)) else None
 
 
 class Partition(Switch):
-    """`#partition(off)`: whether the iterations without holes are parted from the others; gone when the schedule ends."""
+    """`#partition(off)`: whether iterations without holes get a loop of their own; removed at the end of the schedule."""
 
     NAME = "partition"
 
 
 class Together(Switch):
-    """`#together(on)`: whether one launch runs all steps of a loop of the host."""
+    """`#together(on)`: whether one launch executes all steps of a host loop."""
 
     NAME = "together"
 
 
 class Pipeline(Mark):
-    """`#pipeline(3, As, Bs)`: slots, and the buffers that have them; gone when the schedule ends."""
+    """`#pipeline(3, As, Bs)`: the number of slots, and the buffers that have them; removed at the end of the schedule."""
 
     NAME = "pipeline"
 
@@ -181,7 +181,7 @@ class Pipeline(Mark):
 
 
 class Multicast(Mark):
-    """`#multicast(x)`: the dimensions of the grid along which blocks of a cluster share the boxes of a copy."""
+    """`#multicast(x)`: the dimensions of the grid along which one copy serves all blocks of a cluster."""
 
     NAME = "multicast"
 
@@ -200,11 +200,11 @@ class Multicast(Mark):
 
 
 class Tensor(Mark):
-    """`#tma(128, 64, 32)`: a copy that the engine makes, by boxes of these extents, their bytes swizzled by so many.
+    """`#tma(128, 64, 32)`: a copy by the tensor memory accelerator: the swizzle in bytes, then the extents of its boxes.
 
-    `form`: what boxes are of: "box", "im2col" (with two corners and a step of each dimension of space in `window`), "gather4"
-    and "scatter4" (rows that a table names), "bulk" (runs without a map). `view`: the counts and steps of the dimensions in
-    which the tensor is seen, none where it is as it is declared.
+    `form`: "box", "im2col" (with two corners and a step for each spatial dimension in `window`), "gather4" and "scatter4" (rows
+    that a table selects), "bulk" (contiguous runs, without a map). `view`: the sizes and strides of the dimensions as which the
+    copy sees the tensor; empty for the declared ones.
     """
 
     NAME = "tma"
@@ -260,11 +260,11 @@ MARKS: dict[str, type[Mark]] = {
         Vector,
     )
 }  # fmt: skip
-"""The marks, by their names."""
+"""The marks, by name."""
 
 
 def _numbers(left: list[Word]) -> tuple[int, ...]:
-    """The numbers that words begin with, taken off."""
+    """Removes the leading integers of `left` and returns them."""
     found = tuple(word for word in takewhile(lambda word: isinstance(word, int), left) if isinstance(word, int))
     del left[: len(found)]
     return found

@@ -1,4 +1,4 @@
-"""What a function promises: its `where`, checked at given sizes; its `assume`, in words."""
+"""The promises of a function's callers: evaluation of `where` at given sizes, and the text of an `assume`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _COMPARE: dict[str, Callable[[int, int], bool]] = {
 
 
 def broken_where(fact: Compare, sizes: Mapping[Sym, int]) -> Diagnostic | None:
-    """What says that `fact` does not hold at `sizes` (E0710), which give every size in it; None where it holds."""
+    """The error E0710 if `fact` is false at `sizes`, which have every size in it; None if it holds."""
     text = f"{fact.left} {fact.op} {fact.right}"
     syms = sorted(fact.left.syms() | fact.right.syms(), key=str)
     notes = tuple(Note(f"{s} = {sizes[s]}") for s in syms)
@@ -30,7 +30,7 @@ def broken_where(fact: Compare, sizes: Mapping[Sym, int]) -> Diagnostic | None:
 
 
 def assume_text(assume: Assume) -> str:
-    """`I in 0..n`, `injective(I)`, `monotone(I)`: what is promised of data, as the text has it."""
+    """`I in 0..n`, `injective(I)`, `monotone(I)`: an assumption as in the text."""
     match assume:
         case InRange():
             return f"{assume.buffer.name} in {assume.lo}..{assume.hi}"

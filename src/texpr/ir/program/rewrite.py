@@ -58,7 +58,8 @@ def substitute_load(load: Load, symbols: Symbols) -> Load:
 
 
 class Rewriter(Record):
-    """A rewrite of statements from what becomes of expressions, values, targets and buffers. Statements are made anew."""
+    """A rewrite of statements by functions on index expressions, values, targets and buffers. All statements are new
+    objects."""
 
     index: Callable[[Expr], Expr] = lambda e: e
     value: Callable[[Value], Value] = lambda v: v
@@ -66,11 +67,11 @@ class Rewriter(Record):
     buffer: Callable[[Buffer], Buffer] = lambda b: b
 
     def block(self, body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
-        """Every statement of `body`, rewritten."""
+        """The statements of `body`, rewritten."""
         return tuple(self.stmt(stmt) for stmt in body)
 
     def stmt(self, stmt: ir.Stmt) -> ir.Stmt:
-        """`stmt` and all below it, rewritten."""
+        """`stmt` with its nested statements, rewritten."""
         match stmt:
             case ir.Par() | ir.Seq():
                 reduce = tuple(dict.fromkeys(self.buffer(b) for b in stmt.reduce))
@@ -119,7 +120,7 @@ def replace_loads(value: Value, change: Callable[[Load], Value | None]) -> Value
 def specialize(function: ir.Function, sizes: Mapping[Sym, int]) -> ir.Function:
     """`function` with some sizes (or consts) fixed to numbers; a fixed size is no longer a parameter.
 
-    Its schedules speak of the sizes and are left behind; `specialize_schedule` fixes the one that is wanted.
+    Its schedules use the sizes and are dropped; `specialize_schedule` fixes the sizes in one of them.
     """
     fixed: Symbols = {s: v for s, v in sizes.items() if s in function.sizes or s in dict(function.consts)}
     if not fixed:
@@ -166,7 +167,7 @@ def specialize(function: ir.Function, sizes: Mapping[Sym, int]) -> ir.Function:
 
 
 def specialize_schedule(schedule: ir.Schedule, sizes: Mapping[Sym, int]) -> ir.Schedule:
-    """`schedule` with some sizes (or consts) fixed to numbers. Raises ZeroDivisionError where that divides by zero."""
+    """`schedule` with some sizes (or consts) fixed to numbers. Raises ZeroDivisionError for a division by zero."""
 
     def arguments(args: tuple[ir.Argument, ...]) -> tuple[ir.Argument, ...]:
         return tuple(replace(a, value=value(a.value)) for a in args)
@@ -185,7 +186,7 @@ def specialize_schedule(schedule: ir.Schedule, sizes: Mapping[Sym, int]) -> ir.S
 
 
 def with_blocks(stmt: ir.Stmt, blocks: tuple[tuple[ir.Stmt, ...], ...]) -> ir.Stmt:
-    """`stmt` with other statements below it; the same object where they are the same."""
+    """`stmt` with other nested statement lists; the same object if they are the same."""
     if all(_same(a, b) for a, b in zip(ir.blocks(stmt), blocks, strict=True)):
         return stmt
     match stmt:

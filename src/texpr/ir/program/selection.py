@@ -1,4 +1,4 @@
-"""Which schedule of a function a target gets."""
+"""Selection of a function's schedule for a target."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from texpr.support.diagnostic import Note, error
 
 AUTO: Final = "auto"
 NONE: Final = "none"
-"""What may be asked for in place of a name: the schedule that fits best, and one that the compiler finds where the file has
-none; no schedule."""
+"""Reserved names: the best schedule of the file, or one by the compiler if the file has none; no schedule."""
 
 Selected: TypeAlias = Schedule | Literal["auto"] | None
-"""A schedule, `AUTO` for one that the compiler is to find, or None for no schedule at all."""
+"""A schedule, `AUTO` if the compiler is to find one, or None for no schedule."""
 
 
 def select_schedule(function: Function, wanted: Schedule | str, target: Target) -> Selected:
-    """The schedule of `function` that is `wanted` for `target`, `AUTO` where the compiler is to find one.
+    """The schedule of `function` that `wanted` selects for `target`, or `AUTO` if the compiler is to find one.
 
-    `wanted`: a schedule, the name of one, `none`, or `auto`: of those for this very target, else those for its family, else
-    those for any target, the only one; of several the one without a name; `AUTO` where there is none. Raises TexprError for a
-    name that is unknown (E0860), for a schedule of another target (E0861) or function (E0863), and where several fit (E0862).
+    `wanted`: a schedule, its name, `none`, or `auto`. `auto` selects among those for this target, else those for its family,
+    else those for any target: the only one, or the one without a name; without any, `AUTO`. Raises TexprError for an unknown
+    name (E0860), for a schedule of another target (E0861) or function (E0863), and for several that fit (E0862).
     """
     if wanted == NONE:
         return None
@@ -39,7 +38,7 @@ def select_schedule(function: Function, wanted: Schedule | str, target: Target) 
 
 
 def find_schedule(function: Function, name: str) -> Schedule:
-    """The schedule of `function` that is called `name`. Raises TexprError E0860, which lists those there are."""
+    """The schedule of `function` with that name. Raises TexprError E0860, which lists the existing ones."""
     names = [schedule.name for schedule in function.schedules if schedule.name is not None]
     for schedule in function.schedules:
         if schedule.name == name:

@@ -1,7 +1,7 @@
-"""The program form as text: core language that elaborates back to an equal program.
+"""The program form as text: core language that elaborates to an equal program.
 
-Every value is written so that it gets its type back: a number that meets a typed operand stands bare, another is converted
-(`i32(3)`). What the frontend would fold or take as index arithmetic is called by its name (`add(a, b)`) or converted.
+Every value is written so that elaboration restores its type: a number beside a typed operand is bare, another is converted
+(`i32(3)`). An operation that the frontend would fold or take as index arithmetic is written as a call (`add(a, b)`).
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ _INDENT = "    "
 _NO_NAMES: Names = {}
 _NAME = r"[A-Za-z_]\w*('\d+)*"
 _PIECE = rf"{_NAME}(\.{_NAME})*"
-# Words that read back as such: `grid.y`, `1 warp`, `128B` (but not `1e5`, `0x10`, which are numbers).
+# Words of arguments: `grid.y`, `1 warp`, `128B` (but not `1e5`, `0x10`, which are numbers).
 _WORDS = re.compile(rf"({_PIECE}|\d+ {_PIECE}|\d+[A-DF-WYZa-df-wyz_]\w*)( ({_PIECE}|\d+))*", re.ASCII)
 _ATOM, _MINUS, _PRODUCT, _SUM, _NOT = 9, 7, 6, 5, 3
-# The operator, its strength, and the least strength on each side without parentheses.
+# Each operator with its precedence, and the least precedence of each operand without parentheses.
 _INFIX = {
     "or": ("or", 1, 1, 2),
     "and": ("and", 2, 2, 3),
@@ -68,7 +68,7 @@ _UPDATES = {"add": "+=", "sub": "-=", "mul": "*="}
 
 
 def print_program(program: Program) -> str:
-    """The file: combiners and instructions, then functions in order, each with its schedules."""
+    """The text of a file: combiners and instructions, then functions in order, each with its schedules."""
     combiners = {id(c): c for f in program.functions for c in _combiners(f)}
     instrs = {i.name: i for i in (*program.instrs, *(i for f in program.functions for i in _instrs(f)))}
     items = [*map(_combiner, combiners.values()), *map(print_instr, instrs.values())]
@@ -78,7 +78,7 @@ def print_program(program: Program) -> str:
 
 
 def print_function(function: Function) -> str:
-    """One function, without the combiners that it uses and without its schedules."""
+    """The text of one function, without the combiners that it uses and without its schedules."""
     order = {sym: place for place, sym in enumerate(function.sizes)}
     params = [f"const {s}: i64" + (f" = {d}" if d is not None else "") for s, d in function.consts]
     params += (_param(buffer, order) for buffer in function.params)
@@ -116,7 +116,7 @@ def _where(operand: Operand) -> str:
 
 
 def _meant(step: Step) -> Stmt:
-    """A part of a meaning, of operands."""
+    """The statement of one step of an instruction's meaning, over its operands."""
     if isinstance(step, Turn):
         free = {load.buffer.name: load.buffer for give in gives(step.body) for load in (give.target,)}
         reduce = tuple(free[name] for name in step.free)
@@ -125,12 +125,12 @@ def _meant(step: Step) -> Stmt:
 
 
 def print_value(value: Value) -> str:
-    """A value that has its type wherever it stands."""
+    """The text of a value that has its type in every context."""
     return _value(value, False, _NO_NAMES)[0]
 
 
 def print_stmt(stmt: Stmt) -> str:
-    """One statement, those below it included."""
+    """The text of one statement with its nested ones."""
     return "\n".join(_stmt(stmt, _NO_NAMES))
 
 
@@ -157,7 +157,7 @@ def _type(buffer: Buffer, order: Order | None = None) -> str:
 
 
 def _result(buffer: Buffer) -> str:
-    """Where a result is a parameter too, that says how it is aligned."""
+    """A result that is also a parameter has its alignment there."""
     return _type(buffer) + (_align(buffer) if buffer.role == "result" else "")
 
 
@@ -183,7 +183,7 @@ def _assume(assume: Assume) -> str:
 
 
 def print_schedule(schedule: Schedule, function: Function) -> str:
-    """One schedule of `function`. A word that is also a size there is quoted: bare it would mean the size."""
+    """The text of one schedule of `function`. A word that is also the name of a size is quoted; bare, it would be the size."""
     sizes = frozenset(sym.name for sym in (*function.sizes, *(const for const, _ in function.consts)))
     name = f" {_quoted(schedule.name)}" if schedule.name is not None else ""
     target = f" for {schedule.target}" if schedule.target is not None else ""
@@ -193,7 +193,7 @@ def print_schedule(schedule: Schedule, function: Function) -> str:
 
 
 def print_directive(directive: Directive, sizes: frozenset[str] = frozenset()) -> str:
-    """One directive of a schedule; words in `sizes` are quoted."""
+    """The text of one directive; words in `sizes` are quoted."""
     results = ", ".join(directive.results)
     arrow = f" -> {results if len(directive.results) == 1 else f'({results})'}" if results else ""
     return f"{directive.name}({_arguments(directive.args, '=', sizes)}){arrow}"
@@ -288,7 +288,7 @@ def _several(items: Sequence[str]) -> str:
     return items[0] if len(items) == 1 else f"({', '.join(items)})"
 
 
-# Values. `meets`: what a value stands in gives it its type. `names`: how symbols that stand for data or a `let` are written.
+# Values. `meets`: the context gives the value its type. `names`: the text for symbols of data and of `let`s.
 
 
 def _met(value: Value, names: Names = _NO_NAMES) -> str:
@@ -296,7 +296,7 @@ def _met(value: Value, names: Names = _NO_NAMES) -> str:
 
 
 def _value(value: Value, meets: bool, names: Names) -> tuple[str, int]:
-    """The text, and how strongly it holds together."""
+    """The text and its precedence."""
     match value:
         case Literal(number, dtype):
             if dtype == BOOL:
@@ -306,7 +306,7 @@ def _value(value: Value, meets: bool, names: Names) -> tuple[str, int]:
         case Index(exact, dtype):
             text = _index(exact, names)
             if not exact.syms().isdisjoint(names):
-                # The value of a `let` has a type, from which `index` frees it.
+                # a `let` is a typed value, which `index` converts to an index expression
                 text = f"index({text[0]})", _ATOM
             return text if meets and not exact.is_constant else (f"{dtype}({text[0]})", _ATOM)
         case Load():
@@ -341,7 +341,7 @@ def _op(op: Op, meets: bool, names: Names) -> tuple[str, int]:
 
 
 def _bare(op: Op, meets: bool) -> list[bool]:
-    """Which operands may leave their type to the others: all but one that has it, or all if the whole meets its type."""
+    """Which operands may be written without a type: all but one that has it, or all if the context gives the type."""
     args = op.args
     first = 1 if op.name == "select" else 0
     typed = next((k for k in range(first, len(args)) if _is_typed(args[k])), None)
@@ -352,7 +352,7 @@ def _bare(op: Op, meets: bool) -> list[bool]:
 
 
 def _is_typed(value: Value) -> bool:
-    """Whether a value is written with its type, wherever it stands."""
+    """Whether a value's text has its type in every context."""
     match value:
         case Literal():
             return value.dtype == BOOL
@@ -365,7 +365,7 @@ def _is_typed(value: Value) -> bool:
 
 
 def _is_decimal(value: Value) -> bool:
-    """Whether a value is decimal numbers and operations on them, which keep their shape until they meet a type."""
+    """Whether a value consists of decimal numbers and operations on them, which have no type before a typed operand."""
     match value:
         case Literal():
             return value.dtype.is_float
@@ -376,7 +376,7 @@ def _is_decimal(value: Value) -> bool:
 
 
 def _is_exact(value: Value) -> bool:
-    """Whether the frontend would take a value as an index expression."""
+    """Whether the frontend would elaborate a value to an index expression."""
     match value:
         case Literal() | Index() | Ref():
             return value.dtype.is_integer
@@ -402,13 +402,13 @@ def _load(load: Load, names: Names) -> str:
 
 
 def _read(meaning: Value, names: Names) -> str:
-    """What an index reads. Arithmetic on it would be index arithmetic, so it is converted to the type it has."""
+    """The data in an index. Arithmetic on it would be index arithmetic, so it is converted to its type."""
     text = _value(meaning, False, names)[0]
     wrapped = isinstance(meaning, Op) and (meaning.name in _INFIX or meaning.name in _INDEX_OPS)
     return f"{meaning.dtype}({text})" if wrapped else text
 
 
-# Index expressions. `order`: sizes are named in this order, so that they are found again in it.
+# Index expressions. `order`: the order of sizes in the text, so that elaboration finds them in the same order.
 
 
 def _exact(e: Expr, order: Order | None = None) -> str:
@@ -451,7 +451,7 @@ def _atom_syms(atom: Atom) -> Iterable[Sym]:
 
 
 def _product(monomial: Monomial, factor: int, negated: bool, names: Names, order: Order | None) -> tuple[str, int]:
-    """A product; a minus sign in front of it takes its first factor only."""
+    """A product; a minus sign in front of it applies to its first factor only."""
     texts = [_atom(a, names, order) for a in monomial]
     if factor != 1:
         texts.insert(0, (str(factor), _ATOM))

@@ -1,4 +1,4 @@
-"""Updates: how a value joins what is there. One meaning for binds, partial sums and their final combination."""
+"""Updates: how a value is combined with an element, for binds, partial sums and their final combination alike."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from texpr.ir.value.types import BOOL, DType, Kind
 from texpr.support.record import Record
 
 UPDATES = ("add", "sub", "mul", "max", "min", "and", "or")
-"""Updates that are not a user's."""
+"""The built-in updates."""
 
 EXACTLY_ONCE_FREE = frozenset({"max", "min", "and", "or"})
-"""Updates that give the same result however often a value joins."""
+"""Updates that are idempotent: combining a value twice changes nothing."""
 
 SUMS = frozenset({"add", "sub"})
 """Updates that are sums: of products, a machine may fuse the two."""
 
 FUSED = frozenset({"f32", "f64"})
-"""Types in which a sum and a product may be one operation of a machine."""
+"""Types for which machines may fuse a sum and a product."""
 
 ATOMIC = frozenset({"add", "sub", "max", "min", "and", "or"})
 
 
 def may_meet(update: Update, dtype: DType, asked: bool) -> bool:
-    """Whether results do not depend on the order in which updates meet, or the text asks for them in any (`#atomic`)."""
+    """Whether updates may be executed in any order: the result is the same, or the text allows it (`#atomic`)."""
     return isinstance(update, str) and update in ATOMIC and (dtype.is_integer or (dtype.is_float and asked))
 
 
 def identity(update: Update, dtypes: Sequence[DType]) -> tuple[Value, ...]:
-    """The values that change nothing when they join: 0 for a sum, −∞ or the least integer for a maximum, …
+    """The neutral values of an update: 0 for a sum, −∞ or the least integer for a maximum, …
 
-    For a tuple the first decides; the others start at their type's greatest value, so that a tie goes to any real one.
+    In a tuple the first decides; the others are the greatest values of their types, so that in a tie any real value wins.
     """
     if not isinstance(update, str):
         return (update.identity,)
@@ -44,9 +44,9 @@ def identity(update: Update, dtypes: Sequence[DType]) -> tuple[Value, ...]:
 
 
 def neutral(update: Update, dtype: DType) -> int | float | None:
-    """The same for one buffer, as a number: what the holes of memory must hold that is reduced without a guard.
+    """The neutral value for one buffer, as a number: the fill of holes in memory that is reduced without a guard.
 
-    None where a user's combiner has an identity that is not written as a number.
+    None for a user's combiner whose identity is not a literal.
     """
     (value,) = identity(update, (dtype,))
     return value.value if isinstance(value, Literal) else None
@@ -89,14 +89,14 @@ def _least(dtype: DType) -> int | float:
 
 
 class Accumulator(Record):
-    """An element (or tuple of elements) that iterations meet in, and how."""
+    """An element (or tuple of elements) that iterations reduce into, and the update."""
 
     targets: tuple[Load, ...]
     update: ir.Update
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Equal for two updates of the same elements."""
+        """A key that is equal for two updates of the same elements."""
         return tuple((t.buffer, t.index) for t in self.targets)
 
 
@@ -111,7 +111,7 @@ def accumulators(body: tuple[ir.Stmt, ...], reduce: frozenset[Buffer]) -> tuple[
 
 
 def combine(update: Update, old: Sequence[Value], new: Sequence[Value]) -> tuple[Value, ...]:
-    """What stands after `new` has joined `old`: one value each."""
+    """The values of the targets after `new` is combined with `old`."""
     if not isinstance(update, str):
         return (_custom(update, old[0], new[0]),)
     if len(old) == 1:
@@ -127,7 +127,7 @@ def _custom(update: Update, old: Value, new: Value) -> Value:
 
 
 def sum_and_product(value: Value) -> tuple[Value, Value, Value] | None:
-    """x, a and b where `value` is x + a · b, or x - a · b and then a is negated, in a type that machines fuse the two in."""
+    """x, a and b if `value` is x + a · b or x - a · b (then a is negated), in a type for which machines may fuse the two."""
     match value:
         case Op("add" | "sub" as name, (before, Op("mul", (a, b)))) if value.dtype.name in FUSED:
             return before, Op("neg", (a,), a.dtype) if name == "sub" else a, b
@@ -136,7 +136,8 @@ def sum_and_product(value: Value) -> tuple[Value, Value, Value] | None:
 
 
 def taken(update: str, old: Sequence[Value], new: Sequence[Value]) -> Value:
-    """Whether a tuple `new` wins over `old`: first by `update` (a nan beats all numbers), ties by the smaller next one."""
+    """Whether a tuple `new` replaces `old`: by `update` on the first (a nan beats all numbers), ties by the smaller next
+    one."""
 
     def op(name: str, *args: Value) -> Value:
         return Op(name, args, BOOL)

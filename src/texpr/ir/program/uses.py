@@ -1,4 +1,4 @@
-"""What statements of a program use and bind, found by looking."""
+"""Symbols, loads and buffers that statements of a program use or bind."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from texpr.ir.value import Buffer, Index, Load, Ref, Value, walk
 
 
 def bound(body: tuple[ir.Stmt, ...]) -> frozenset[Sym]:
-    """Symbols that statements of `body` bind: loop indices and lets."""
+    """The symbols that statements of `body` bind: loop indices and lets."""
     return frozenset(s.sym for s in ir.walk(body) if isinstance(s, ir.Par | ir.Seq | ir.Let))
 
 
 def loads(stmt: ir.Stmt) -> tuple[Load, ...]:
-    """Every element that `stmt` itself reads or writes, those in indices included."""
+    """Every element that `stmt` itself reads or writes, loads in indices included."""
     roots: tuple[Value, ...] = ir.values(stmt)
     if isinstance(stmt, ir.Bind) and stmt.update is None:
         roots = (*roots, *stmt.targets)
@@ -21,17 +21,17 @@ def loads(stmt: ir.Stmt) -> tuple[Load, ...]:
 
 
 def touched(body: tuple[ir.Stmt, ...]) -> frozenset[Buffer]:
-    """Buffers of which `body` reads or writes an element."""
+    """The buffers that `body` reads or writes."""
     return frozenset(load.buffer for stmt in ir.walk(body) for load in loads(stmt))
 
 
 def written(body: tuple[ir.Stmt, ...]) -> frozenset[Buffer]:
-    """Buffers of which `body` writes an element."""
+    """The buffers that `body` writes."""
     return frozenset(target.buffer for stmt in ir.walk(body) if isinstance(stmt, ir.Bind) for target in stmt.targets)
 
 
 def symbols(body: tuple[ir.Stmt, ...]) -> frozenset[Sym]:
-    """Every symbol that `body` uses: in extents, indices and values."""
+    """Every symbol that occurs in an extent, index or value of `body`."""
     found: set[Sym] = set()
     for stmt in ir.walk(body):
         if isinstance(stmt, ir.Par | ir.Seq):
@@ -51,7 +51,7 @@ def symbols(body: tuple[ir.Stmt, ...]) -> frozenset[Sym]:
 
 
 def used(load: Load) -> frozenset[Sym]:
-    """Symbols on which the place of an element depends, those of data-dependent indices included."""
+    """The symbols that the address of an element depends on, those of data-dependent indices included."""
     syms = frozenset(s for e in load.index for s in e.syms())
     for sym, meaning in load.data:
         syms -= {sym}

@@ -1,6 +1,6 @@
-"""Whether a program is well formed. What is not is a fault of the frontend or of a pass, and is said with the rule it breaks.
+"""The verifier of programs. A violation is a bug of the frontend or of a pass, and is reported with the name of the rule.
 
-These are rules of the form: legality (bounds, independence, reads before writes) is the business of `texpr.checks`.
+The rules are those of the form; legality (bounds, independence, reads before writes) is checked by `texpr.checks`.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from texpr.support.diagnostic import CompilerBug
 from texpr.support.record import Record, replace
 
 UPDATES = {"add": "number", "sub": "number", "mul": "number", "max": "number", "min": "number", "and": "bits", "or": "bits"}
-"""What an update may be called, and which types it is for."""
+"""The built-in updates, and the types that they take."""
 
 _COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
 
 
 class Place(Record):
-    """Where a statement stands: what it may name, and whether a `fully par` lies around it."""
+    """The context of a statement: the scope, and whether it is in a `fully par`."""
 
     scope: Scope
     fully: bool = False
 
     def inside(self, stmt: ir.Stmt) -> Place:
-        """Directly below `stmt`."""
+        """The context of the statements directly in `stmt`."""
         match stmt:
             case ir.Par():
                 return Place(self.scope.with_indices(stmt.sym), self.fully or stmt.fully)
@@ -40,7 +40,7 @@ class Place(Record):
                 return self
 
     def after(self, stmt: ir.Stmt) -> Place:
-        """Behind `stmt`, in the same block."""
+        """The context after `stmt`, in the same block."""
         match stmt:
             case ir.New():
                 return replace(self, scope=self.scope.with_buffer(stmt.buffer))
@@ -51,14 +51,14 @@ class Place(Record):
 
 
 FunctionRule: TypeAlias = Callable[[ir.Function], Iterator[str]]
-"""Yields what is wrong with a function's head."""
+"""Yields the complaints about a function's head."""
 
 StmtRule: TypeAlias = Callable[[ir.Stmt, Place], Iterator[str]]
-"""Yields what is wrong with one statement; those below it are not its business."""
+"""Yields the complaints about one statement, without its nested ones."""
 
 
 def verify(program: ir.Program) -> None:
-    """Raises CompilerBug where `program` breaks a rule."""
+    """Checks the rules of programs. Raises CompilerBug for a violation."""
     for name, count in Counter(function.name for function in program.functions).items():
         if count > 1:
             raise CompilerBug(f"functions_differ: {count} functions are called {name}")
@@ -67,7 +67,7 @@ def verify(program: ir.Program) -> None:
 
 
 def verify_function(function: ir.Function) -> None:
-    """Raises CompilerBug where `function` breaks a rule."""
+    """Checks the rules of functions. Raises CompilerBug for a violation."""
     for rule in FUNCTION_RULES:
         for complaint in rule(function):
             raise CompilerBug(f"fn {function.name}: {rule.__name__}: {complaint}")
@@ -81,7 +81,7 @@ def _constants(function: ir.Function) -> tuple[Sym, ...]:
 
 
 def names_differ(function: ir.Function) -> Iterator[str]:
-    """Sizes, consts, loop indices and `let`s have names of their own, and so have buffers."""
+    """Sizes, consts, loop indices and `let`s have distinct names, and so have buffers."""
     named = [s.sym for s in ir.walk(function.body) if isinstance(s, ir.Par | ir.Seq | ir.Let)]
     for sym, count in Counter([*_constants(function), *named]).items():
         if count > 1:
@@ -92,12 +92,12 @@ def names_differ(function: ir.Function) -> Iterator[str]:
 
 
 def parameters_are_given(function: ir.Function) -> Iterator[str]:
-    """Parameters are inputs and inouts."""
+    """The roles of parameters are input and inout."""
     yield from (f"parameter {b.name} is {b.role}" for b in function.params if b.role not in ("input", "inout"))
 
 
 def results_are_made(function: ir.Function) -> Iterator[str]:
-    """A result is an inout parameter, or made by a `new` of the function's own block; no other `new` makes one."""
+    """A result is an inout parameter, or declared by a `new` in the function's outermost block; no other `new` declares one."""
     made = [stmt.buffer for stmt in function.body if isinstance(stmt, ir.New)]
     for buffer in function.results:
         if buffer.role == "result":
@@ -111,7 +111,7 @@ def results_are_made(function: ir.Function) -> Iterator[str]:
 
 
 def heads_are_in_sizes(function: ir.Function) -> Iterator[str]:
-    """Shapes and strides of parameters and results, and what is promised, speak of sizes and consts only."""
+    """Shapes and strides of parameters and results, and promises, use sizes and consts only."""
     known = set(_constants(function))
     exprs = [e for b in (*function.params, *function.results) for e in (*b.shape, *(b.strides or ()))]
     exprs += [e for fact in function.where for e in (fact.left, fact.right)]
@@ -122,12 +122,12 @@ def heads_are_in_sizes(function: ir.Function) -> Iterator[str]:
 
 
 def comparisons_are_known(function: ir.Function) -> Iterator[str]:
-    """`where` compares by == != < <= > >=."""
+    """The comparisons of `where` are == != < <= > >=."""
     yield from (f"{fact.op} is no comparison" for fact in function.where if fact.op not in _COMPARISONS)
 
 
 def assumptions_are_of_parameters(function: ir.Function) -> Iterator[str]:
-    """`assume` speaks of integer parameters."""
+    """`assume` is about integer parameters."""
     for assume in function.assumes:
         if assume.buffer not in function.params:
             yield f"{assume.buffer.name} is no parameter"
@@ -138,7 +138,7 @@ def assumptions_are_of_parameters(function: ir.Function) -> Iterator[str]:
 
 
 def strides_have_their_rank(function: ir.Function) -> Iterator[str]:
-    """One stride a dimension."""
+    """There is a stride for each dimension."""
     for buffer in ir.buffers(function):
         if buffer.strides is not None and len(buffer.strides) != buffer.rank:
             yield f"{buffer.name} has {buffer.rank} dimensions and {len(buffer.strides)} strides"
@@ -156,13 +156,13 @@ FUNCTION_RULES: tuple[FunctionRule, ...] = (
 
 
 def values_are_well_formed(stmt: ir.Stmt, at: Place) -> Iterator[str]:
-    """Every value keeps the rules of values."""
+    """The values keep the rules of `ir.value.verify`."""
     for value in ir.values(stmt):
         yield from complaints(value, at.scope)
 
 
 def targets_are_well_formed(stmt: ir.Stmt, at: Place) -> Iterator[str]:
-    """Every element that is bound, or given to an instruction, keeps the rules of values."""
+    """The targets of binds and the operands of instructions keep the rules of values."""
     match stmt:
         case ir.Bind(targets=targets) | ir.Instruction(operands=targets):
             for target in targets:
@@ -172,7 +172,7 @@ def targets_are_well_formed(stmt: ir.Stmt, at: Place) -> Iterator[str]:
 
 
 def extents_are_in_scope(stmt: ir.Stmt, at: Place) -> Iterator[str]:
-    """Extents of loops and shapes of `new`s speak of sizes, outer indices and integers read before."""
+    """Extents of loops and shapes of `new`s use sizes, outer indices and earlier integer `let`s."""
     match stmt:
         case ir.Par() | ir.Seq():
             unknown = at.scope.unknown((stmt.extent,))
@@ -185,13 +185,13 @@ def extents_are_in_scope(stmt: ir.Stmt, at: Place) -> Iterator[str]:
 
 
 def reduced_buffers_are_in_scope(stmt: ir.Stmt, at: Place) -> Iterator[str]:
-    """Iterations meet in buffers made outside the loop."""
+    """Reduced buffers are declared outside the loop."""
     if isinstance(stmt, ir.Par | ir.Seq):
         yield from _not_there(stmt.reduce, at)
 
 
 def fully_par_is_constant_and_alone(stmt: ir.Stmt, at: Place) -> Iterator[str]:
-    """All iterations of a `fully par` run at once, so their number is known, and no other lies around it."""
+    """The extent of a `fully par` is constant, as all iterations execute concurrently, and none is in another."""
     if isinstance(stmt, ir.Par) and stmt.fully:
         if not stmt.extent.is_constant:
             yield f"extent {stmt.extent} of a fully par"
@@ -200,19 +200,19 @@ def fully_par_is_constant_and_alone(stmt: ir.Stmt, at: Place) -> Iterator[str]:
 
 
 def made_memory_is_local(stmt: ir.Stmt, at: Place) -> Iterator[str]:
-    """`new` makes locals and results."""
+    """`new` declares locals and results."""
     if isinstance(stmt, ir.New) and stmt.buffer.role not in ("local", "result"):
         yield f"{stmt.buffer.name} is {stmt.buffer.role}"
 
 
 def inputs_are_not_bound(stmt: ir.Stmt, at: Place) -> Iterator[str]:
-    """Inputs are only read."""
+    """Inputs are never written."""
     if isinstance(stmt, ir.Bind):
         yield from (f"input {t.buffer.name} is bound" for t in stmt.targets if t.buffer.role == "input")
 
 
 def bound_values_have_the_types(stmt: ir.Stmt, at: Place) -> Iterator[str]:
-    """One value for each target, of its type."""
+    """There is a value for each target, of its type."""
     if isinstance(stmt, ir.Bind):
         if not stmt.targets or len(stmt.targets) != len(stmt.values):
             yield f"{len(stmt.targets)} targets and {len(stmt.values)} values"
@@ -222,7 +222,7 @@ def bound_values_have_the_types(stmt: ir.Stmt, at: Place) -> Iterator[str]:
 
 
 def updates_are_known(stmt: ir.Stmt, at: Place) -> Iterator[str]:
-    """An update is one of `UPDATES` for the type, a user's combiner for it; of several targets, a maximum or minimum."""
+    """An update is one of `UPDATES` for the type, or a combiner for it; of several targets, a maximum or minimum."""
     if not isinstance(stmt, ir.Bind) or stmt.update is None or not stmt.targets:
         return
     update, dtype = stmt.update, stmt.targets[0].dtype
@@ -243,7 +243,7 @@ def _takes(wanted: str, dtype: DType) -> bool:
 
 
 def _combiner_complaints(combiner: ir.Combiner) -> Iterator[str]:
-    """A combiner's value speaks of its two operands only, its identity of nothing; both have its type."""
+    """A combiner's value uses its two operands only, its identity no variable; both have its type."""
     inside = Scope().with_variable(combiner.a, combiner.dtype).with_variable(combiner.b, combiner.dtype)
     for value, scope in ((combiner.value, inside), (combiner.identity, Scope())):
         yield from complaints(value, scope)
@@ -252,7 +252,7 @@ def _combiner_complaints(combiner: ir.Combiner) -> Iterator[str]:
 
 
 def condition_is_bool(stmt: ir.Stmt, at: Place) -> Iterator[str]:
-    """An `if` decides by a bool."""
+    """The condition of an `if` is a bool."""
     if isinstance(stmt, ir.If) and stmt.condition.dtype != BOOL:
         yield f"the condition is {stmt.condition.dtype}"
 
@@ -272,7 +272,7 @@ STMT_RULES: tuple[StmtRule, ...] = (
 
 
 def body_complaints(body: tuple[ir.Stmt, ...], scope: Scope) -> Iterator[tuple[ir.Stmt, str]]:
-    """Everything wrong with statements that stand in `scope`, each with its rule."""
+    """The complaints about statements in `scope`, each with the name of its rule."""
     yield from _complaints(body, Place(scope))
 
 

@@ -1,4 +1,4 @@
-"""What was to be shown of a plan, and what became of it."""
+"""The obligations of a plan's proof, and their verdicts."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ FORMAT = "texpr proof 1"
 
 
 UNPROVED = "unproved"
-"""The pragma of a function that may be built though not all of it is proved."""
+"""The pragma of a function that may be built with undecided obligations."""
 
 
 class Verdict(Enum):
-    """What became of an obligation."""
+    """The verdict on an obligation."""
 
     PROVED = "proved"
     RUN = "checked at run time"
@@ -29,7 +29,8 @@ class Verdict(Enum):
 
 
 class Obligation(NamedTuple):
-    """One thing that must hold. `what`: its kind; `about`: of which statements and memory; `how`: why it does, or does not."""
+    """A claim to be proved. `what`: its kind; `about`: the statements and memory concerned; `how`: the reason for the
+    verdict."""
 
     kernel: str
     what: str
@@ -40,7 +41,7 @@ class Obligation(NamedTuple):
 
 
 class Proof(Record):
-    """All obligations of one plan, in order, and what they rest on."""
+    """The obligations of one plan, in order, and the premises of the proof."""
 
     plan: str
     premises: tuple[str, ...]
@@ -48,7 +49,7 @@ class Proof(Record):
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many obligations have which verdict."""
+        """The number of obligations with each verdict."""
         found = Counter(each.verdict for each in self.obligations)
         return {verdict.value: found[verdict] for verdict in Verdict}
 
@@ -58,7 +59,7 @@ class Proof(Record):
 
     @property
     def data(self) -> dict[str, Any]:
-        """As it is written into an artifact."""
+        """The proof as JSON data, for an artifact."""
         listed = [
             {
                 "kernel": o.kernel,
@@ -73,7 +74,7 @@ class Proof(Record):
         return {"function": self.plan, "premises": list(self.premises), "counts": self.counts, "obligations": listed}
 
     def require(self, unproved: bool = False) -> None:
-        """Raises CompilerBug where something was refused, and Limitation where something is undecided, but if `unproved`."""
+        """Raises CompilerBug if an obligation is refused, and Limitation if one is undecided, unless `unproved`."""
         for each in self.of(Verdict.REFUSED):
             raise CompilerBug(f"{_kernel(each)} is not what the program says: {each.what}, {each.about}: {each.how}")
         for each in () if unproved else self.of(Verdict.UNDECIDED):
@@ -87,6 +88,6 @@ def _kernel(obligation: Obligation) -> str:
 
 
 def proof_text(proofs: Mapping[str, Sequence[dict[str, Any]]]) -> str:
-    """`proof.json`: the data of the proofs of an artifact, by target."""
+    """The text of `proof.json`: the data of an artifact's proofs, by target."""
     data = {"format": FORMAT, "targets": {target: [*each] for target, each in sorted(proofs.items())}}
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"

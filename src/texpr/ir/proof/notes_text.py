@@ -1,11 +1,10 @@
-"""What is noted of the statements of a program as it was laid out, as text; `noted` puts it back.
+"""The instance notes of a scheduled program, as text; `noted` parses them.
 
     notes = "notes" NAME "statements" INT "{" {note} "}"
     note  = "statement" INT "does" INT list
 
-A note says which statement of the program that was written one does, by number, and for which indices of the loops around that,
-in the indices of its own. Statements are numbered as they stand in the text; of one without a note nothing is said. `list` is
-that of `texpr.ir.proof.tags_text`.
+A note maps a statement to one of the program as written, by number, with values for that statement's loop indices in terms of
+its own. Statements are numbered in textual order; a statement may have no note. `list` is as in `texpr.ir.proof.tags_text`.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from texpr.ir.value.text import list_text
 
 
 def notes_text(function: ir.Function) -> str:
-    """The notes of `function`, a line each."""
+    """The notes of `function`, one on each line."""
     found = statements(function)
     lines = [f"notes {function.name} statements {len(found)}", "{"]
     for at, stmt in enumerate(found):
@@ -32,7 +31,7 @@ def notes_text(function: ir.Function) -> str:
 
 
 def noted(function: ir.Function, text: str, name: str = "<notes>") -> ir.Function:
-    """`function` with the notes that `text` says. E0581 where it says none of as many statements."""
+    """`function` with the notes of `text`. Raises E0581 if the text is not notes for that many statements."""
     scan, found = TagScanner(text, name), dict[int, tuple[Expr, ...]]()
     scan.expect("notes")
     if scan.name("the name of a function") != function.name:

@@ -1,8 +1,8 @@
-"""What each event of a plan is said to be: plain data, found by searching elsewhere, and never believed here.
+"""Tags: claims about the events of a plan, as plain data. A search finds them; the proof does not trust them.
 
-A tag says what is to be proved of an event. One that is wrong makes that fail. Events are numbered as `reader.read` gives
-them, statements of the program as `actions.actions` does; indices are of the loops around a statement, outermost first, in
-coordinates of the kernel.
+A tag is a claim to be proved about an event; a wrong one makes the proof fail. Events are numbered as by `reader.read`, the
+program's statements as by `actions.actions`. Indices are values of the loops around a statement, outermost first, in terms of
+the kernel's coordinates.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ ELEMENTS = tuple(Sym(f"element {at}") for at in range(8))
 """The subscripts of an element."""
 
 TURNS = tuple(Sym(f"turn {at}") for at in range(8))
-"""The turns of loops over copies."""
+"""The indices of loops over copies."""
 
 
 class Statement(Record):
-    """It does the program's statement `action`, for these indices, in its memory or in a part of a sum. `inverse`: the event's
-    coordinates, over the program's loops, at which a given instance is done, its own names for those that anyone may choose;
-    none where that is not known. `partial`: elsewhere it writes holes."""
+    """The event executes the program's statement `action` with these indices, in program memory or in a partial sum. `inverse`:
+    the coordinates of the event that execute a given instance, over the program's loops, and over the verifier's symbols where
+    any value is right; empty if unknown. `partial`: the other instances of the event write holes."""
 
     action: int
     indices: tuple[Expr, ...]
@@ -33,8 +33,8 @@ class Statement(Record):
 
 
 class Moved(Record):
-    """It moves an `element` of what `action` writes, at a `side` of the outermost loop but `indices` around that: −1 before,
-    1 behind. `inverse`: at which coordinates an element is moved, over `ELEMENTS` and the program's loops."""
+    """The event copies an `element` of the buffer that `action` writes, before (`side` −1) or after (1) the loop that is inside
+    the loops of `indices`. `inverse`: the coordinates that copy a given element, over `ELEMENTS` and the program's loops."""
 
     action: int
     indices: tuple[Expr, ...]
@@ -44,22 +44,23 @@ class Moved(Record):
 
 
 class Hole(Record):
-    """It writes what nobody reads, at the time of `action` with these indices, of which the program need have none."""
+    """The event writes a hole, which is never read, at the time of `action` with these indices; no such instance need exist."""
 
     action: int
     indices: tuple[Expr, ...]
 
 
 class Step(Record):
-    """It begins, copies or exchanges parts of a sum. `inverse`: at which coordinates each element of a part is written, over
-    `ELEMENTS`."""
+    """The event initialises, copies or exchanges partial sums. `inverse`: the coordinates that write each element of a partial
+    sum, over `ELEMENTS`."""
 
     inverse: tuple[Expr, ...] = ()
 
 
 class Joined(Record):
-    """It joins a part into another, or into memory of the program: then it ends the sums `of` those statements, with the
-    indices of the loops around those whose order is free. `inverse`: where each element of a part is taken."""
+    """The event combines a partial sum with another, or with program memory. Then it completes the sums `of` these statements,
+    with the indices of the loops outside of the reduction. `inverse`: the coordinates that read each element of the partial
+    sum."""
 
     update: Update
     of: tuple[Statement, ...] = ()
@@ -70,8 +71,9 @@ Tag: TypeAlias = Statement | Hole | Moved | Step | Joined
 
 
 class Instance(Record):
-    """One of `reading.signals` or `reading.steps`, by number, at threads and turns of loops, `at`, over the coordinates of what
-    names it, in the same block; if all coordinates of that are `where`, should that be given."""
+    """A signal of `reading.signals` or a step of `reading.steps`, by number, at coordinates `at` (threads and loops), over
+    those of the referring one, in the same block. `where`, if given: it exists only if these equal all coordinates of the
+    referring one."""
 
     of: int
     at: tuple[Expr, ...]
@@ -79,15 +81,15 @@ class Instance(Record):
 
 
 class End(Record):
-    """Behind which step of its thread what an event does has come about, with these steps in between, which end groups."""
+    """The step after which an event's effect is complete in its thread, and the steps in between that close groups."""
 
     step: Instance
     groups: tuple[Instance, ...] = ()
 
 
 class Parcel(Record):
-    """What comes to a phase: so many `bytes` in each turn of a box, from 0 on and of these extents. `copies`: what brings them,
-    over the coordinates of the arrival and `TURNS`. The first that is there counts."""
+    """The bytes of a phase by some copies: `bytes` for each point of a box with these extents. `copies`: candidates over the
+    coordinates of the arrival and `TURNS`; the first that exists counts."""
 
     copies: tuple[Instance, ...]
     box: tuple[Expr, ...]
@@ -95,11 +97,11 @@ class Parcel(Record):
 
 
 class Turn(Record):
-    """What a signal at a barrier has to do with others there. The first of some that is there counts.
+    """The relations of a signal to others at its barrier. Of several candidates, the first that exists counts.
 
-    `begun`: the arrival whose phase it is of; of an arrival: the one before, or what made the barrier. `seen`: the waits for
-    it, by the thread that looks; of what makes a barrier: fences. `parcels`: what comes to the phase of an arrival. `turn`:
-    which of these a copy is of, by number, and in which turn of it.
+    `begun`: the arrival of its phase; for an arrival, the predecessor, or the initialisation of the barrier. `seen`: the waits
+    for its phase, in the thread that needs it complete; for an initialisation, fences. `parcels`: the bytes of an arrival's
+    phase. `turn`: for a copy, the number of its parcel and the point of its box.
     """
 
     begun: tuple[Instance, ...] = ()
@@ -109,7 +111,7 @@ class Turn(Record):
 
 
 class Tags(Record):
-    """The tags of a plan's events and signals, by number; and where copies of events end, or their writes are known."""
+    """The tags of a plan's events and signals, by number; `ends`: where asynchronous events complete, or become visible."""
 
     events: tuple[Tag | None, ...]
     ends: tuple[tuple[End, ...], ...] = ()
@@ -117,8 +119,8 @@ class Tags(Record):
 
 
 class Numbered(Record):
-    """What tags of `plan` name by number, each in some words for people, in that order: `events` and `statements`, and the
-    `steps` and `signals` of a reading; and the user's `combiners`, by name."""
+    """The names of numbered items of `plan`, for comments in the text: `events`, `statements`, `steps` and `signals`, in order;
+    and the user's `combiners`, by name."""
 
     plan: str
     events: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Reads the text of tags; the grammar stands in `texpr.ir.proof.tags_text`."""
+"""Parses the text of tags; the grammar is in `texpr.ir.proof.tags_text`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from texpr.ir.value.scanner import Scanner
 
 
 class TagScanner(Scanner):
-    """As of a plan, where names have more parts: `element 0`, `box1.0`, `x#2`."""
+    """The scanner of plans, with additional names: `element 0`, `box1.0`, `x#2`."""
 
     pattern: ClassVar[re.Pattern[str]] = re.compile(
         r"""
@@ -28,7 +28,7 @@ class TagScanner(Scanner):
 
 
 def parse_tags(text: str, numbered: Numbered, name: str = "<tags>") -> Tags:
-    """The tags that `text` describes, of as many events and signals as are `numbered`. E0581 where it describes none."""
+    """The tags of `text`, for the events and signals in `numbered`. Raises E0581 if the text is none."""
     scan = TagScanner(text, name)
     try:
         return _Parser(scan, numbered).tags()
@@ -126,7 +126,7 @@ class _Parser:
         return Instance(self.number(*of), index_list(self.scan), self.perhaps("where"))
 
     def number(self, *of: str) -> int:
-        """A number of one of some kinds of things that there are."""
+        """A number of an existing item of these kinds."""
         found, most = self.scan.integer(), max(len(getattr(self.numbered, each)) for each in of)
         return found if 0 <= found < most else self.scan.reject(f"there are {most} {' or '.join(of)} only, from 0 on")
 

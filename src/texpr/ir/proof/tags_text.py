@@ -1,25 +1,25 @@
-"""Tags as text: what each event of a plan is said to be. `texpr.ir.proof.tags_parse` reads it back to equal tags.
+"""Tags as text: a claim about each event of a plan. `texpr.ir.proof.tags_parse` reads it back to equal tags.
 
-    tags      = "tags" NAME "events" INT "statements" INT "steps" INT "signals" INT "{" {event} {signal} "}"
-    event     = "event" INT [tag] {"lands" end}
-    tag       = "does" statement
-              | "moves" INT list ("before" | "behind") "element" list ["at" list]
-              | "hole" INT list
-              | "step" ["at" list]
-              | "joins" update ["at" list] ["ends" statement, …]
-    statement = INT list ["at" list] ["partly"]
-    update    = OP | "combiner" NAME
-    end       = instance ["groups" instance, …]
-    signal    = "signal" INT ["begun" instance, …] ["seen" instance, …] {"parcel" parcel} ["turn" list]
-    parcel    = ["copies" instance, …] "box" list "bytes" index
-    instance  = INT list ["where" list]
-    list      = "[" [index, …] "]"
-    index     = an index expression of `texpr.ir.kernel.text`, in which may stand, too: "element" INT, "turn" INT,
-                a name with "." or "#" in it, NAME "⟨" [index, …] "⟩" for a number that data say
+tags      = "tags" NAME "events" INT "statements" INT "steps" INT "signals" INT "{" {event} {signal} "}"
+event     = "event" INT [tag] {"lands" end}
+tag       = "does" statement
+          | "moves" INT list ("before" | "behind") "element" list ["at" list]
+          | "hole" INT list
+          | "step" ["at" list]
+          | "joins" update ["at" list] ["ends" statement, …]
+statement = INT list ["at" list] ["partly"]
+update    = OP | "combiner" NAME
+end       = instance ["groups" instance, …]
+signal    = "signal" INT ["begun" instance, …] ["seen" instance, …] {"parcel" parcel} ["turn" list]
+parcel    = ["copies" instance, …] "box" list "bytes" index
+instance  = INT list ["where" list]
+list      = "[" [index, …] "]"
+    index     = an index expression of `texpr.ir.kernel.text`, with these names, too: "element" INT, "turn" INT,
+                a name with "." or "#" in it, NAME "⟨" [index, …] "⟩" for a data-dependent integer
 
-What numbers are of stands beside them as a comment, after `--`; "at" is the `inverse` of a tag.
+Numbered items are named in a comment, after `--`; "at" is the `inverse` of a tag.
 
-Names that the verifier makes for itself (`i●`, `⌊i / 4⌋`, …) are no tokens: so no tag that is read can speak of them.
+Names that the verifier creates (`i●`, `⌊i / 4⌋`, …) are no tokens, so that tags cannot refer to them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from texpr.ir.value.text import list_text
 
 
 def tags_text(tags: Tags, numbered: Numbered) -> str:
-    """Tags in lines, of which each says what it is of."""
+    """The text of tags, with a comment for each line."""
     return "\n".join(_lines(tags, numbered)) + "\n"
 
 

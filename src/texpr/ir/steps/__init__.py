@@ -1,13 +1,13 @@
-"""What the threads of a kernel do, step by step, before it is said how: the form between a mapped program and a kernel.
+"""The steps form: a mapped nest as steps that the threads of a kernel execute, between the program and the kernel.
 
-    steps = a head, and nodes: what is done first, in an iteration of the grid, and last
+    steps = a head, and nodes: before, in, and after an iteration of the grid
     node  = Step threads work {statement} | Loop seq {node} | Branch decided {node} {node}
 
-The head says whatever a kernel is made of besides: hardware coordinates and what the indices of loops are in them; where each
-local lives; what is promised of sizes and data; maps of tensors. A step says *who* takes it (`threads`), *whose* work it
-is (`agent`), *what kind* (`texpr.ir.steps.work`), what it reads and writes through which proxy, and what it completes with.
+The head has the rest of a kernel: hardware coordinates and the indices of loops in terms of them; the place of each local;
+promises about sizes and data; tensor maps. A step has the thread set that executes it (`threads`), the agent that does the work
+(`agent`), the kind of work (`texpr.ir.steps.work`), its reads and writes with their proxies, and its completion.
 
-Statements and values are those of the program (`ir.program`), with nothing in them that no kernel depends on (`plain`);
+Statements and values are those of the program (`ir.program`), without annotations that kernels do not depend on (`plain`);
 operations are those of kernels (`ir.ops`). The text is `texpr.ir.steps.text`, the rules are `texpr.ir.steps.verify`.
 """
 
@@ -33,27 +33,27 @@ from texpr.support.span import NOWHERE, Span
 
 
 class Proxy(Enum):
-    """By which way memory is accessed: that of threads, or that of engines."""
+    """The path of a memory access: that of threads, or that of engines (PTX ISA, "Proxies")."""
 
     GENERIC = "generic"
     ASYNC = "async"
 
 
 class Touch(Record):
-    """Memory that a step accesses, through a proxy."""
+    """A buffer that a step accesses, and the proxy."""
 
     buffer: Buffer
     proxy: Proxy = Proxy.GENERIC
 
 
 class InGroup(Record):
-    """Complete when the thread has waited for its group of copies."""
+    """The step is complete when its thread has waited for the group of copies."""
 
     group: Group
 
 
 class AtBarrier(Record):
-    """Complete with a phase of a barrier, of which `barrier` has one or more."""
+    """The step is complete with a phase of a barrier, an element of `barrier`."""
 
     barrier: Buffer
 
@@ -62,10 +62,10 @@ Completion: TypeAlias = InGroup | AtBarrier
 
 
 class Step(Record, eq=False):
-    """What `threads` do between two gaps in which they may be ordered: a kind of `work` with statements of the program.
+    """What `threads` execute between two program points: a kind of `work` on statements of the program.
 
-    `agent`: whose work it is, where threads only start it. `completion`: when it is done, where that is later than when the
-    threads go on.
+    `agent`: who does the work; an engine's is only started by the threads. `completion`: when the work is complete, if that is
+    later than the end of the step.
     """
 
     threads: Threads
@@ -78,19 +78,19 @@ class Step(Record, eq=False):
 
     @property
     def stmt(self) -> ir.Stmt:
-        """The statement of a step that has one."""
+        """The only statement of a step."""
         return self.stmts[0]
 
 
 class Loop(Record, eq=False):
-    """A `seq` that all threads of the team run together. The statement's own body is left out in a whole form."""
+    """A `seq` that all threads of the team execute together. `stmt` has no body in a complete form."""
 
     stmt: ir.Seq
     body: tuple[Node, ...]
 
 
 class Branch(Record, eq=False):
-    """An `if` that all threads decide alike; its condition was evaluated by the step before it, into `decided`."""
+    """An `if` that is uniform in the team; the preceding step stores its condition in `decided`."""
 
     stmt: ir.If
     decided: Sym
@@ -99,7 +99,7 @@ class Branch(Record, eq=False):
 
     @property
     def is_data(self) -> bool:
-        """Whether data decide, read here or kept by a `let`."""
+        """Whether the condition depends on data, loaded here or in a `let`."""
         return any(isinstance(part, Load | Ref) for part in walk(self.stmt.condition))
 
 
@@ -109,8 +109,8 @@ Node: TypeAlias = Step | Loop | Branch
 class Along(Record, eq=False):
     """A loop of the grid, without its body: index = block · tile + point · radix + share of the thread's number.
 
-    `block`: the coordinate of a block along it. `lane`: its points go innermost, side by side in vector lanes. `ragged`: blocks
-    fill up a cluster beyond its end, and run no iteration.
+    `block`: the coordinate of the block along it. `lane`: its points are the innermost loop, over vector lanes. `ragged`: the
+    grid is rounded up to whole clusters, and surplus blocks execute no iteration.
     """
 
     loop: ir.Par
@@ -122,14 +122,14 @@ class Along(Record, eq=False):
 
     @property
     def points(self) -> int:
-        """Sequential points of a tile that one thread runs."""
+        """The number of points of a tile that one thread executes in sequence."""
         return self.tile // radix(self.digits)
 
 
 class Dealt(Record):
-    """A loop that a team shares: index = step · radix + share of the thread's number.
+    """A loop whose iterations are distributed over a team: index = step · radix + share of the thread's number.
 
-    `meets`: its iterations meet in accumulators.
+    `meets`: its iterations reduce into accumulators.
     """
 
     sym: Sym
@@ -138,8 +138,8 @@ class Dealt(Record):
 
 
 class Reduction(Record):
-    """What threads have of a reduction over `sym`, for each accumulator: registers of their `own`; arrays in which the warps of
-    a block, and the blocks of a cluster, leave what they have."""
+    """The storage of a reduction over `sym`, for each accumulator: registers `own` of a thread; arrays for the partial sums of
+    the warps of a block, and of the blocks of a cluster."""
 
     sym: Sym
     own: tuple[tuple[Ref, ...], ...]
@@ -148,7 +148,7 @@ class Reduction(Record):
 
 
 class Vectors(Record):
-    """Lanes in which one thread adds up, on a machine whose threads have vectors; bytes of a line of its caches."""
+    """Vector lanes for partial sums of one thread, on a machine with vector instructions; `line`: bytes of a cache line."""
 
     lanes: int
     line: int
@@ -157,18 +157,18 @@ class Vectors(Record):
 class Steps(Record, eq=False):
     """A kernel before emission.
 
-    `function`: of which it is a part. `buffers`: global memory, in the order of arguments. `sizes`: those that are given, then
-    `hosts`, loops of the host around it; what is promised of them and of data: `where`, `assumes`. `lets`: values that earlier
-    kernels kept; `avoid`: names that other kernels of the function have.
+    `function`: the function that it is a part of. `buffers`: global memory, in argument order. `sizes`: size arguments;
+    `hosts`: indices and extents of host loops around it; `where`, `assumes`: promises about sizes and data. `lets`: values that
+    earlier kernels stored; `avoid`: names that other kernels of the function use.
 
-    `threads` of a block, `team` of those that share an iteration of the grid, lanes of a `warp`; `min_blocks` as a kernel has
-    them. `vectors`: None where threads have none.
+    `threads` of a block, threads of a `team` that share an iteration of the grid, lanes of a `warp`; `min_blocks` as in a
+    kernel. `vectors`: None where threads have no vector lanes.
 
-    `axes` and `coordinates`: hardware coordinates, and what is made of them first. `grid`, `loops`: what indices are in them.
-    `digits`: radix and stride of those digits of a thread's number that a schedule names.
+    `axes` and `coordinates`: hardware coordinates, and variables computed from them. `grid`, `loops`: indices in terms of
+    these. `digits`: radix and stride of the digits of a thread's number that a schedule names.
 
-    `places`: where each local lives; `arrays`: memory of the kernel, with its bytes; `unrolled`: loops that say in which
-    register an element is. `maps` of tensors. `instrs`: what lanes do together. `reductions`: what threads have of each.
+    `places`: the place of each local; `arrays`: memory of the kernel, with offsets; `unrolled`: loops that are unrolled because
+    register subscripts depend on them. `maps`: tensor maps. `instrs`: instructions of lanes. `reductions`: their storage.
     """
 
     name: str
@@ -203,7 +203,7 @@ class Steps(Record, eq=False):
 
     @property
     def blocks(self) -> int:
-        """How many blocks of a cluster share an iteration of the grid."""
+        """The number of blocks of a cluster that share an iteration of the grid."""
         return max(1, self.team // self.threads)
 
     @property
@@ -213,7 +213,7 @@ class Steps(Record, eq=False):
 
     @property
     def rank(self) -> Sym | None:
-        """Which of the blocks that share an iteration a block is."""
+        """The rank of a block among those that share an iteration, None if it has one alone."""
         if self.blocks == 1:
             return None
         return next(axis.sym for axis in self.axes if axis.level is k.Level.CLUSTER)
@@ -225,12 +225,12 @@ class Steps(Record, eq=False):
 
     @property
     def dealt(self) -> dict[Sym, Dealt]:
-        """The loops that a team shares, by their indices."""
+        """The loops that are distributed over a team, by index."""
         return {each.sym: each for each in self.loops}
 
 
 def below(node: Node) -> tuple[tuple[Node, ...], ...]:
-    """The lists of steps directly below a node."""
+    """The lists of nodes directly in a node."""
     match node:
         case Step():
             return ()
@@ -250,9 +250,9 @@ def leaves(nodes: tuple[Node, ...]) -> Iterator[Step]:
 
 
 def program(nodes: tuple[Node, ...]) -> tuple[ir.Stmt, ...]:
-    """The statements of nodes as those of a program: what they mean if one thread does all of it in order.
+    """The nodes as statements of a program: their meaning if one thread executes all of it in order.
 
-    What a branch is decided by stands ahead of it, too, as an `if` around nothing.
+    The condition of a branch also comes before it, as an `if` with an empty body.
     """
     found: list[ir.Stmt] = []
     for node in nodes:

@@ -1,4 +1,4 @@
-"""Digits of a thread number, and what they add to the indices of loops."""
+"""Digits of a thread's number, and their shares of loop indices."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from texpr.support.record import Record
 
 
 class Digit(Record, order=True):
-    """One digit of a thread number, `thread / stride % radix`, and what a step of it adds to a loop's index."""
+    """One digit of a thread's number, `thread / stride % radix`; a loop's index grows by `weight` with each step of it."""
 
     radix: int
     stride: int = 1
@@ -18,12 +18,12 @@ class Digit(Record, order=True):
 
 
 def radix(digits: Iterable[Digit]) -> int:
-    """How many iterations of a loop with these digits threads run side by side."""
+    """The number of iterations of a loop with these digits that execute concurrently."""
     return prod(digit.radix for digit in digits)
 
 
 def share(digits: Iterable[Digit], thread: Expr, threads: int = 0) -> Expr:
-    """What a thread's number adds to a loop's index; `threads`: that the number is less than, where that is known."""
+    """The share of a thread's number in a loop's index; `threads`: an upper bound of the number, 0 if unknown."""
     total = ZERO
     for digit in digits:
         high = thread // digit.stride
@@ -32,6 +32,6 @@ def share(digits: Iterable[Digit], thread: Expr, threads: int = 0) -> Expr:
 
 
 def turns(extent: Expr, digits: Iterable[Digit]) -> Expr:
-    """How many iterations of a loop that threads share one of them may have."""
+    """The greatest number of iterations that one thread executes of a loop with these digits."""
     side = radix(digits)
     return (extent + (side - 1)) // side

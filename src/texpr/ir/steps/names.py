@@ -1,4 +1,4 @@
-"""Every name that stands in a steps form."""
+"""Every name in a steps form."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from texpr.ir.steps.work import Decide, Does
 
 
 def names_in(steps: Steps) -> Iterator[str]:
-    """Those of memory, maps, variables and indices, and of the function."""
+    """The names of memory, maps, variables and indices, and of the function."""
     yield steps.function
     for buffer in (*steps.buffers, *(array.buffer for array in steps.arrays), *(buffer for buffer, _ in steps.places)):
         yield buffer.name

@@ -1,4 +1,4 @@
-"""Reads the text of the steps form; the grammar stands in `texpr.ir.steps.text`."""
+"""Parses the text of the steps form; the grammar is in `texpr.ir.steps.text`."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ _PLAIN: dict[str, Work] = {"run": Run(), "points": Points(), "spread": Spread()}
 
 
 def parse_steps(text: str, name: str = "<steps>") -> Steps:
-    """The form that `text` describes. E0581 where it describes none."""
+    """The form of `text`. Raises E0581 if the text is none."""
     return _Parser(_Scanner(text, name, Origin(name))).steps()
 
 
 class _Scanner(Placed):
-    """As of a kernel, with the marks of loops besides."""
+    """The scanner of kernels, with the marks of loops."""
 
     pattern: ClassVar[re.Pattern[str]] = re.compile(
         r"""
@@ -67,7 +67,7 @@ class _Scanner(Placed):
 
 
 class _Parser:
-    """`machine`: memory of the kernel and what operations name; `values`: memory of the program, locals among it."""
+    """`machine`: the memory that operations name; `values`: the memory that statements name, locals included."""
 
     def __init__(self, scan: Scanner):
         self.scan = scan
@@ -78,7 +78,7 @@ class _Parser:
         self.shares: dict[Sym, ir.Par] = {}
 
     def steps(self) -> Steps:
-        """The form that is the whole text."""
+        """Parses the whole text as a form."""
         scan, start = self.scan, self.scan.next.start
         scan.expect("steps")
         name = scan.name()
@@ -230,7 +230,7 @@ def _accumulators(par: ir.Par) -> tuple[Accumulator, ...]:
 
 
 class _Head:
-    """The clauses of a form as they come."""
+    """The clauses of a form, in any order."""
 
     def __init__(self, outer: _Parser, name: str, function: str, span: Span):
         self.scan, self.machine, self.values = outer.scan, outer.machine, outer.values
@@ -248,7 +248,7 @@ class _Head:
         self.places, self.unrolled, self.reductions = list[tuple[Buffer, Place]](), tuple[Sym, ...](), list[Reduction]()
 
     def made(self, begin: tuple[Node, ...], body: tuple[Node, ...], end: tuple[Node, ...]) -> Steps:
-        """The form with these nodes."""
+        """The form of these clauses and nodes."""
         numbers = self.numbers
         return Steps(
             self.name, self.function, tuple(self.buffers), tuple(self.sizes), tuple(self.hosts), tuple(self.where),
@@ -259,7 +259,7 @@ class _Head:
         )  # fmt: skip
 
     def clause(self) -> None:
-        """Reads one."""
+        """Parses one clause."""
         scan, start = self.scan, self.scan.next.start
         match scan.name("a clause of steps"):
             case "buffer":
@@ -302,7 +302,7 @@ class _Head:
                 self._mapped(other, start)
 
     def _mapped(self, word: str, start: int) -> None:
-        """A clause on loops, or on locals."""
+        """Parses a clause about loops or locals."""
         scan = self.scan
         match word:
             case "along":
@@ -323,7 +323,7 @@ class _Head:
                 scan.reject(f"`{other}` begins no clause of steps")
 
     def _memory(self, clause: str) -> Buffer:
-        """Global memory: an operation and a statement mean the same by its name."""
+        """Global memory: its name is the same in operations and statements."""
         buffer = self.machine.declared(clause)
         self.values.buffers[buffer.name] = buffer
         return buffer

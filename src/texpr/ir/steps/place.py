@@ -1,4 +1,4 @@
-"""Where a buffer of the program lives in a kernel, and how its indices change on the way."""
+"""The place of a local in a kernel, and the mapping of its indices."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from texpr.support.record import Record, field, replace
 
 
 class Parts(Record):
-    """How elements of a local lie in the `blocks` of a cluster: runs of `run` consecutive ones along `dim` go round them.
+    """The distribution of a local over the `blocks` of a cluster: runs of `run` consecutive indices of `dim`, cyclically.
 
-    With no dimension all lie in the first block. `rank`: which of the blocks a block is. `known`: of subscripts that the
-    program has, the block and the place there, found before.
+    Without a dimension all elements are in the first block. `rank`: the rank of a block. `known`: for subscripts of the
+    program, the simplified rank and index, computed before.
     """
 
     dim: int | None
@@ -24,11 +24,11 @@ class Parts(Record):
     known: Mapping[tuple[Expr, ...], tuple[Expr, ...]] = field(default_factory=dict[tuple[Expr, ...], "tuple[Expr, ...]"])
 
     def block(self, own: Sequence[Expr]) -> Expr:
-        """The block that has the element `own`."""
+        """The rank of the block that has the element `own`."""
         return ZERO if self.dim is None else own[self.dim] // self.run % self.blocks
 
     def index(self, own: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        """The block that has the element `own`, and where it lies there."""
+        """The rank of the block that has the element `own`, then the index in that block."""
         if own in self.known:
             return self.known[own]
         if self.dim is None:
@@ -38,7 +38,7 @@ class Parts(Record):
         return (self.block(own), *own[: self.dim], place, *own[self.dim + 1 :])
 
     def shape(self, whole: Sequence[Expr]) -> tuple[Expr, ...]:
-        """Extents of what lies in one block of an array of extents `whole`."""
+        """The extents of the part in one block of an array of extents `whole`."""
         if self.dim is None:
             return tuple(whole)
         round = self.run * self.blocks
@@ -47,7 +47,8 @@ class Parts(Record):
 
 
 class RegisterLayout(Record):
-    """How elements are dealt out. `thread` and `slots` are over `names`, the subscripts; `shape`: how many slots there are."""
+    """The distribution of elements over lanes. `thread` and `slots` are over `names`, the subscripts; `shape`: extents of
+    slots."""
 
     names: tuple[Sym, ...]
     thread: Expr
@@ -55,18 +56,18 @@ class RegisterLayout(Record):
     shape: tuple[int, ...]
 
     def same(self, one: Mapping[Sym, Sym], other: Mapping[Sym, Sym]) -> Iterator[tuple[Expr, Expr]]:
-        """What is equal where two elements, by other names of their subscripts, are in one place."""
+        """Pairs that are equal where two elements, with other names for their subscripts, are in one place."""
         for value in (self.thread, *self.slots):
             yield value.substitute(one), value.substitute(other)
 
 
 class Place(Record):
-    """One buffer's place.
+    """The place of one buffer.
 
-    `register`: a single element kept in the variable of that name. Otherwise `space` and `buffer`, the memory it lives in: its
-    index is `leading`, then the program's own index with dimension d divided by `slots[d]` (a thread keeps only its own
-    elements), then `trailing`. With `parts`, it is the block that has the element, in the memory of a cluster, then where it
-    lies there. In lanes it is a slot of a thread, as elements are `dealt` out.
+    `register`: the variable of a single element. Otherwise `space` and `buffer`, the memory that has it: the index is
+    `leading`, then the program's index with dimension d divided by `slots[d]` (a thread stores its own elements only), then
+    `trailing`. With `parts` it is in cluster memory: the rank of the block, then the index in it. In lanes it is a slot of a
+    thread, by the layout `dealt`.
     """
 
     space: Space
@@ -80,11 +81,11 @@ class Place(Record):
     dealt: RegisterLayout | None = None
 
     def is_own(self, own: tuple[Expr, ...]) -> bool:
-        """Whether those who touch the element `own` have it in their own block, by what was found before."""
+        """Whether the threads that access the element `own` are in the block that has it, by what `parts` knows."""
         return self.parts is not None and self.index(own)[:1] == (expr(self.parts.rank),)
 
     def element(self, load: Load) -> Load | Ref:
-        """An element of the program where it lives: in the variable, or in memory. Not of one that lanes keep."""
+        """The element of the kernel for one of the program: a variable, or an element of memory. Not for elements in lanes."""
         if self.register is not None:
             return Ref(self.register, load.dtype)
         return replace(load, buffer=self.buffer, index=self.index(load.index))

@@ -1,8 +1,8 @@
-"""Statements of a program with nothing in them that no kernel depends on, and what a step accesses.
+"""Statements of a program without annotations that kernels do not depend on, and the accesses of a step.
 
     par 64 |j| 'inner #bind(block.x) #unroll { t[j] = x[j] }    →    par 64 |j| #unroll { t[j] = x[j] }
 
-Gone are labels, pragmas for passes that are through, and which statement of another program one is.
+Labels, pragmas of earlier passes and instance notes are removed.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from texpr.support.diagnostic import limitation
 from texpr.support.record import replace
 
 MARKS = (Unroll, Vector, Async, Tensor, Saves, Multicast)
-"""What the marks of a loop say to who makes a kernel of it, or to who reads the form."""
+"""The marks of a loop that lowering or a reader of the form uses."""
 
 
 def plain(body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
-    """The statements `body`. Raises Limitation E0541 for what no kernel can be made of."""
+    """The statements `body`, without annotations. Raises Limitation E0541 for an instruction without fragments."""
     return tuple(map(_stmt, body))
 
 
@@ -59,9 +59,9 @@ def _loop(loop: ir.Par | ir.Seq) -> ir.Par | ir.Seq:
 
 
 def touches(step: Step) -> tuple[tuple[Touch, ...], tuple[Touch, ...]]:
-    """What a step reads and what it writes, in the order of its text; not what only its own statements see.
+    """The buffers that a step reads and those that it writes, in textual order, without locals of its own statements.
 
-    A share of a reduction reads, and its total updates what is reduced into.
+    A partial step of a reduction reads; its total updates the accumulators.
     """
     proxy = Proxy.ASYNC if step.agent is Agent.ENGINE else Proxy.GENERIC
     read, written = list[Buffer](), list[Buffer]()

@@ -1,4 +1,4 @@
-"""Statements of a program as text that reads back alone, and its reader: values are written as in a kernel, types and all.
+"""Printing and parsing of a program's statements for the steps form: values have types, as in a kernel.
 
 stmt    = ("par" | "seq") index "|" NAME "|" ["reduce" "(" NAME, … ")"] {pragma} block
         | "new" NAME | "let" NAME ":" TYPE "=" value | "anchor" value | "if" value block ["else" block]
@@ -25,13 +25,13 @@ _PAD = "    "
 
 
 def statement_lines(body: Sequence[ir.Stmt], types: Types, pad: str) -> Iterator[str]:
-    """Statements, a line each, those below them included. `types`: of the lets so far."""
+    """The lines of statements with their nested ones. `types`: the types of lets so far."""
     for stmt in body:
         yield from _lines(stmt, types, pad)
 
 
 def loop_text(loop: ir.Par | ir.Seq) -> str:
-    """The head of a loop."""
+    """The text of the head of a loop."""
     reduce = [f"reduce({', '.join(b.name for b in loop.reduce)})"] if loop.reduce else []
     kind = "par" if isinstance(loop, ir.Par) else "seq"
     return " ".join((kind, str(loop.extent), f"|{loop.sym}|", *reduce, *map(_pragma, loop.directives)))
@@ -85,7 +85,7 @@ def _pragma(pragma: ir.Pragma) -> str:
 
 
 class StatementParser:
-    """Reads statements. `values`: of the program, with its locals; `combiners`: updates that a user defined, by name."""
+    """Parses statements. `values`: of the program, with its locals; `combiners`: the user's updates, by name."""
 
     def __init__(self, values: ValueParser, combiners: Mapping[str, ir.Combiner]):
         self.values = values
@@ -93,7 +93,7 @@ class StatementParser:
         self.combiners = combiners
 
     def block(self) -> tuple[ir.Stmt, ...]:
-        """Statements in braces."""
+        """Parses statements in braces."""
         self.scan.expect("{")
         found: list[ir.Stmt] = []
         while not self.scan.accept("}"):
@@ -101,7 +101,7 @@ class StatementParser:
         return tuple(found)
 
     def stmt(self) -> ir.Stmt:
-        """One statement. A word followed by `[` is the name of a buffer, whatever the word."""
+        """Parses one statement. A word followed by `[` is the name of a buffer, even if it is a keyword."""
         scan, start = self.scan, self.scan.next.start
         if scan.second.text == "[" or (scan.second.text == "(" and scan.accept("bind")):
             return self._bind(start)
@@ -132,7 +132,7 @@ class StatementParser:
         return ir.Seq(loop.sym, loop.extent, self.block(), loop.reduce, None, loop.directives, span=span)
 
     def loop(self) -> ir.Par | ir.Seq:
-        """The head of a loop."""
+        """Parses the head of a loop."""
         scan, start = self.scan, self.scan.next.start
         kind = ir.Par if scan.sees("par") else ir.Seq
         if not scan.sees("par", "seq"):
@@ -163,7 +163,7 @@ class StatementParser:
         return found if found is not None else scan.reject(f"these are no words of `#{name}`")
 
     def let(self) -> ir.Let:
-        """A variable and its value."""
+        """Parses a variable and its value."""
         scan, start = self.scan, self.scan.take().start
         symbol = named(scan)
         scan.expect(":")
@@ -191,7 +191,7 @@ class StatementParser:
         return ir.Bind(targets, values, update, scan.span(start))
 
     def update(self) -> ir.Update:
-        """The name of an update."""
+        """Parses the name of an update."""
         name = self.scan.name("an update")
         return self.combiners.get(name, name)
 

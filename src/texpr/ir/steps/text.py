@@ -24,9 +24,9 @@
     effect   = "reads" NAME, … ["through" PROXY] | "writes" NAME, … ["through" PROXY] | "completes" ("group" NAME | "at" NAME)
 
 `buffer`, `fact`, `axis`, `array`, `map`, values and operations are as in a kernel (`texpr.ir.kernel.text`); statements and
-loops are those of `texpr.ir.steps.statements`. A step's own names are the program's: of two things of one name, a local and the
-memory it lives in, a statement means the local, and an operation the memory. `-- line 4, column 5` at the end of a line is no
-comment here but says where it was written; every other `--` starts one.
+loops are those of `texpr.ir.steps.statements`. If a local and memory of the kernel have one name, statements mean the local and
+operations the memory. `-- line 4, column 5` at the end of a line is not a comment but the position in the source; every other
+`--` starts a comment.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _PAD = "    "
 
 
 def steps_text(steps: Steps) -> str:
-    """The whole form."""
+    """The text of the whole form."""
     return "\n".join(_lines(steps)) + "\n"
 
 
@@ -126,7 +126,7 @@ def _given(steps: Steps) -> Iterator[str]:
 
 
 def combiners(steps: Steps) -> tuple[ir.Combiner, ...]:
-    """The updates of a form that a user defined, each once."""
+    """The user's updates of a form, each once."""
     every = (stmt.update for stmt in ir.walk(program(steps.nodes)) if isinstance(stmt, ir.Bind))
     return tuple(dict.fromkeys(update for update in every if isinstance(update, ir.Combiner)))
 

@@ -1,4 +1,4 @@
-"""Sets of threads, as values: who of a team takes a step.
+"""Thread sets: the threads of a team that execute a step.
 
 all                        every thread
 thread 0                   one, elected
@@ -12,7 +12,7 @@ from texpr.support.record import Record
 
 
 class Threads(Record):
-    """The threads t of a team with first ≤ t < `end` and t ≡ first, modulo `by`. `end` None: that of the team."""
+    """The threads t of a team with first ≤ t < `end` and t ≡ first, modulo `by`. `end` None: the size of the team."""
 
     first: int = 0
     end: int | None = None
@@ -25,11 +25,11 @@ class Threads(Record):
 
     @property
     def is_one(self) -> bool:
-        """Whether it is a single thread, of any team."""
+        """Whether it is a single thread, whatever the team."""
         return self.end is not None and self.first < self.end <= self.first + self.by
 
     def of(self, team: int) -> range:
-        """The numbers of these threads in a team of so many."""
+        """The numbers of these threads in a team of this size."""
         return range(self.first, team if self.end is None else self.end, self.by)
 
     def __str__(self) -> str:

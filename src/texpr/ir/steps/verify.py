@@ -1,4 +1,4 @@
-"""Whether a steps form is well formed. What is not is a fault of the compiler, and is said with the rule that it breaks."""
+"""The verifier of the steps form. A violation is a bug of the compiler, and is reported with the name of the rule."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from texpr.support.diagnostic import CompilerBug
 from texpr.support.record import replace
 
 Rule: TypeAlias = Callable[[Steps], Iterator[str]]
-"""Yields what is wrong with a form."""
+"""Yields the complaints about a form."""
 
 
 def verify(steps: Steps) -> None:
-    """Raises CompilerBug where `steps` break a rule."""
+    """Checks the rules of the form. Raises CompilerBug for a violation."""
     for rule in RULES:
         for complaint in rule(steps):
             raise CompilerBug(f"steps {steps.name}: {rule.__name__}: {complaint}")
 
 
 def names_are_words(steps: Steps) -> Iterator[str]:
-    """Names can be written down."""
+    """Names are words of the text form."""
     yield from (f"{name!r} is no name" for name in names_in(steps) if not is_name(name))
 
 
 def names_differ(steps: Steps) -> Iterator[str]:
-    """No two locals share a name, and no two of the memories that operations mean; nor does a local with global memory."""
+    """Locals have distinct names, and so has memory of the kernel; a local has no name of global memory."""
     machine = [*(b.name for b in steps.buffers), *(a.buffer.name for a in steps.arrays), *(m.name for m in steps.maps)]
     locals = [buffer.name for buffer, place in steps.places if place.buffer not in steps.buffers]
     own = [*(b.name for b in steps.buffers), *locals]
@@ -50,7 +50,7 @@ def names_differ(steps: Steps) -> Iterator[str]:
 
 
 def threads_are_of_the_team(steps: Steps) -> Iterator[str]:
-    """Threads, and those of a team, are parts or multiples of each other; a step is taken by some of the team: all, or one."""
+    """The size of a team divides that of a block, or vice versa; a step is executed by all threads of the team, or by one."""
     if steps.threads < 1 or steps.team < 1 or (steps.threads % steps.team and steps.team % steps.threads):
         yield f"teams of {steps.team} in blocks of {steps.threads} threads"
     for step in leaves(steps.nodes):
@@ -62,7 +62,7 @@ def threads_are_of_the_team(steps: Steps) -> Iterator[str]:
 
 
 def digits_fit(steps: Steps) -> Iterator[str]:
-    """Digits of a loop are parts of a thread's number that do not overlap; a tile has whole rounds of them."""
+    """The digits of a loop are parts of a thread's number that do not overlap; a tile is a multiple of their radix."""
     for along in steps.grid:
         if along.tile < 1 or along.tile % radix(along.digits):
             yield f"a tile of {along.tile} and {radix(along.digits)} threads along {along.loop.sym}"
@@ -82,7 +82,7 @@ def _overlaps(sym: Sym, digits: Sequence[Digit], threads: int) -> Iterator[str]:
 
 
 def loops_are_dealt(steps: Steps) -> Iterator[str]:
-    """The loop of a step that is shared out has digits; its iterations meet where it is a reduction, and there alone."""
+    """A loop that is distributed has digits; its iterations reduce into accumulators exactly if the step is a reduction."""
     for name, count in Counter(dealt.sym for dealt in steps.loops).items():
         if count > 1:
             yield f"{name} is dealt out in {count} ways"
@@ -99,7 +99,8 @@ def _told(dealt: Dealt | None) -> str:
 
 
 def indices_are_coordinates(steps: Steps) -> Iterator[str]:
-    """The index of each loop of the grid is a hardware coordinate, or made of those, or walks over points of a tile."""
+    """The index of each loop of the grid is a hardware coordinate, a variable computed from those, or runs over points of a
+    tile."""
     made = {axis.sym for axis in steps.axes}
     made |= {new.sym for op in steps.coordinates if isinstance(op, Operation) for new in op.bound}
     for along in steps.grid:
@@ -110,7 +111,7 @@ def indices_are_coordinates(steps: Steps) -> Iterator[str]:
 
 
 def statements_are_well_formed(steps: Steps) -> Iterator[str]:
-    """Statements keep the rules of programs, in the loops of the host and of the grid; nothing is in them but what counts."""
+    """Statements keep the rules of programs, inside the loops of the host and of the grid, and have no annotations."""
     body: tuple[ir.Stmt, ...] = (*steps.lets, *program(steps.nodes))
     for along in reversed(steps.grid):
         body = (replace(along.loop, body=body),)
@@ -123,7 +124,7 @@ def statements_are_well_formed(steps: Steps) -> Iterator[str]:
 
 
 def heads_have_no_bodies(steps: Steps) -> Iterator[str]:
-    """What is in a loop of the grid or of the team, or in a branch, stands below it as steps, and nowhere else."""
+    """The bodies of loops of the grid or team, and of branches, are nodes; their statements have empty bodies."""
     yield from (f"the loop over {along.loop.sym} has a body" for along in steps.grid if along.loop.body)
     for node in _all(steps.nodes):
         match node:
@@ -145,7 +146,7 @@ def _all(nodes: tuple[Node, ...]) -> Iterator[Node]:
 
 
 def locals_have_places(steps: Steps) -> Iterator[str]:
-    """Each local that is made has one place, in memory that the kernel has, with a subscript for each of its dimensions."""
+    """Each declared local has a place, in memory of the kernel, with a subscript for each dimension of that."""
     memory = {*steps.buffers, *(array.buffer for array in steps.arrays)}
     made = {stmt.buffer for stmt in ir.walk(program(steps.nodes)) if isinstance(stmt, ir.New)}
     placed = dict(steps.places)
@@ -166,7 +167,7 @@ def _rank(buffer: Buffer, index: Callable[[tuple[Expr, ...]], tuple[Expr, ...]],
 
 
 def effects_are_told(steps: Steps) -> Iterator[str]:
-    """A step says what its statements read and write, and through which proxy."""
+    """The accesses of a step are those of its statements, with their proxies."""
     for step in leaves(steps.nodes):
         for word, told, found in zip(("reads", "writes"), (step.reads, step.writes), touches(step), strict=True):
             if told != found:
@@ -175,7 +176,7 @@ def effects_are_told(steps: Steps) -> Iterator[str]:
 
 
 def branches_are_decided(steps: Steps) -> Iterator[str]:
-    """All threads decide what a branch takes right before it, nothing but order in between."""
+    """A branch directly follows the step that evaluates its condition in all threads; only order steps may be in between."""
     for nodes in _lists(steps):
         for at, node in enumerate(nodes):
             if isinstance(node, Branch):
@@ -193,7 +194,8 @@ def _alike(step: Node) -> bool:
 
 
 def reductions_are_whole(steps: Steps) -> Iterator[str]:
-    """A share of a reduction has registers and arrays for each accumulator, and is joined later in its list, once."""
+    """A reduction has registers and arrays for each accumulator, and its steps are a partial, a middle if needed, and a
+    total."""
     found = {each.sym: each for each in steps.reductions}
     warps = min(steps.team, steps.threads) > steps.warp
     for nodes in _lists(steps):
@@ -217,7 +219,7 @@ def _is_fit(reduction: Reduction, share: Step, blocks: int, warps: bool) -> bool
 
 
 def engines_are_told(steps: Steps) -> Iterator[str]:
-    """What an engine does one thread starts, by operations, the last of which the completion of the step is about."""
+    """Work of an engine is started by one thread, with operations that complete as the step does."""
     barriers, maps = [array.buffer for array in steps.arrays if array.barrier], {map.name: map for map in steps.maps}
     for step in leaves(steps.nodes):
         if not isinstance(step.work, Issue):
@@ -253,7 +255,7 @@ def _completes(step: Step, found: Sequence[object], barriers: Sequence[Buffer]) 
 
 
 def order_is_by_operations(steps: Steps) -> Iterator[str]:
-    """What is there for the sake of order writes no memory; where threads come together, all of them do."""
+    """Order steps write no memory; those in which threads synchronise are executed by all."""
     for step in leaves(steps.nodes):
         if not isinstance(step.work, Order):
             continue
@@ -267,7 +269,8 @@ def order_is_by_operations(steps: Steps) -> Iterator[str]:
 
 
 def ends_are_last(steps: Steps) -> Iterator[str]:
-    """A team of one does all its work for points, and no other does; blocks that share an iteration end together, at last."""
+    """A team of one thread has only a step of points, and no other team has one; a team of several blocks ends with an end
+    step."""
     works = [step.work for step in leaves(steps.body)]
     if (steps.team == 1) != any(isinstance(work, Points) for work in works) or (steps.team == 1 and len(steps.body) != 1):
         yield "points are for threads that have an iteration each"

@@ -1,14 +1,14 @@
-"""Kinds of work: what the threads of a step do with the statements of it.
+"""Kinds of work: what the threads of a step do with its statements.
 
-run                 each runs them as they stand
-points              each runs them for points of its own: an iteration of the grid is one thread's
-spread              the iterations of a loop are dealt out to them, by digits of their numbers
-partial, middle, total    a reduction: each thread's share, joined in a warp; that of warps in a block; the element itself
-decide NAME         each evaluates a condition, by which all of them branch behind it
-issue               an engine is told to do them, by operations
-together            lanes do an instruction together, each on registers of its own
-order               operations for the sake of order: barriers, waits, phases, fences, groups of copies
-end                 nothing, where blocks of a cluster end, and with each what others read of it
+run                 each thread executes them
+points              each thread executes them for its own points: an iteration of the grid belongs to one thread
+spread              the iterations of a loop are distributed over the threads, by digits of their numbers
+partial, middle, total    a reduction: the sum of each thread, combined in a warp; of the warps of a block; the result
+decide NAME         each thread evaluates a condition, for a branch that follows
+issue               operations start an engine that does them
+together            lanes execute an instruction together, each on its own registers
+order               operations for order: barriers, waits, phases, fences, groups of copies
+end                 the point at which the blocks of a cluster exit, for reads of their memory by others
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from texpr.support.record import Record
 
 
 class Work(Record):
-    """One kind."""
+    """A kind of work."""
 
     NAME: ClassVar[str] = ""
 
 
 class Run(Work):
-    """Each thread runs the statements as they stand."""
+    """Each thread executes the statements."""
 
     NAME = "run"
 
 
 class Points(Work):
-    """Each thread runs the statements for points of its own."""
+    """Each thread executes the statements for its own points."""
 
     NAME = "points"
 
 
 class Spread(Work):
-    """The iterations of the loop are dealt out."""
+    """The iterations of the loop are distributed over the threads."""
 
     NAME = "spread"
 
@@ -53,25 +53,25 @@ class Half(Work):
 
 
 class Partial(Half):
-    """Each thread's share, joined over the lanes of its warp, and left for other warps or blocks."""
+    """Each thread's partial sum, combined over the lanes of its warp, and stored for other warps or blocks."""
 
     NAME = "partial"
 
 
 class Middle(Half):
-    """What the warps of a block left, joined and left for the other blocks of its cluster."""
+    """The partial sums of a block's warps, combined and stored for the other blocks of its cluster."""
 
     NAME = "middle"
 
 
 class Total(Half):
-    """What was left, joined into the elements that are reduced into."""
+    """The stored partial sums, combined into the accumulators."""
 
     NAME = "total"
 
 
 class Decide(Work):
-    """The condition goes to `symbol`. `alike`: it is the same in all blocks of a cluster."""
+    """The condition is stored in `symbol`. `alike`: it is the same in all blocks of a cluster."""
 
     NAME = "decide"
 
@@ -80,30 +80,30 @@ class Decide(Work):
 
 
 class Does(Work):
-    """Work that is operations of a kernel."""
+    """Work that consists of operations of a kernel."""
 
     does: tuple[k.Stmt, ...] = ()
 
 
 class Issue(Does):
-    """An engine does the statements; the operations tell it to."""
+    """An engine executes the statements; the operations start it."""
 
     NAME = "issue"
 
 
 class Together(Does):
-    """Lanes do an instruction together; the operation has their registers."""
+    """Lanes execute an instruction together; the operation has their registers."""
 
     NAME = "together"
 
 
 class Order(Does):
-    """Operations for the sake of order."""
+    """Operations for order."""
 
     NAME = "order"
 
 
 class End(Work):
-    """Nothing."""
+    """The end of a team of several blocks."""
 
     NAME = "end"

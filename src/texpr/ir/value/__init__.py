@@ -1,8 +1,8 @@
-"""Scalar values: what a bind or a store computes. Shared by the program and the kernel form.
+"""Scalar values: what a bind or a store computes. Programs and kernels share them.
 
     value = Literal number | Load buffer[index] | Index expr | Ref name | Op name values | Cast value
 
-Index arithmetic (`affine.Expr`) is exact integer arithmetic; `Index` brings it into the world of typed values.
+Index arithmetic (`affine.Expr`) is exact integer arithmetic; `Index` converts it to a typed value.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Buffer(Record, eq=False):
 
     @property
     def rank(self) -> int:
-        """Number of dimensions."""
+        """The number of dimensions."""
         return len(self.shape)
 
     def __repr__(self) -> str:
@@ -41,17 +41,17 @@ class Buffer(Record, eq=False):
 
 
 class Literal(Record):
-    """A number of type `dtype`; inf and nan for floats. Booleans are 0 and 1. Held exactly as written (int) or as f64."""
+    """A number of type `dtype`; inf and nan for floats. Booleans are 0 and 1. `value` is exactly as written (int) or an f64."""
 
     value: int | float
     dtype: DType
 
 
 class Load(Record):
-    """The element of `buffer` at `index` (the seed's `view`).
+    """The element of `buffer` at `index`.
 
-    `data` gives each data-dependent symbol of `index` its meaning, in order, as an integer value; a later one may use
-    an earlier one. They are evaluated only when the element is (so `select` guards them too).
+    `data` binds each data-dependent symbol of `index` to an integer value, in order; a later one may use an earlier one. They
+    are evaluated only when the element is (so `select` guards them too).
     """
 
     buffer: Buffer
@@ -61,12 +61,12 @@ class Load(Record):
 
     @property
     def dtype(self) -> DType:
-        """Type of the element."""
+        """The type of the element."""
         return self.buffer.dtype
 
     @property
     def offset(self) -> Expr:
-        """Elements before it in its buffer."""
+        """The offset of the element from the start of its buffer, in elements."""
         total, buffer = ZERO, self.buffer
         for at, index in enumerate(self.index):
             total = total * buffer.shape[at] + index if buffer.strides is None else total + index * buffer.strides[at]
@@ -115,7 +115,7 @@ Value: TypeAlias = Literal | Load | Index | Ref | Op | Cast
 
 
 def operands(value: Value) -> tuple[Value, ...]:
-    """The values directly below `value`, those inside a load's indices included."""
+    """The values directly below `value`, those in a load's indices included."""
     match value:
         case Literal() | Index() | Ref():
             return ()
@@ -135,7 +135,7 @@ def walk(value: Value) -> Iterator[Value]:
 
 
 def conjuncts(value: Value) -> Iterator[Value]:
-    """The parts of an `and`; the inverse of `conjunction`."""
+    """The operands of a conjunction; the inverse of `conjunction`."""
     match value:
         case Op("and", (left, right)):
             yield from conjuncts(left)
@@ -145,7 +145,7 @@ def conjuncts(value: Value) -> Iterator[Value]:
 
 
 def conjunction(conditions: Sequence[Value]) -> Value | None:
-    """All of `conditions`, or None where there are none."""
+    """The conjunction of `conditions`, None if there are none."""
     if not conditions:
         return None
     total = conditions[0]

@@ -1,4 +1,4 @@
-"""Reads the text of index expressions and values (the grammar is that of `texpr.ir.kernel.text`)."""
+"""Parses the text of index expressions and values (the grammar is in `texpr.ir.kernel.text`)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _OPERATION = {text: name for name, text in INFIX.items()}
 _Item = TypeVar("_Item")
 
 _WORD = 64
-"""The most bits of what is swizzled."""
+"""The greatest number of bits that an `xor` permutes."""
 
 
 def separated(scan: Scanner, item: Callable[[Scanner], _Item]) -> list[_Item]:
-    """One or more items, with commas between them."""
+    """Parses one or more items, separated by commas."""
     found = [item(scan)]
     while scan.accept(","):
         found.append(item(scan))
@@ -29,22 +29,22 @@ def separated(scan: Scanner, item: Callable[[Scanner], _Item]) -> list[_Item]:
 
 
 def named(scan: Scanner) -> Sym:
-    """A name, as a symbol."""
+    """Parses a name, as a symbol."""
     return Sym(scan.name())
 
 
 def option(scan: Scanner, word: str) -> bool:
-    """Takes a word that may end a statement, but not one that begins the next."""
+    """Consumes a word that may end a statement, but not one that begins the next; whether it was there."""
     return scan.second.text not in ("=", "[") and scan.accept(word)
 
 
 def index_list(scan: Scanner) -> tuple[Expr, ...]:
-    """`[index, …]`, perhaps empty."""
+    """Parses `[index, …]`, perhaps empty."""
     return _listed(scan, index)
 
 
 def integer_list(scan: Scanner) -> tuple[int, ...]:
-    """`[INT, …]`, perhaps empty."""
+    """Parses `[INT, …]`, perhaps empty."""
     return _listed(scan, Scanner.integer)
 
 
@@ -56,7 +56,7 @@ def _listed(scan: Scanner, item: Callable[[Scanner], _Item]) -> tuple[_Item, ...
 
 
 def index(scan: Scanner) -> Expr:
-    """A sum."""
+    """Parses an index expression."""
     total = -_product(scan) if scan.accept("-") else _product(scan)
     while scan.sees("+", "-"):
         total = total + _product(scan) if scan.take().text == "+" else total - _product(scan)
@@ -97,7 +97,7 @@ def _atom(scan: Scanner) -> Expr:
         return minimum(*args) if name == "min" else maximum(*args)
     if name == "xor" and scan.accept("("):
         return _xor(scan)
-    if scan.accept("⟨"):  # which is a mark where numbers that data say may stand
+    if scan.accept("⟨"):  # a data-dependent integer, where those are allowed
         args = [] if scan.sees("⟩") else separated(scan, index)
         scan.expect("⟩")
         return expr(number_of(name, args))
@@ -105,7 +105,7 @@ def _atom(scan: Scanner) -> Expr:
 
 
 def _xor(scan: Scanner) -> Expr:
-    """`value, mask, bits)`: what follows `xor(`."""
+    """Parses `value, mask, bits)`, the text after `xor(`."""
     value = index(scan)
     scan.expect(",")
     mask = index(scan)
@@ -118,7 +118,7 @@ def _xor(scan: Scanner) -> Expr:
 
 
 def dtype(scan: Scanner) -> DType:
-    """The name of a scalar type."""
+    """Parses the name of a scalar type."""
     found = DTYPES.get(scan.next.text)
     if found is None:
         scan.fail(f"expected a scalar type, found `{scan.next.text}`")
@@ -127,7 +127,7 @@ def dtype(scan: Scanner) -> DType:
 
 
 class ValueParser:
-    """Reads values; buffers and the types of variables are looked up by name."""
+    """Parses values; buffers and the types of variables are looked up by name."""
 
     def __init__(self, scan: Scanner, buffers: dict[str, Buffer], types: Types):
         self.scan = scan
@@ -135,7 +135,7 @@ class ValueParser:
         self.types = types
 
     def value(self) -> Value:
-        """Any value."""
+        """Parses any value."""
         scan = self.scan
         if scan.next.kind == "number" or scan.sees("+", "-"):
             return self._literal()
@@ -154,7 +154,7 @@ class ValueParser:
         return self.ref()
 
     def _typed_operation(self) -> bool:
-        """`add:i32(…)`; without the parenthesis it is a variable called `add`."""
+        """Whether `add:i32(…)` follows; without the parenthesis it is a variable named `add`."""
         return self.scan.second.text == ":" and self.scan.text_after(3) == "("
 
     def _literal(self) -> Literal:
@@ -168,7 +168,7 @@ class ValueParser:
         return Literal(sign * (int(text) if whole else float(text)), dtype(scan))
 
     def _infix(self) -> Value:
-        """What stands in parentheses, the first of which is read."""
+        """The value in parentheses after the opening one."""
         scan = self.scan
         left = self.value()
         if scan.accept("as"):
@@ -193,7 +193,7 @@ class ValueParser:
         return Op(name, args, given or OPS[name].result([arg.dtype for arg in args]))
 
     def ref(self) -> Ref:
-        """A variable."""
+        """Parses a variable."""
         scan = self.scan
         at = Sym(scan.next.text)
         if scan.next.kind == "name" and scan.second.text != ":" and at not in self.types:
@@ -202,7 +202,7 @@ class ValueParser:
         return Ref(at, dtype(scan) if scan.accept(":") else self.types[at])
 
     def element(self) -> Load:
-        """An element of a buffer."""
+        """Parses an element of a buffer."""
         scan = self.scan
         buffer = self.buffer()
         scan.expect("[")
@@ -216,7 +216,7 @@ class ValueParser:
         return Load(buffer, at, tuple(data))
 
     def buffer(self) -> Buffer:
-        """The name of a declared buffer."""
+        """Parses the name of a declared buffer."""
         found = self.buffers.get(self.scan.next.text)
         if found is None:
             self.scan.fail(f"no buffer `{self.scan.next.text}` was declared")

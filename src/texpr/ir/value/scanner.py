@@ -1,4 +1,4 @@
-"""Tokens of the text of an intermediate form, and the small steps that its parser takes."""
+"""The scanner of intermediate forms: tokens, and the operations that parsers use."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _TOKEN = re.compile(
 )
 
 _DIGITS = 1000
-"""The most digits of a number."""
+"""The greatest number of digits in a number."""
 
 
 def is_name(text: str) -> bool:
-    """Whether `text` is one name, as a token is."""
+    """Whether `text` is a single name token."""
     match = _TOKEN.fullmatch(text)
     return match is not None and match.lastgroup == "name"
 
 
 class Token(Record):
-    """A word of the text. `kind`: name, number, string, mark or end."""
+    """A token of the text. `kind`: name, number, string, mark or end."""
 
     kind: str
     text: str
@@ -40,7 +40,7 @@ class Token(Record):
 
 
 class Scanner:
-    """Reads tokens one after the other. What does not fit is an error E0581 at its place."""
+    """Yields tokens in order. An unexpected one raises E0581 at its position."""
 
     pattern: ClassVar[re.Pattern[str]] = _TOKEN
 
@@ -65,18 +65,18 @@ class Scanner:
         raise error("E0581", Span(self._source, start, end), message)
 
     def fail(self, message: str) -> NoReturn:
-        """An error at the next token."""
+        """Raises E0581 at the next token."""
         ended = self.next.kind == "end"
         self._fail("the text ends too early" if ended else message, self.next.start, self.next.end)
 
     def reject(self, message: str) -> NoReturn:
-        """An error at the token that was read last."""
+        """Raises E0581 at the last consumed token."""
         last = self._tokens[self._at - 1]
         self._fail(message, last.start, last.end)
 
     @property
     def next(self) -> Token:
-        """The token that comes next."""
+        """The next token."""
         return self._tokens[self._at]
 
     @property
@@ -89,7 +89,7 @@ class Scanner:
         return self.next.text in texts and self.next.kind in ("name", "mark")
 
     def take(self) -> Token:
-        """The next token, consumed."""
+        """Consumes the next token and returns it."""
         token = self.next
         if token.kind == "end":
             self.fail("")
@@ -97,25 +97,25 @@ class Scanner:
         return token
 
     def accept(self, text: str) -> bool:
-        """Consumes the next token if it is this word or mark."""
+        """Consumes the next token if it is this word or mark; whether it was."""
         if not self.sees(text):
             return False
         self._at += 1
         return True
 
     def expect(self, text: str) -> None:
-        """Consumes this word or mark."""
+        """Consumes this word or mark. Raises E0581 if another token follows."""
         if not self.accept(text):
             self.fail(f"expected `{text}`, found `{self.next.text}`")
 
     def name(self, what: str = "a name") -> str:
-        """A name."""
+        """Consumes a name."""
         if self.next.kind != "name":
             self.fail(f"expected {what}, found `{self.next.text}`")
         return self.take().text
 
     def integer(self) -> int:
-        """An integer, perhaps negative."""
+        """Consumes an integer, perhaps negative."""
         sign = -1 if self.accept("-") else 1
         if not self.next.text.isdecimal():
             self.fail(f"expected an integer, found `{self.next.text}`")
@@ -124,11 +124,11 @@ class Scanner:
         return sign * int(self.take().text)
 
     def span(self, start: int) -> Span:
-        """From offset `start` to the end of what was read last."""
+        """The span from offset `start` to the end of the last consumed token."""
         return Span(self._source, start, self._tokens[self._at - 1].end)
 
     def place(self, line: int | None, start: int) -> Span:
-        """The place that a line of the text's origin is, which nobody knows here: as `span`."""
+        """The span of a line in the source file, which is unknown here: that of the text, as by `span`."""
         return self.span(start)
 
     def text_after(self, count: int) -> str:
@@ -137,7 +137,7 @@ class Scanner:
 
     @property
     def position(self) -> int:
-        """A place to come back to."""
+        """The position of the scanner, for backtracking."""
         return self._at
 
     @position.setter
@@ -145,7 +145,7 @@ class Scanner:
         self._at = value
 
     def skip_block(self) -> None:
-        """Passes over everything up to the brace that closes a block whose opening brace is read."""
+        """Skips to the brace that closes a block, after its opening brace."""
         depth = 1
         while depth:
             text = self.take().text

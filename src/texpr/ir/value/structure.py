@@ -13,15 +13,15 @@ from texpr.support.span import Span
 
 
 def same(a: object, b: object) -> bool:
-    """Whether two forms (plans, kernels, programs, statements, values) are built alike, spans aside.
+    """Whether two forms (plans, kernels, programs, statements, values) are equal in structure; spans are ignored.
 
-    Buffers must correspond one to one: two uses of one buffer on one side are two uses of one buffer on the other.
+    Buffers must correspond one to one: two uses of one buffer in one form are two uses of one buffer in the other.
     """
     return _Comparison().same(a, b)
 
 
 def same_constant(a: Value, b: Value) -> bool:
-    """Whether two values are built alike, or are the same float, to the bit, or both no number."""
+    """Whether two values are equal in structure, or the same float, bit by bit, or both nan."""
     if same(a, b) or not (isinstance(a, Literal) and isinstance(b, Literal)) or a.dtype != b.dtype or not a.dtype.is_float:
         return same(a, b)
     x, y = float(a.value), float(b.value)
@@ -29,7 +29,7 @@ def same_constant(a: Value, b: Value) -> bool:
 
 
 _PLAIN = (Sym, Expr, DType, str, int)
-"""Of what nothing but their value is compared."""
+"""Types that are compared by `==`."""
 
 
 class _Comparison:
@@ -46,7 +46,7 @@ class _Comparison:
             left, right = cast("tuple[object, ...]", a), cast("tuple[object, ...]", b)
             return len(left) == len(right) and all(map(self.same, left, right))
         if isinstance(a, float) and isinstance(b, float):
-            return a.hex() == b.hex() or (isnan(a) and isnan(b))  # -0.0 is not 0.0, and nan is nan
+            return a.hex() == b.hex() or (isnan(a) and isnan(b))  # -0.0 differs from 0.0, and nan equals nan
         if isinstance(a, Buffer) and isinstance(b, Buffer):
             return self._same_buffer(a, b)
         if isinstance(a, Span):

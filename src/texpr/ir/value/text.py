@@ -1,4 +1,4 @@
-"""Index expressions and values as text; the grammar stands in `texpr.ir.kernel.text`, `texpr.ir.value.parse` reads it back."""
+"""Index expressions and values as text; the grammar is in `texpr.ir.kernel.text`, and `texpr.ir.value.parse` reads it back."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==",
     "ne": "!=", "and": "and", "or": "or",
 }  # fmt: skip
-"""Operations that are written between their operands."""
+"""The infix operators."""
 
 Types: TypeAlias = dict[Sym, DType]
-"""The types of the variables declared so far, in the order of the text."""
+"""The types of the variables declared so far, in textual order."""
 
 
 def list_text(values: tuple[Expr | int, ...]) -> str:
@@ -26,7 +26,7 @@ def list_text(values: tuple[Expr | int, ...]) -> str:
 
 
 def value_text(value: Value, types: Types) -> str:
-    """A value. A `Ref` of another type than its variable's says so."""
+    """A value. A `Ref` has its type in the text if the type of its variable is another one."""
     match value:
         case Literal():
             return f"{_number(value.value)}:{value.dtype}"

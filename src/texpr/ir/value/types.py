@@ -8,7 +8,7 @@ from texpr.affine.interned import interned
 
 
 class Kind(Enum):
-    """What a scalar type is made of."""
+    """The kind of a scalar type."""
 
     FLOAT = "float"
     INT = "int"
@@ -26,7 +26,7 @@ class DType:
 
     @property
     def bytes(self) -> int:
-        """Size of one element in memory, in bytes."""
+        """The size of one element in memory, in bytes."""
         return self.bits // 8
 
     @property
@@ -64,7 +64,7 @@ DTYPES: dict[str, DType] = {
 
 
 def widens(source: DType, target: DType) -> bool:
-    """Whether every value of the integer type `source` is one of `target`."""
+    """Whether every value of the integer type `source` is a value of `target`."""
     if source.kind is target.kind:
         return source.bits <= target.bits
     return source.kind is Kind.UINT and target.kind is Kind.INT and source.bits < target.bits

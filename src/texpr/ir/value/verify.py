@@ -1,4 +1,4 @@
-"""What makes a scalar value well formed, rule by rule. Both forms are checked with these."""
+"""The rules of well-formed scalar values, for programs and kernels alike."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from texpr.support.record import Record, field
 
 
 class Scope(Record):
-    """What may be named at a place: buffers by name, index symbols, and variables with their types."""
+    """The names in scope at a program point: buffers by name, index symbols, and variables with their types."""
 
     buffers: Mapping[str, Buffer] = field(default_factory=dict[str, Buffer])
     indices: frozenset[Sym] = frozenset()
     variables: Mapping[Sym, DType] = field(default_factory=dict[Sym, DType])
 
     def with_buffer(self, buffer: Buffer) -> Scope:
-        """This scope and a buffer."""
+        """This scope with one more buffer."""
         return Scope({**self.buffers, buffer.name: buffer}, self.indices, self.variables)
 
     def with_indices(self, *syms: Sym) -> Scope:
-        """This scope and some index symbols."""
+        """This scope with more index symbols."""
         return Scope(self.buffers, self.indices.union(syms), self.variables) if syms else self
 
     def with_variable(self, sym: Sym, dtype: DType) -> Scope:
-        """This scope and a variable."""
+        """This scope with one more variable."""
         return Scope(self.buffers, self.indices, {**self.variables, sym: dtype})
 
     def unknown(self, exprs: Iterable[Expr]) -> list[Sym]:
-        """Symbols of index expressions that are neither index symbols nor integer variables here."""
+        """The symbols in index expressions that are neither index symbols nor integer variables in scope."""
         syms = {s for e in exprs for s in e.syms()} - self.indices
         return sorted((s for s in syms if not self._is_integer(s)), key=str)
 
@@ -42,11 +42,11 @@ class Scope(Record):
 
 
 ValueRule: TypeAlias = Callable[[Value, Scope], Iterator[str]]
-"""Yields what is wrong with one node of a value; what lies below it is not its business."""
+"""Yields the complaints about one node of a value, without its operands."""
 
 
 def literal_fits_its_type(value: Value, scope: Scope) -> Iterator[str]:
-    """Integers are within range, and whole; a bool is 0 or 1."""
+    """Literals of an integer type are integers in its range; a bool is 0 or 1."""
     if not isinstance(value, Literal) or value.dtype.is_float:
         return
     lo, hi = value.dtype.limits
@@ -55,7 +55,7 @@ def literal_fits_its_type(value: Value, scope: Scope) -> Iterator[str]:
 
 
 def operation_is_known(value: Value, scope: Scope) -> Iterator[str]:
-    """The name is one of `OPS`, with as many operands as it takes."""
+    """The name is one of `OPS`, and it has that many operands."""
     if isinstance(value, Op):
         info = OPS.get(value.name)
         if info is None:
@@ -65,7 +65,7 @@ def operation_is_known(value: Value, scope: Scope) -> Iterator[str]:
 
 
 def operands_agree(value: Value, scope: Scope) -> Iterator[str]:
-    """Operands have one type; `select`'s first is a bool."""
+    """The operands have one type; the first of `select` is a bool."""
     if isinstance(value, Op) and _is_complete(value):
         args = [arg.dtype for arg in value.args]
         if value.name == "select":
@@ -77,7 +77,7 @@ def operands_agree(value: Value, scope: Scope) -> Iterator[str]:
 
 
 def operation_takes_its_operands(value: Value, scope: Scope) -> Iterator[str]:
-    """Operands are of a kind that the operation is for."""
+    """The operation is defined for the type of its operands."""
     if isinstance(value, Op) and _is_complete(value):
         wanted, dtype = OPS[value.name].takes, value.args[-1].dtype
         number = dtype.is_float or dtype.is_integer
@@ -87,7 +87,7 @@ def operation_takes_its_operands(value: Value, scope: Scope) -> Iterator[str]:
 
 
 def operation_gives_its_type(value: Value, scope: Scope) -> Iterator[str]:
-    """A comparison gives bool, everything else the type of its operands."""
+    """The type of a comparison is bool, that of any other operation is that of its operands."""
     if isinstance(value, Op) and _is_complete(value):
         natural = OPS[value.name].result([arg.dtype for arg in value.args])
         if value.dtype != natural:
@@ -111,19 +111,19 @@ def variable_has_its_type(value: Value, scope: Scope) -> Iterator[str]:
 
 
 def buffer_is_in_scope(value: Value, scope: Scope) -> Iterator[str]:
-    """The very buffer: another one of the same name is not it."""
+    """The buffer is the object in scope, not another one of the same name."""
     if isinstance(value, Load) and scope.buffers.get(value.buffer.name) is not value.buffer:
         yield f"buffer {value.buffer.name} is not in scope"
 
 
 def element_has_its_rank(value: Value, scope: Scope) -> Iterator[str]:
-    """As many indices as the buffer has dimensions."""
+    """There is an index for each dimension of the buffer."""
     if isinstance(value, Load) and len(value.index) != value.buffer.rank:
         yield f"{value.buffer.name} has rank {value.buffer.rank} and {len(value.index)} indices"
 
 
 def symbols_are_in_scope(value: Value, scope: Scope) -> Iterator[str]:
-    """Index expressions name indices, sizes and integer variables that are there; an element's data count for its index."""
+    """Index expressions use indices, sizes and integer variables in scope; those of a load also its data-dependent symbols."""
     match value:
         case Load():
             inside = scope.with_indices(*(sym for sym, _ in value.data))
@@ -137,13 +137,13 @@ def symbols_are_in_scope(value: Value, scope: Scope) -> Iterator[str]:
 
 
 def index_is_a_number(value: Value, scope: Scope) -> Iterator[str]:
-    """An index used as a value has a type of numbers."""
+    """An index used as a value has a numeric type."""
     if isinstance(value, Index) and value.dtype == BOOL:
         yield f"index {value.expr} is no bool"
 
 
 def data_are_new_integers(value: Value, scope: Scope) -> Iterator[str]:
-    """What a data-dependent symbol stands for is an integer, and the symbol hides no index, and no variable."""
+    """A data-dependent symbol is bound to an integer, and shadows no index or variable."""
     if isinstance(value, Load):
         seen: set[Sym] = set()
         for sym, meaning in value.data:
@@ -168,7 +168,7 @@ VALUE_RULES = tuple(dict.fromkeys(rule for rules in RULES_OF.values() for rule i
 
 
 def complaints(value: Value, scope: Scope) -> Iterator[str]:
-    """Everything wrong with `value`, each with its rule, innermost first."""
+    """The complaints about `value` and its operands, each with the name of its rule, innermost first."""
     if isinstance(value, Load):
         inside = scope
         for sym, meaning in value.data:

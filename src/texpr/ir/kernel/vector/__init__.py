@@ -1,1 +1,1 @@
-"""Loops over lanes that a CPU runs as operations on vectors, and the rows that such lanes read one after the other."""
+"""Loops over lanes that a CPU executes as vector operations, and the rows that such lanes read in successive iterations."""

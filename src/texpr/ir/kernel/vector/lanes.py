@@ -1,4 +1,4 @@
-"""Loops over lanes that a CPU runs as operations on whole vectors: all lanes do alike, on neighbouring elements."""
+"""Loops over lanes that a CPU executes as vector operations: all lanes compute alike, on consecutive elements."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from texpr.ir.value.types import DType
 from texpr.support.record import Record
 
 WIDEST = 64
-"""Bytes of the widest vector of any machine: fewer lanes divide it."""
+"""Bytes of the widest vector of any machine; other numbers of lanes divide it."""
 
 NARROW = ("f16", "bf16")
-"""Types that are read as vectors of f32."""
+"""Types that are loaded as vectors of f32."""
 
 OPERATORS = ("add", "sub", "mul", "div")
-"""What lanes compute with."""
+"""Types of vector arithmetic."""
 
 
 class Lanes(Record):
-    """What lanes do. `first`: how many of them, from the first on; None for all. `test`: what is asked once for all lanes."""
+    """A vectorised loop. `first`: only so many lanes are active, None for all. `test`: a condition that is uniform over
+    lanes."""
 
     loop: For
     stores: tuple[Store, ...]
@@ -28,18 +29,18 @@ class Lanes(Record):
 
     @property
     def dtype(self) -> DType:
-        """What a lane computes with."""
+        """The type that a lane computes with."""
         return self.stores[0].target.dtype
 
     @property
     def left(self) -> Expr:
-        """From the lane on that the loop has come to, how many lanes do something."""
+        """The number of active lanes from the current value of the loop's index on."""
         first = self.loop.hi if self.first is None else maximum(ZERO, minimum(self.first, self.loop.hi))
         return first - expr(self.loop.sym)
 
 
 def lanes_of(loop: For) -> Lanes | None:
-    """`loop` as vectors: where it has a constant number of lanes, and stores of arithmetic alone, of all lanes or the first."""
+    """`loop` as vectors, if its trip count is constant and its body only stores arithmetic, in all lanes or the first ones."""
     if loop.kind != "simd" or loop.reductions or loop.lo is not ZERO or loop.step is not ONE or not loop.hi.is_constant:
         return None
     body, test, first = loop.body, None, None
@@ -59,7 +60,7 @@ def lanes_of(loop: For) -> Lanes | None:
 
 
 def _first_lanes(condition: Value, loop: For) -> tuple[Value | None, Expr | None] | None:
-    """What `condition` asks once for all lanes, and how many lanes fulfil the rest of it, which are the first ones."""
+    """`condition` split in a test that is uniform over lanes, and the number of first lanes that fulfil the rest."""
     once: list[Value] = []
     first: list[Expr] = []
     for part in conjuncts(condition):
@@ -88,7 +89,7 @@ def _indices(value: Value) -> tuple[Expr, ...]:
 
 
 def _moves(load: Load, sym: Sym) -> bool:
-    """Whether each lane's element lies beside the one before."""
+    """Whether neighbouring lanes access neighbouring elements."""
     if load.data or not load.index or load.buffer.strides is not None:
         return False
     *outer, last = load.index
@@ -96,7 +97,7 @@ def _moves(load: Load, sym: Sym) -> bool:
 
 
 def _is_even(value: Value, sym: Sym, dtype: DType) -> bool:
-    """Whether every lane computes `value` alike, from neighbours and from what is the same for all."""
+    """Whether every lane computes `value` alike, from neighbouring elements and uniform values."""
     if value.dtype != dtype:
         return False
     match value:
@@ -113,5 +114,5 @@ def _is_even(value: Value, sym: Sym, dtype: DType) -> bool:
 
 
 def is_same(load: Load, sym: Sym) -> bool:
-    """Whether all lanes read one element."""
+    """Whether all lanes read the same element."""
     return not load.data and all(sym not in e.syms() for e in load.index)

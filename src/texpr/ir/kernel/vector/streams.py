@@ -1,4 +1,4 @@
-"""Rows that lanes read group after group: of each, the element that its first lane reads."""
+"""Streams: rows that groups of lanes read in successive iterations, with the element that the first lane reads."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from texpr.support.record import replace
 
 
 def streams(groups: For) -> Iterator[tuple[For, Load, bool]]:
-    """Of each row that lanes read in the body of `groups`: the loop over lanes, what its first lane reads, and whether it does
-    so whatever tests say: else that may lie outside of the array."""
+    """For each row that lanes read in the body of `groups`: the loop over lanes, the element of its first lane, and whether it
+    is read unconditionally; otherwise it may be out of bounds."""
     inside = frozenset(s.sym for s in walk(groups.body) if isinstance(s, Declare | For))
     for lanes, start in _rows(groups.body):
         for load in dict.fromkeys(memory(lanes.body)[0]):
@@ -23,7 +23,7 @@ def streams(groups: For) -> Iterator[tuple[For, Load, bool]]:
 
 
 def _rows(body: Iterable[Stmt]) -> Iterator[tuple[For, dict[Sym, Expr]]]:
-    """Lanes in `body`, in each turn of the unrolled loops around them: streams that are read side by side."""
+    """The loops over lanes in `body`, for each iteration of unrolled loops around them: streams that are read side by side."""
     for loop in body:
         if isinstance(loop, For) and loop.hi.is_constant and loop.kind == "simd":
             yield loop, {}
@@ -33,13 +33,13 @@ def _rows(body: Iterable[Stmt]) -> Iterator[tuple[For, dict[Sym, Expr]]]:
 
 
 def _is_row(load: Load, groups: For, lanes: For) -> bool:
-    """Whether each lane's element lies beside the one before, and each group beside the one before."""
+    """Whether neighbouring lanes, and successive groups, access neighbouring elements."""
     if not load.index or load.data or load.buffer.strides is not None:
         return False
     return _moves(load, lanes.sym) == ONE and _moves(load, groups.sym) == lanes.hi
 
 
 def _moves(load: Load, sym: Sym) -> Expr | None:
-    """By how many elements of a row the next `sym` lies further, where that is all that changes."""
+    """The distance in a row between the elements for successive values of `sym`, if no other index changes."""
     *outer, last = (e.substitute({sym: sym + ONE}) - e for e in load.index)
     return last if all(step == ZERO for step in outer) else None
