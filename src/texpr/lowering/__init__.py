@@ -1,1 +1,1 @@
-"""From a mapped program to kernels: places of buffers, barriers, guards, reductions over threads."""
+"""Lowering of a mapped program to kernels: places of buffers, barriers, guards, reductions over threads."""

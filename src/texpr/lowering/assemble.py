@@ -1,10 +1,10 @@
-"""The form of a kernel, put together of what the passes decided: from it alone the kernel is emitted.
+"""Assembly of the steps form from the results of the passes; the kernel is emitted from the form alone.
 
-Before: the steps of a nest, as a tree over its program; where its locals live; and what is done in the gaps of the tree.
+Before: the steps of a nest, as a tree over its program; the places of its locals; and the operations at program points.
 
     all run { new t }   all spread { t[j] = … }   |(0, 1): barrier|   all spread { y[i, j'1] = t[63 - j'1] }
 
-After, one text (`texpr.ir.steps.text`) with its head:
+After: one text (`texpr.ir.steps.text`) with its head:
 
     place t: f32[64] in t
     …
@@ -63,7 +63,7 @@ from texpr.support.span import NOWHERE, Span
 
 
 class Title(Record):
-    """What a kernel is called, where it was written, and what is given where it runs: as `ir.steps.Steps` has it."""
+    """The name of a kernel, its position in the source, and its context on the host, for `ir.steps.Steps`."""
 
     name: str
     function: ir.Function
@@ -86,7 +86,7 @@ def assemble(
     tensors: Tensors,
     order: Order,
 ) -> Steps:
-    """The form of the kernel of `nest`. Raises Limitation for what no kernel can be made of."""
+    """The form of the kernel of `nest`. Raises Limitation for statements that kernels do not support."""
     if nest.team == 1:
         begin, body, end = (), (_effective(Step(ALL, Points(), plain(nest.body))),), ()
     else:
@@ -123,7 +123,7 @@ def _along(nest: Nest, at: Coordinates, cluster: Cluster) -> Iterator[Along]:
 
 
 def _dealt(nest: Nest, nodes: tuple[Node, ...]) -> Iterator[Dealt]:
-    """The loops that a team shares, each once; of those that an engine runs none."""
+    """The loops that are distributed over a team, each once, without those of an engine's copies."""
     shared = (step.stmts for step in leaves(nodes) if isinstance(step.work, Spread | Half))
     own = {stmt.sym for stmts in shared for stmt in ir.walk(stmts) if isinstance(stmt, ir.Par)}
     found: dict[Sym, Dealt] = {}
@@ -138,7 +138,7 @@ def _dealt(nest: Nest, nodes: tuple[Node, ...]) -> Iterator[Dealt]:
 def _touched(
     body: Sequence[ir.Stmt], places: Iterable[tuple[Buffer, Place]], nodes: tuple[Node, ...], grid: Iterable[Along]
 ) -> Iterator[Buffer]:
-    """Memory that is named in a form."""
+    """The memory that a form names."""
     for stmt in ir.walk(tuple(body)):
         yield from (load.buffer for load in loads(stmt))
         yield from stmt.reduce if isinstance(stmt, ir.Par | ir.Seq) else ()
@@ -150,7 +150,7 @@ def _touched(
 
 
 def _reductions(nodes: tuple[Node, ...], nest: Nest, rank: Sym | None, names: Names) -> Iterator[Reduction]:
-    """Names for the registers of reductions and, where a team is more than one warp, the arrays between warps and blocks."""
+    """The registers of reductions, and the arrays between warps and blocks if a team has several, with fresh names."""
     warps = min(nest.team, nest.threads) // nest.warp
 
     def scratch(own: Ref, what: str, shape: tuple[Expr, ...]) -> Buffer:
@@ -169,7 +169,7 @@ def _own(target: Load, names: Names) -> Ref:
 
 
 def _scratch(reductions: Iterable[Reduction]) -> Iterator[k.Array]:
-    """The arrays in which parts of reductions meet."""
+    """The scratch arrays for partial sums."""
     for reduction in reductions:
         for array in (array for arrays in reduction.warps for array in arrays):
             yield k.Array(array, k.Space.SHARED, "partial values of the warps of one block")
@@ -178,7 +178,7 @@ def _scratch(reductions: Iterable[Reduction]) -> Iterator[k.Array]:
 
 
 class _Assembly(Mutable):
-    """A tree with what is done in its gaps, and its statements without what no kernel depends on."""
+    """A tree with the operations at its program points; annotations are removed from its statements."""
 
     tree: tuple[Node, ...]
     cluster: Cluster
@@ -191,7 +191,7 @@ class _Assembly(Mutable):
     plain: dict[ir.Stmt, ir.Stmt] = field(default_factory=dict[ir.Stmt, ir.Stmt])
 
     def nodes(self) -> tuple[tuple[Node, ...], tuple[Node, ...], tuple[Node, ...]]:
-        """What is done first, in an iteration, and last: the barriers of engines are made, and what they store has arrived."""
+        """The nodes before, in and after an iteration: barriers of engines are initialised first, and stores awaited last."""
         self.numbers = {id(steps.nodes): steps.number for steps in lists(self.tree)}
         body = tuple(self._list(self.tree))
         begin, tensors = list[Node](), self.tensors
@@ -263,7 +263,7 @@ class _Assembly(Mutable):
 
 
 def _effective(step: Step) -> Step:
-    """A step with what it reads and writes."""
+    """A step with its reads and writes."""
     read, written = touches(step)
     return replace(step, reads=read, writes=written)
 

@@ -1,10 +1,10 @@
-"""A function for one target: its plan, kernels and all.
+"""Lowers a function for one target to its plan.
 
-Before: a checked function. After: `ir.kernel.Plan`. Each pass is one file: `mapping.fully` (what runs at once),
-`mapping.reductions.arrange` (parallel reductions made explicit), `fuse` (fewer kernels), `promote` (running totals), `host`
-(what is a kernel), `mapping.default` (what is a thread, by shape), `place.undecided` (which arrays threads meet in whatever the
-mapping), `mapping.dealt` (bands solved that this leaves free), `nests` (the steps
-of a kernel: built, placed, ordered), and `emit.kernel`.
+Before: a checked function. After: `ir.kernel.Plan`. Each pass is one file: `mapping.fully` (loops whose iterations execute
+concurrently), `mapping.reductions.arrange` (parallel reductions made explicit), `fuse` (fewer kernels), `promote` (running
+totals in registers), `host.divide` (division into kernels), `mapping.default` (mapping by shape), `place.undecided` (arrays
+that need barriers under any mapping), `mapping.dealt` (bands that these leave free, by the solver), `nests` (the steps of a
+kernel: built, placed, ordered), and `emit.kernel`.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from texpr.support.record import Mutable, field, replace
 
 
 def lower(function: ir.Function, target: Target, fixed: Mapping[Sym, int] | None = None) -> tuple[k.Plan, tuple[Notes, ...]]:
-    """The plan of `function`, whose sizes `fixed` were substituted before, and notes on each kernel.
+    """The plan of `function`, in which the sizes `fixed` are substituted already, and notes on each kernel.
 
-    Raises Limitation for what cannot be lowered yet.
+    Raises Limitation for a program that is not supported.
     """
     require_templates(function, target)
     bound = at_once(function, target)
@@ -94,7 +94,7 @@ class _Lowering(Mutable):
     together: dict[Sym, Together] = field(default_factory=dict[Sym, Together])
 
     def steps(self, items: tuple[Item, ...]) -> Iterator[k.HostStep]:
-        """Host steps of `items`, in order."""
+        """The host steps of `items`, in order."""
         for item in items:
             match item:
                 case Piece(body):
@@ -126,13 +126,13 @@ class _Lowering(Mutable):
 
     @property
     def min_blocks(self) -> int:
-        """Blocks of a multiprocessor that a schedule asks for."""
+        """The number of resident blocks on a multiprocessor that a schedule requires."""
         asked = mark(self.function, LaunchBounds)
         return 0 if asked is None else asked.blocks
 
 
 def _title(origin: tuple[ir.Stmt, ...]) -> str:
-    """A loop's label, or what the kernel writes first."""
+    """A loop's label, or the first buffer that the kernel writes."""
     stmt = origin[0]
     if isinstance(stmt, ir.Par | ir.Seq) and stmt.label is not None:
         return stmt.label

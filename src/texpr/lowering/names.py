@@ -1,4 +1,4 @@
-"""Fresh names that cannot collide with the program's own."""
+"""Fresh names that do not collide with the program's own."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from texpr.ir import program as ir
 _NUMBER = re.compile(r"_[0-9]+$")
 
 PLAIN = frozenset({"anchored", "group", "lane", "next", "other", "step", "tested", "turn", "warp"})
-"""What registers and loops are called that are made when a kernel is emitted, if they are called after nothing else."""
+"""Base names of registers and loops that emission creates, where they are not derived from another name."""
 
 
 class Names:
-    """Hands out names no statement, buffer or size of a function has, each once."""
+    """Provides names that no statement, buffer or size of a function has, each once."""
 
     def __init__(self, function: ir.Function):
         self._taken = {b.name for b in ir.buffers(function)} | {function.name}
@@ -25,18 +25,18 @@ class Names:
 
     @classmethod
     def beside(cls, taken: Iterable[str]) -> Names:
-        """Names that are none of those `taken`."""
+        """A source of names that differ from those `taken`."""
         made = object.__new__(cls)
         made._taken = set(taken)
         return made
 
     @property
     def plain(self) -> frozenset[str]:
-        """Of the names that are taken, those that emission might give."""
+        """The taken names that emission might also choose."""
         return frozenset(name for name in self._taken if _NUMBER.sub("", name) in PLAIN)
 
     def fork(self) -> Names:
-        """Names for one kernel: what it takes stays free for others."""
+        """A source of names for one kernel; the names that it takes remain free for others."""
         return Names.beside(self._taken)
 
     def name(self, base: str) -> str:

@@ -1,6 +1,6 @@
-"""One nest becomes one kernel's steps, in passes, each a function of what came before.
+"""From a nest to the steps form of its kernel: each pass is a function of the earlier results.
 
-nest ─ build ─▶ steps ─ place ─▶ where locals live ─ synchronise ─▶ order in the steps ─ assemble ─▶ the form (─ emit ─▶ kernel)
+nest ─ build ─▶ steps ─ place ─▶ places of locals ─ synchronise ─▶ order of the steps ─ assemble ─▶ the form (─ emit ─▶ kernel)
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from texpr.tma.model import Copy
 
 
 class Lowered(Record):
-    """The steps of a kernel, and why they are so."""
+    """The steps of a kernel, and the decisions and proofs behind them."""
 
     steps: Steps
     placement: Placement
@@ -47,7 +47,7 @@ class Lowered(Record):
 
 
 def lower_nest(nest: Nest, target: Target, names: Names, needs: Needs, sizes: frozenset[Sym], title: Title) -> Lowered:
-    """The steps of one nest. `needs` answers what depends on what; `sizes` are known before anything runs."""
+    """The steps of one nest. `needs` answers queries on dependences; `sizes` are known before any kernel is launched."""
     alone = nest.team == 1
     cluster = Cluster()
     if any(m.cluster > 1 for m in nest.grid):
@@ -79,7 +79,7 @@ def _placed(
     team: Team,
     lives: Lives,
 ) -> Placement:
-    """Where every local of a nest lives."""
+    """The place of every local of a nest."""
     atomics = atomic_binds(tuple(m.loop for m in nest.grid), nest.body)
     return Placer(
         nest,
@@ -97,7 +97,7 @@ def _placed(
 
 
 def _is_alike(node: Loop | Branch, at: Coordinates, cluster: Cluster, placement: Placement) -> bool:
-    """Whether all blocks of a cluster surely run a node alike. What each thread keeps a copy of is not known to be."""
+    """Whether a node is proved uniform in a cluster. Locals that each thread replicates are not known to be uniform."""
     if at.rank is not None and isinstance(node, Branch):
         kept = [place.register for place in placement.places.values() if place.register is not None]
         own = [array.buffer for array in placement.arrays if array.space is not k.Space.CLUSTER]
@@ -108,6 +108,6 @@ def _is_alike(node: Loop | Branch, at: Coordinates, cluster: Cluster, placement:
 
 
 def _moved(value: Value, placement: Placement) -> Value:
-    """A value with every element taken from where it lives."""
+    """A value with every element replaced by the one in its place."""
     places = placement.places
     return replace_loads(value, lambda load: places[load.buffer].element(load) if load.buffer in places else None)

@@ -1,4 +1,4 @@
-"""What lowering decided and why, for people: kept beside the plan, which says only what runs."""
+"""Notes on the decisions of lowering and their reasons, for users; kept beside the plan."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from texpr.tma.model import Copy
 
 
 class LoopNote(Record):
-    """How one `par` is shared out: over which levels, T logical threads, S sequential steps, and σ, its index in both."""
+    """The mapping of one `par`: its levels, T logical threads, S sequential steps, and σ, its index in terms of both."""
 
     loop: str
     extent: str
@@ -30,10 +30,10 @@ class LoopNote(Record):
 
 
 class BufferNote(Record):
-    """Where a `new` lives; `bytes` a block or thread, as text where sizes are open; `reason`, the relation that decided.
+    """The place of a `new`; `bytes` for each block or thread, as text where sizes are unknown; `reason`: the deciding relation.
 
-    `at`: where it begins in a block's shared memory, and `lives`, the lines from the first to the last step that need it, where
-    arrays that live at different times lie in the same bytes.
+    `at`: its offset in a block's shared memory, and `lives`: the lines of the first and the last step of its live range, if
+    arrays share memory.
     """
 
     buffer: str
@@ -45,10 +45,9 @@ class BufferNote(Record):
 
 
 class Notes(Record):
-    """Of one kernel. `copies`: for each map's name, how its copy was found. `barriers`: what those cost that dependences need,
-    and why none cost less; None where none are needed. `arena`: what sharing bytes of shared memory came to. `steps`:
-    the form from which it was emitted.
-    """
+    """The notes on one kernel. `copies`: for each map's name, the derivation of its copy. `barriers`: the cost of the barriers
+    and the proof of a lower bound, None where no barrier is needed. `arena`: the storage sharing. `steps`: the form that is
+    emitted."""
 
     kernel: str
     loops: tuple[LoopNote, ...]
@@ -106,7 +105,7 @@ def _mapped(found: LoopMap, nest: Nest) -> LoopNote:
 
 
 def _team_level(found: LoopMap, nest: Nest) -> str:
-    """What of a team shares a loop."""
+    """The part of a team over which a loop is distributed."""
     if nest.blocks > 1:
         far = [d.stride * d.radix > nest.threads for d in found.digits]
         near = [d.stride < nest.threads for d in found.digits]

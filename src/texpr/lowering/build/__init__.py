@@ -1,1 +1,1 @@
-"""From a nest to its tree of steps: which threads run what, at which coordinates; the paths between two steps."""
+"""From a nest to its tree of steps: threads, kinds of work, coordinates, and the paths between two steps."""

@@ -1,9 +1,9 @@
-"""Blocks of a cluster in one kernel: which of them a block is, who shares a copy with whom, and what they all do alike.
+"""Clusters in one kernel: the rank of a block, multicast copies, and control flow that is uniform in a cluster.
 
     grid x: bj < 2 · ⌈n / 2⌉     cluster x: bj_rank = bj % 2     a copy for all blocks along bj: to [0, 1] from 2 · bi_rank
 
-A grid is a whole number of clusters. Blocks that fill the last one up run no iteration: they only bring their share of copies,
-and meet the others wherever these meet.
+A grid is a whole number of clusters. Surplus blocks of the last cluster execute no iteration: they only do their share of
+copies, and take part in barriers of the cluster.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from texpr.support.span import Span
 
 
 class Along(Record):
-    """Blocks of a cluster along one loop of the grid. `rank`: which of them a block is; `stride`: what a step of it adds to the
-    rank in the cluster."""
+    """The blocks of a cluster along one loop of the grid. `rank`: the coordinate of a block among them; `stride`: the
+    difference in cluster rank between neighbours."""
 
     map: LoopMap
     rank: Sym
@@ -41,26 +41,28 @@ class Along(Record):
 
     @property
     def blocks(self) -> int:
-        """How many there are."""
+        """The number of blocks along the loop."""
         return self.map.cluster
 
 
 class Share(Record):
-    """The boxes that a block brings, by their numbers along each dimension; `when`: whether it brings any, if not always."""
+    """The boxes that a block copies, by their numbers along each dimension; `when`: the condition for copying any, if there is
+    one."""
 
     numbers: Sequence[tuple[int | Expr, ...]]
     when: Value | None = None
 
 
 class Cluster(Record):
-    """The clusters of one kernel; none along any loop where it has none. `ragged`: loops that end within a cluster."""
+    """The clusters of one kernel; `along` is empty if it has none. `ragged`: loops whose blocks are no whole number of
+    clusters."""
 
     along: Mapping[str, Along] = field(default_factory=dict[str, Along])
     ragged: tuple[LoopMap, ...] = ()
 
     @classmethod
     def of(cls, grid: Sequence[LoopMap], names: Names, known: Known) -> Cluster:
-        """Those of a grid's loops, by dimension. `known`: what is promised of sizes."""
+        """The clusters of a grid's loops, by dimension. `known`: facts about sizes."""
         found: dict[str, Along] = {}
         stride = 1
         for map in sorted((m for m in grid if m.cluster > 1), key=lambda m: m.dim):
@@ -71,7 +73,7 @@ class Cluster(Record):
 
     @property
     def size(self) -> int:
-        """Blocks of a cluster."""
+        """The number of blocks in a cluster."""
         return prod(a.blocks for a in self.along.values())
 
     @property
@@ -81,17 +83,17 @@ class Cluster(Record):
             yield k.Axis(along.rank, k.Level.CLUSTER, expr(along.blocks), dim)
 
     def extent(self, map: LoopMap) -> Expr:
-        """How many blocks a grid has along a loop: whole clusters."""
+        """The number of blocks of the grid along a loop, rounded up to whole clusters."""
         count = map.blocks()
         return (count + (map.cluster - 1)) // map.cluster * map.cluster if map in self.ragged else count
 
     @property
     def runs(self) -> Value | None:
-        """Whether a block runs an iteration at all, where some do not."""
+        """The condition that a block has an iteration, if some blocks have none."""
         return conjunction([Op("lt", (Index(expr(m.loop.sym), I32), Index(m.loop.extent, I32)), BOOL) for m in self.ragged])
 
     def peers(self, dims: Sequence[str]) -> tuple[int, ...]:
-        """Ranks of the blocks along `dims`, counted from the first of them."""
+        """The ranks of the blocks along `dims`, relative to the first of them."""
         return tuple(sorted(sum(steps) for steps in product(*(self._steps(dim) for dim in dims))))
 
     def _steps(self, dim: str) -> range:
@@ -99,11 +101,11 @@ class Cluster(Record):
         return range(0, along.blocks * along.stride, along.stride)
 
     def first(self, dims: Sequence[str]) -> Expr:
-        """The rank of the first of the blocks along `dims` among which a block is."""
+        """The rank of the first of the blocks along `dims` that include this one."""
         return self._total((a, a.stride) for dim, a in self.along.items() if dim not in dims)
 
     def number(self, dims: Sequence[str]) -> Expr:
-        """Which of the blocks along `dims` a block is."""
+        """The number of this block among the blocks along `dims`."""
         weight, parts = 1, list[tuple[Along, int]]()
         for dim in sorted(dims):
             parts.append((self.along[dim], weight))
@@ -111,9 +113,10 @@ class Cluster(Record):
         return self._total(iter(parts))
 
     def share(self, numbers: Sequence[tuple[int, ...]], counts: Sequence[int], dims: Sequence[str]) -> Share:
-        """Which of the boxes `numbers`, of which `counts` lie along each dimension, one of the blocks along `dims` brings.
+        """The share of the boxes `numbers`, of which `counts` are along each dimension, that each of the blocks along `dims`
+        copies.
 
-        As many as each other one; where they cannot be dealt out so, the first of the blocks brings them all.
+        All blocks copy equally many; if that is impossible, the first block copies all.
         """
         own, most = self.number(dims), prod(self.along[dim].blocks for dim in dims)
         if len(numbers) % most:
@@ -128,14 +131,14 @@ class Cluster(Record):
             total = total + expr(along.rank) * weight
         return total
 
-    # What all blocks of a cluster do alike.
+    # Uniformity in a cluster.
 
     def is_alike(self, node: Loop | Branch) -> bool:
-        """Whether all blocks of a cluster surely run a node alike."""
+        """Whether a loop or branch is proved uniform in a cluster."""
         return self.alike(node.stmt.extent if isinstance(node, Loop) else node.stmt.condition)
 
     def require_alike(self, around: Iterable[Loop | Branch], what: str, span: Span) -> None:
-        """Refuses control flow around what blocks do together that may differ from one of them to another: E0918."""
+        """Refuses control flow around a joint operation of a cluster unless it is proved uniform there: E0918."""
         for node in around:
             if self.is_alike(node):
                 continue
@@ -144,7 +147,7 @@ class Cluster(Record):
             raise limitation("E0918", span, reason, offers=without(span, "multicast"))
 
     def require_same(self, corner: Sequence[Expr], dims: Sequence[str], facts: Sequence[Expr], span: Span) -> None:
-        """Refuses a copy whose boxes are not surely the same for the blocks along `dims`: E0918."""
+        """Refuses a copy unless its boxes are proved equal for the blocks along `dims`: E0918."""
         if any(dim not in self.along for dim in dims):
             raise limitation("E0918", span, "the loop that blocks of a cluster were to share a copy along has none any more")
         among = {self.along[dim].map.loop.sym: self.along[dim].blocks for dim in dims}
@@ -157,7 +160,7 @@ class Cluster(Record):
             raise limitation("E0918", span, "blocks of a cluster may copy other boxes", offers=without(span, "multicast"))
 
     def alike(self, value: Value | Expr) -> bool:
-        """Whether a value is surely the same in all blocks of a cluster: simplified, it does not name one of them."""
+        """Whether a value is proved uniform in a cluster: simplified, it depends on no rank."""
         match value:
             case Expr():
                 return self._simple(value).syms().isdisjoint(self._ranks.keys())
@@ -182,7 +185,7 @@ class Cluster(Record):
 
 
 def _unravelled(number: Expr, counts: Sequence[int]) -> tuple[Expr, ...]:
-    """The place along each dimension of the box with this number in all."""
+    """The number along each dimension of the box with this number in all."""
     found: list[Expr] = []
     for dim in reversed(range(len(counts))):
         found.append(number % counts[dim] if dim else number)

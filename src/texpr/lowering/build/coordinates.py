@@ -1,6 +1,6 @@
-"""The coordinates of a kernel: its axes, and the indices of the grid's loops in them.
+"""The coordinates of a kernel: its axes, and the indices of the grid's loops in terms of them.
 
-Before: loops of a nest that go to the grid, with their tiles. After: axes of the hardware, and what is declared first.
+Before: the loops of a nest that are mapped to the grid, with their tiles. After: hardware axes, and variables declared first.
 
     par m |r| by blocks of 4, a warp each     →     axis block.x thread < 128     axis grid.x r_block < (m + 3) / 4
                                                     let r: i32 = i32(4 * r_block + thread / 32)
@@ -26,8 +26,9 @@ from texpr.support.record import Mutable, Record, field
 
 
 class Coordinates(Record):
-    """`axes` of a kernel; `prelude`: the indices that are made of them; `blocks`: the index of a block along each loop of the
-    grid; `thread`: the number of a thread in its block; `rank`: which of the blocks of a cluster that share an iteration."""
+    """`axes` of a kernel; `prelude`: declarations of indices in terms of these; `blocks`: the index of a block along each loop
+    of the grid; `thread`: the number of a thread in its block; `rank`: the rank of a block among those that share an
+    iteration."""
 
     axes: tuple[k.Axis, ...]
     prelude: tuple[k.Stmt, ...]
@@ -37,9 +38,9 @@ class Coordinates(Record):
 
 
 def coordinates(nest: Nest, target: Target, names: Names, cluster: Cluster, given: Iterable[Expr]) -> Coordinates:
-    """Those of a nest. `given`: what is promised of sizes, each at least 0.
+    """The coordinates of a nest. `given`: expressions of sizes that are at least 0.
 
-    Raises Limitation where a grid has not so many dimensions, or clusters are of two kinds.
+    Raises Limitation if the grid lacks a dimension that is asked for, or if clusters are of two kinds.
     """
     rank = names.sym("rank") if nest.blocks > 1 else None
     return _Coordinates(nest, target, names, cluster, tuple(given), rank).run()
@@ -91,7 +92,7 @@ class _Coordinates(Mutable):
     def _with_rank(
         self, syms: tuple[Sym, ...], extents: tuple[Expr, ...], axes: list[k.Axis], prelude: list[k.Stmt]
     ) -> tuple[Expr, ...]:
-        """The same where blocks of a cluster share an iteration: along a dimension of their own."""
+        """The block coordinates if the blocks of a cluster share an iteration: the rank has a dimension of its own."""
         assert self.rank is not None
         if any(m.cluster > 1 for m in self.nest.grid):
             reason = "blocks along a loop of the grid are in clusters, and so are those that share one of its iterations"
@@ -111,7 +112,7 @@ class _Coordinates(Mutable):
         return tuple(map(expr, syms))
 
     def _dimensions(self, asked: Mapping[str, int], count: int, direct: int) -> Iterator[tuple[int, str]]:
-        """Which of `count` loops has which dimension of the grid: as asked for, then x to the innermost, and so on."""
+        """The dimension of the grid for each of `count` loops: as asked for, else x for the innermost, and so on."""
         if asked and count > 3:
             reason = f"a grid has three dimensions, and {count} loops are to share it"
             raise limitation("E0910", self.nest.grid[0].loop.span, reason)
@@ -122,9 +123,9 @@ class _Coordinates(Mutable):
                 yield place, dim
 
     def _fold(self, syms: Sequence[Sym], extents: Sequence[Expr], axes: list[k.Axis], prelude: list[k.Stmt]) -> None:
-        """More loops than the grid has dimensions: the outer ones are digits of z.
+        """Folds surplus loops into dimension z: the outer ones become digits of its coordinate.
 
-        An extent below 0 is of no turn, but a product of two of them would be of some.
+        A negative extent is of an empty loop, but a product of two negative extents is positive, so extents are clamped.
         """
         extents = tuple([e if self._is_never_negative(e) else maximum(e, 0) for e in extents])
         total = ONE
@@ -135,7 +136,7 @@ class _Coordinates(Mutable):
         rest = expr(z)
         for number, (sym, count) in enumerate(zip(reversed(syms), reversed(extents), strict=True)):
             last = number == len(syms) - 1
-            extent = ONE if count is ZERO else count  # no block runs then
+            extent = ONE if count is ZERO else count  # no block executes then
             prelude.append(k.Declare(sym, I32, Index(rest if last else rest % extent, I32)))
             if not last:
                 left = self.names.sym("outer_left")
@@ -143,5 +144,5 @@ class _Coordinates(Mutable):
                 rest = expr(left)
 
     def _is_never_negative(self, extent: Expr) -> bool:
-        """Whether what is promised of sizes says so."""
+        """Whether the promises on sizes prove it."""
         return known(self.given).nonnegative(extent) or is_never_negative(extent, map(Ge, self.given))

@@ -1,8 +1,8 @@
-"""The ways from one step of a tree to another, as the gaps that each passes: where a barrier would lie between the two.
+"""The paths between two steps of a tree, each as the set of program points that it passes, where a barrier may be placed.
 
-A gap `g` of a list of n steps lies after step g; gap −1 is the start, n − 1 the end (of the loop body, where the list is one).
-A way takes one side of each branch. It passes through a loop that surely runs, once; where a loop may not run, a way leads
-past it. Of ways of which one passes all that another does, the other stands for both.
+Point `g` of a list of n steps is after step g; point −1 is the start, n − 1 the end (of the loop body, if the list is one).
+A path takes one arm of each branch. It passes once through a loop that is known to have iterations; other loops also have a
+path past them. A path whose points include all those of another one is redundant: the other one represents both.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from texpr.ir.steps import Branch, Loop, Node, Step, below
 from texpr.support.record import Mutable, Record, field
 
 ProgramPoint: TypeAlias = tuple[int, int]
-"""A list of steps (its number in the order of `lists`) and a gap in it."""
+"""A program point: a list of steps (its number in the order of `lists`) and a position in it."""
 
 Path: TypeAlias = frozenset[ProgramPoint]
 
 MANY = 64
-"""The most ways that are told apart. Where there are more, what all of them pass stands for them: never too little is asked."""
+"""The greatest number of paths that are distinguished. Beyond it, the points common to all represent them: that is
+conservative."""
 
 
 class Steps(Record):
-    """A list of steps. `loop`: of which it is the body."""
+    """A list of steps. `loop`: the loop whose body it is, if any."""
 
     number: int
     nodes: tuple[Node, ...]
@@ -32,11 +33,11 @@ class Steps(Record):
 
     @property
     def gaps(self) -> tuple[ProgramPoint, ...]:
-        """Every gap, in order. A list without steps has none."""
+        """Its program points, in order. An empty list has none."""
         return self.between(-1, len(self.nodes)) if self.nodes else ()
 
     def between(self, first: int, last: int) -> tuple[ProgramPoint, ...]:
-        """The gaps first … last − 1."""
+        """The points first … last − 1."""
         return tuple((self.number, at) for at in range(first, last))
 
 
@@ -61,13 +62,13 @@ def lists(nodes: tuple[Node, ...]) -> tuple[Steps, ...]:
 
 
 _Stop: TypeAlias = tuple[Steps, int]
-"""A step: the list it lies in, and its number there."""
+"""A step: the list that contains it, and its number there."""
 
 
 class Paths(Mutable):
-    """The ways of one tree. `runs`: whether a loop surely runs where it is reached.
+    """The paths of one tree. `runs`: whether a loop is known to have iterations wherever it is reached.
 
-    `coarse`: whether there were so many ways somewhere that less is known than could be.
+    `coarse`: whether the limit on paths made a result conservative.
     """
 
     nodes: tuple[Node, ...]
@@ -90,9 +91,9 @@ class Paths(Mutable):
                 self._visit(inner, here)
 
     def within(self, source: Step, sink: Step, around: ir.Seq | None = None, landed: bool = False) -> tuple[Path, ...]:
-        """The ways from `source` to `sink`, later in the text, in one iteration of the loops around both; none from one side of
-        a branch to the other. `around`: a loop around one of them alone, which runs another iteration in between. `landed`: a
-        way begins where the list that holds both goes on after `source`."""
+        """The paths from `source` to `sink`, later in the text, in one iteration of the common loops; none from one arm of a
+        branch to the other. `around`: a loop around one of them alone, which executes a further iteration in between. `landed`:
+        a path begins where the innermost list with both ends continues after `source`."""
         outer, inner = self._stops[source], self._stops[sink]
         depth = next((d for d, (a, b) in enumerate(zip(outer, inner, strict=False)) if a != b), 0)
         (steps, first), (other, second) = outer[depth], inner[depth]
@@ -107,10 +108,10 @@ class Paths(Mutable):
     def carried(
         self, source: Step, sink: Step, carrier: ir.Seq, distant: bool = False, landed: bool = False, waited: bool = False
     ) -> tuple[Path, ...]:
-        """The ways from `source` to `sink` in the next iteration of `carrier`; where `distant`, in the next but one.
+        """The paths from `source` to `sink` in the next iteration of `carrier`; if `distant`, in the one after that.
 
-        `landed`, `waited`: a way begins behind the step, of the body of `carrier` or of the deepest list that holds both, in
-        which `source` lies, for whoever comes by there may not come by `source`.
+        `landed`, `waited`: a path begins after the node of the body of `carrier`, or of the innermost list with both ends, that
+        contains `source`, since a thread that passes this node need not execute `source`.
         """
         ends = [[stop for stop in self._stops[leaf]] for leaf in (source, sink)]
         outer, inner = (stops[_level(stops, carrier) :] for stops in ends)
@@ -120,13 +121,13 @@ class Paths(Mutable):
         return self._all((*self._after(left), *self._before(inner), again))
 
     def _after(self, stops: Iterable[_Stop]) -> Iterator[tuple[Path, ...]]:
-        """From a step to the ends of its lists."""
+        """The paths from a step to the ends of its lists."""
         for steps, at in stops:
             yield (frozenset(steps.between(at, len(steps.nodes))),)
             yield self._pass(steps.nodes[at + 1 :])
 
     def _before(self, stops: Iterable[_Stop]) -> Iterator[tuple[Path, ...]]:
-        """From the starts of its lists to a step."""
+        """The paths from the starts of its lists to a step."""
         for steps, at in stops:
             yield (frozenset(steps.between(-1, at)),)
             yield self._pass(steps.nodes[:at])
@@ -140,7 +141,7 @@ class Paths(Mutable):
         return self._through[steps.number]
 
     def _pass(self, nodes: Sequence[Node]) -> tuple[Path, ...]:
-        """The ways through some steps, without the gaps between them."""
+        """The paths through some steps, without the points between them."""
         return self._all(self._node(node) for node in nodes if not isinstance(node, Step))
 
     def _node(self, node: Node) -> tuple[Path, ...]:
@@ -153,7 +154,7 @@ class Paths(Mutable):
                 return self._few(way for side in below(node) for way in self._list(self._lists[id(side)]))
 
     def _all(self, parts: Iterable[tuple[Path, ...]]) -> tuple[Path, ...]:
-        """The ways that pass one of each of `parts`."""
+        """The concatenations of a path of each of `parts`."""
         found = _NOTHING
         for part in parts:
             found = self._few(one | other for one in found for other in part)

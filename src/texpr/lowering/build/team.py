@@ -1,9 +1,9 @@
-"""The steps that a team of threads takes together, as a tree: what stands between two barriers, and who runs it.
+"""The tree of steps of a team: the statements between two barriers, and the threads that execute them.
 
-Before: the body of a grid iteration. After: steps that no barrier may enter, in uniform loops and branches. Each says who (all
-threads, or the first alone), and what kind of work it is (`texpr.ir.steps.work`). The first alone runs a bind outside every
-team `par`, and starts a copy by the tensor memory accelerator; all run what each keeps its own copy of, and every read that
-decides control flow.
+Before: the body of a grid iteration. After: steps without barriers in them, in uniform loops and branches. A step has a thread
+set (all threads, or the first alone) and a kind of work (`texpr.ir.steps.work`). The first thread alone executes a bind outside
+every team `par`, and starts a copy by the tensor memory accelerator; all threads execute binds of replicated locals, and every
+read that control flow depends on.
 
     par 64 |i| { t[i] = x[i] }                all spread { par 64 |i| { … } }
     s = 0                             →       thread 0 run { s = 0 }
@@ -29,24 +29,24 @@ from texpr.support.record import Record
 
 
 class Team(Record):
-    """The tree of a nest, and the locals of which each thread keeps a copy."""
+    """The tree of a nest, and the locals that each thread replicates."""
 
     nodes: tuple[Node, ...]
     replicated: frozenset[Buffer]
 
     @property
     def end(self) -> Step | None:
-        """The step at which blocks of a cluster end."""
+        """The step at which blocks of a cluster exit, if any."""
         last = self.nodes[-1] if self.nodes else None
         return last if isinstance(last, Step) and isinstance(last.work, End) else None
 
 
 COPIES = 16
-"""The most elements that every thread keeps its own copy of."""
+"""The most elements of a local that is replicated in every thread."""
 
 
 def replicated_buffers(nest: Nest) -> frozenset[Buffer]:
-    """Locals small enough, and written uniformly: each thread can keep its own copy, and no barrier is needed for them."""
+    """The small locals that are written uniformly: each thread can have its own copy, so that they need no barrier."""
     shared_out = [s for s in ir.walk(nest.body) if isinstance(s, ir.Par) and s in nest.loops]
     inside = {inner for par in shared_out for inner in ir.walk(par.body)}
     met = {b for par in shared_out if nest.loops[par].role is Role.REDUCE for b in par.reduce}
@@ -74,7 +74,7 @@ def _small(buffer: Buffer) -> bool:
 
 
 def build(nest: Nest, decide: dict[ir.If, Sym]) -> Team:
-    """The tree of `nest`; `decide` names the variable that holds each uniform condition."""
+    """The tree of `nest`; `decide` maps each uniform branch to the variable that holds its condition."""
     replicated = replicated_buffers(nest)
     nodes = tuple(_nodes(nest.body, nest, replicated, decide))
     if nest.blocks > 1:
@@ -109,7 +109,7 @@ def _nodes(body: tuple[ir.Stmt, ...], nest: Nest, copies: frozenset[Buffer], dec
 
 
 def _who(vector: ir.Seq, copies: frozenset[Buffer]) -> Threads | None:
-    """Who runs a vector of binds: all, where each has its own copy of what they write; None where only of some of it."""
+    """The threads that execute a vector of binds: all, if all targets are replicated; one, if none is; None if some are."""
     inside = {s.buffer for s in ir.walk(vector.body) if isinstance(s, ir.New)}
     targets = {t.buffer for s in ir.walk(vector.body) if isinstance(s, ir.Bind) for t in s.targets} - inside
     return ALL if targets <= copies else ONE if not targets & copies else None
@@ -128,7 +128,7 @@ def _par(par: ir.Par, nest: Nest, copies: frozenset[Buffer]) -> Iterator[Node]:
 
 
 def thread_of(nest: Nest, loops: tuple[ir.Loop, ...]) -> Expr:
-    """The team's thread that runs the statements below `loops`, in their indices."""
+    """The team's thread that executes the statements in `loops`, as a function of their indices."""
     total = ZERO
     for loop in loops:
         if isinstance(loop, ir.Par) and loop in nest.loops and nest.loops[loop].role is not Role.GRID:
@@ -137,21 +137,21 @@ def thread_of(nest: Nest, loops: tuple[ir.Loop, ...]) -> Expr:
 
 
 class Around(Record):
-    """Where a step lies: in which loops of the team, outermost first, in which list, and in which arms of which branches."""
+    """The position of a step: the team's loops around it, outermost first, its list, and the arms of branches around it."""
 
     loops: tuple[ir.Seq, ...]
     list: int
     arms: tuple[tuple[ir.If, bool], ...] = ()
 
     def excludes(self, other: Around) -> bool:
-        """Whether the two lie in different arms of a branch, of which one pass runs one."""
+        """Whether the two are in different arms of a branch, of which one execution takes one."""
         return any((stmt, not arm) in other.arms for stmt, arm in self.arms)
 
 
 def surroundings(
     nodes: tuple[Node, ...], loops: tuple[ir.Seq, ...] = (), arms: tuple[tuple[ir.If, bool], ...] = ()
 ) -> dict[Step, Around]:
-    """For each leaf the team's loops around it, outermost first, and the list it is a step of."""
+    """The position of each step of a tree."""
     found: dict[Step, Around] = {}
     for node in nodes:
         match node:

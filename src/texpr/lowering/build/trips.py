@@ -1,7 +1,7 @@
-"""How often the gaps between steps are passed, and in which order: what anything costs that stands in one.
+"""Execution counts of program points, and their order: the cost of an operation at a point.
 
-Where that is open it is estimated: a size counts as 1024, an index as half of its loop, a side of a branch as every other time.
-Nothing but the choice among right answers depends on that.
+Unknown counts are estimated: a size is 1024, an index half of its loop's extent, an arm of a branch executes every second time.
+The estimates only affect the choice among correct results.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from texpr.lowering.build.paths import ProgramPoint, lists
 from texpr.support.record import Record
 
 OPEN = 1024
-"""What a size counts as that is not known when the kernel is built."""
+"""The assumed value of a run-time size."""
 
 
 class Trips(Record):
-    """Of one tree: `gaps` in the order of the text, `often` each list of steps runs, and what all of that is a multiple of."""
+    """The program points `gaps` of one tree, in textual order; how often each list of steps executes; the unit of these
+    numbers."""
 
     gaps: tuple[ProgramPoint, ...]
     often: Mapping[int, Fraction]
@@ -27,17 +28,17 @@ class Trips(Record):
 
     @classmethod
     def of(cls, nodes: tuple[Node, ...]) -> Trips:
-        """Those of the steps `nodes`."""
+        """The counts for the steps `nodes`."""
         often, unit = _trips(nodes)
         return cls(tuple(_in_order(nodes)), often, unit)
 
     def cost(self, gap: ProgramPoint, weight: int) -> int:
-        """What `weight` at each passing of a gap comes to, in multiples of `unit`."""
+        """The cost of an operation of cost `weight` at a program point, in multiples of `unit`."""
         return int(weight * self.often[gap[0]] / self.unit)
 
 
 def _in_order(nodes: tuple[Node, ...]) -> list[ProgramPoint]:
-    """Every gap, as the text has them."""
+    """Every program point, in textual order."""
     every = {id(steps.nodes): steps for steps in lists(nodes)}
 
     def visit(nodes: tuple[Node, ...]) -> Iterator[ProgramPoint]:
@@ -50,7 +51,7 @@ def _in_order(nodes: tuple[Node, ...]) -> list[ProgramPoint]:
 
 
 def _trips(nodes: tuple[Node, ...]) -> tuple[dict[int, Fraction], Fraction]:
-    """How often each list of steps runs, and what all of that is a multiple of."""
+    """How often each list of steps executes, and the unit of these numbers."""
     every = {id(steps.nodes): steps.number for steps in lists(nodes)}
     found: dict[int, Fraction] = {}
 

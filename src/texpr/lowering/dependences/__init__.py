@@ -1,1 +1,1 @@
-"""Which dependences join two threads: a nest and its steps in, dependences with their scope out. Read off the relation."""
+"""Dependences between threads: for a nest and its steps, the dependences with their scope, from the relation."""

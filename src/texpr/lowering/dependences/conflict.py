@@ -1,4 +1,4 @@
-"""Two steps of a team that touch one element, a write among them: whether that happens, and how far apart in threads."""
+"""Conflicts of two steps, accesses to one element with a write among them: whether there are any, and between which threads."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ CLUSTER: Scope = (k.Level.CLUSTER, 0)
 
 
 class End(Record):
-    """One access, the step it belongs to, and the thread that makes it (None: every thread).
+    """One access, the step that it belongs to, and the thread that executes it (None: every thread).
 
-    `crosses`: another block of the cluster may be the one that makes it.
+    `crosses`: another block of the cluster may execute it.
     """
 
     access: Access
@@ -41,7 +41,7 @@ class End(Record):
 
 
 def landing(end: End, model: Model, nest: Nest) -> End:
-    """The same, of a box that the copy engine writes as a whole: no test or loop of the step itself leaves an element out."""
+    """The access as a write of a whole box by the engine: tests and loops in the step exclude no element."""
     instance = end.access.instance
     within = {nest.origin.get(stmt, stmt) for stmt in ir.walk((end.leaf.stmt,))}
     around: list[Formula] = []
@@ -59,8 +59,8 @@ def landing(end: End, model: Model, nest: Nest) -> End:
 
 
 class Conflict(Record, eq=False, dict=True):
-    """The pairs of instances that touch one element, the source first: in a later iteration of `carrier`, a loop of `common`,
-    those around both ends, or in one iteration of all of these. What cannot be decided of them counts as possible."""
+    """The pairs of instances that access one element, the source first: in a later iteration of `carrier`, one of the loops
+    `common` to both ends, or in one iteration of all of these. Undecided pairs count as possible."""
 
     model: Model
     nest: Nest
@@ -81,19 +81,19 @@ class Conflict(Record, eq=False, dict=True):
 
     @property
     def widest(self) -> Scope:
-        """All threads that run the steps."""
+        """The scope of all threads that execute the steps."""
         return CLUSTER if self.nest.blocks > 1 else BLOCK
 
     @property
     def covered(self) -> k.Covered:
-        """The dependence, for the barrier that covers it."""
+        """The dependence, as the annotation of a barrier."""
         source, sink = self.source.access, self.sink.access
         kind = ("WAW" if sink.writes and not sink.reads else "RAW") if source.writes else "WAR"
         ends = source.instance.stmt.span, sink.instance.stmt.span
         return k.Covered(kind, source.buffer.name, *ends, None if self.carrier is None else self.carrier.sym)
 
     def happens(self, given: Formula = TRUE) -> bool:
-        """Whether there is a pair at which `given` holds, whatever the threads of its ends."""
+        """Whether there is a pair for which `given` holds, whatever the threads of its ends."""
         if self._is_apart:
             return False
         if self.shared.pairs is None:
@@ -101,7 +101,7 @@ class Conflict(Record, eq=False, dict=True):
         return not _is_empty(self.shared.pairs, conj((*self._in_order(), given)))
 
     def stays_within(self, threads: int, given: Formula = TRUE) -> bool:
-        """Whether both ends of each pair at which `given` holds lie in one group of so many threads."""
+        """Whether both ends of each pair for which `given` holds are in one group of so many threads."""
         if self._is_apart:
             return True
         if self.shared.in_threads is None:
@@ -111,7 +111,7 @@ class Conflict(Record, eq=False, dict=True):
         return _is_empty(self.shared.in_threads, conj((*self._in_order(), given, _apart(threads))))
 
     def scope(self, given: Formula = TRUE) -> Scope | None:
-        """The narrowest scope that holds both ends where `given` holds, or None where one thread does or there is no pair."""
+        """The narrowest scope that contains both ends where `given` holds; None if one thread has both, or there is no pair."""
         if self.crosses:
             return CLUSTER if self.happens(given) else None
         team, warp = min(self.nest.team, self.nest.threads), self.nest.warp
@@ -129,7 +129,7 @@ class Conflict(Record, eq=False, dict=True):
 
     @property
     def _is_apart(self) -> bool:
-        """Whether the ends differ in a dimension where both have a number."""
+        """Whether the subscripts of the ends differ in a dimension where both are constant."""
         one, other = self.source.access, self.sink.access
         pairs = zip(one.index, other.index, strict=False) if comparable(one, other) else ()
         return any(a.is_constant and b.is_constant and a is not b for a, b in pairs)
@@ -142,26 +142,26 @@ class Conflict(Record, eq=False, dict=True):
             yield compare("==", left(loop.sym), right(loop.sym))
 
     def _meeting(self) -> Formula:
-        """That both ends happen, and touch one element."""
+        """The condition that both instances exist, and access one element."""
         source, sink = self.source.access, self.sink.access
         grid = frozenset(m.loop.sym for m in self.nest.grid)
         return conj((self.model.facts, meeting_formula(source, sink, grid)))
 
 
 class _Shared(Mutable):
-    """What is the same whichever loop carries the dependence: the points at which the steps meet, without an order."""
+    """Results that do not depend on the carrier: the points at which the steps access one element, in any order."""
 
     pairs: Points | None = None
     in_threads: Points | None = None
 
 
 def apart(op: str, loop: ir.Seq, iterations: int) -> Formula:
-    """How many iterations of `loop` the sink is after the source: `==` or `>` so many."""
+    """The condition that the sink is `iterations` iterations of `loop` after the source (`==`), or more (`>`)."""
     return compare(op, expr(right(loop.sym)) - expr(left(loop.sym)), iterations)
 
 
 def _is_empty(points: Points, also: Formula) -> bool:
-    """Whether there is none, by proof."""
+    """Whether the set is proved empty."""
     try:
         return points.is_empty(also)
     except (NotAffine, Undecided):
@@ -176,6 +176,6 @@ def _thread(end: End, name: Sym, rename: Callable[[Sym], Sym], team: int) -> Ite
 
 
 def _apart(width: int) -> Formula:
-    """That both threads are in different groups of `width` of them."""
+    """The condition that the threads are in different groups of `width`."""
     one, other = expr(_ONE) // width, expr(_OTHER) // width
     return disj((compare("<", one, other), compare(">", one, other)))

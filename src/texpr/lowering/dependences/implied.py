@@ -1,7 +1,7 @@
-"""Which dependences others imply: every barrier that covers those covers these.
+"""Implied dependences: every barrier that covers one pair of steps also covers another.
 
-That is so for pairs of steps of one list, the one pair within the other. Of pairs in order only those are kept within which no
-other lies; their sources and their sinks rise together, so that one is found by bisection.
+A pair of steps of one list implies each pair that encloses it. Only innermost pairs are stored; both their sources and their
+sinks are increasing, so that a lookup is a bisection.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from texpr.support.record import Mutable, field
 
 
 class _Innermost(Mutable):
-    """Pairs of steps, by number."""
+    """The innermost pairs of steps, by number."""
 
     sources: list[int] = field(default_factory=list[int])
     sinks: list[int] = field(default_factory=list[int])
 
     def within(self, source: int, sink: int) -> bool:
-        """Whether a pair lies within this one."""
+        """Whether a stored pair is enclosed by this one."""
         at = bisect_left(self.sources, source)
         return at < len(self.sources) and self.sinks[at] <= sink
 
     def beside(self, source: int, sink: int) -> bool:
-        """Whether a pair begins behind this source, or ends before this sink."""
+        """Whether a stored pair begins at or after this source, or ends at or before this sink."""
         return bool(self.sources) and (self.sources[-1] >= source or self.sinks[0] <= sink)
 
     def add(self, source: int, sink: int) -> None:
@@ -40,7 +40,7 @@ class _Innermost(Mutable):
 
 
 class Implied(Mutable):
-    """Dependences that are covered. `around`: where each step lies."""
+    """The dependences that are already covered. `around`: the position of each step in the tree."""
 
     around: Mapping[Step, Around]
     _found: dict[tuple[int, ir.Seq | None, bool], _Innermost] = field(
@@ -48,7 +48,7 @@ class Implied(Mutable):
     )
 
     def add(self, near: Conflict) -> None:
-        """`near` is covered by a barrier that joins all whom its ends may lie in."""
+        """Records that `near` is covered by a barrier for all threads that its ends may be executed by."""
         where = self._list(near)
         if where is not None:
             for crosses in (False, True) if near.crosses else (False,):
@@ -56,7 +56,7 @@ class Implied(Mutable):
                 innermost.add(near.source.order, near.sink.order)
 
     def has(self, far: Conflict) -> bool:
-        """Whether what covers others covers `far`; one that crosses blocks, only what covers others that do."""
+        """Whether `far` is implied; one that crosses blocks is implied only by dependences that do."""
         where, ends = self._list(far), (far.source.order, far.sink.order)
         if where is None:
             return False
@@ -68,16 +68,17 @@ class Implied(Mutable):
         return far.carrier is not None and innermost and once is not None and once.beside(*ends)
 
     def in_one_list(self, ends: Sequence[End]) -> bool:
-        """Whether all of `ends` are of one block, and of one list with no loop around: their order says what implies what."""
+        """Whether all of `ends` are in one block and one list outside of loops: then their order alone determines
+        implication."""
         lists = {self.around[end.leaf].list for end in ends}
         return len(lists) == 1 and not any(self.around[end.leaf].loops or end.crosses for end in ends)
 
     def reaches(self, source: End, sink: End) -> bool:
-        """Whether these two ends, and `source` with any sink behind this one, are covered; for ends `in_one_list`."""
+        """Whether these two ends, and `source` with any later sink, are covered; for ends `in_one_list`."""
         same = self._found.get((self.around[source.leaf].list, None, False))
         return same is not None and same.within(source.order, sink.order)
 
     def _list(self, conflict: Conflict) -> int | None:
-        """The list that holds both ends."""
+        """The list that contains both ends, None if there is none."""
         one, other = (self.around[end.leaf].list for end in (conflict.source, conflict.sink))
         return one if one == other else None

@@ -1,9 +1,9 @@
-"""When what a block's arrays hold is still wanted, step by step, and what orders two arrays that share bytes.
+"""Live ranges of a block's arrays, in steps, and the order of accesses to arrays that share memory.
 
-An array lives from a step that writes an element to every step that may read it: at both, and at each step that threads may
-run in between. Round a loop that is the whole of its body, and so it is where one end alone lies in a loop, which may go on.
-Arrays that never live at one step may lie in the same bytes. Then whoever touches one is ordered after whoever touched the
-other: these are dependences like those of one element (WAR, WAW), and barriers are found for them.
+An array is live from each step that writes an element to every step that may read the value: at both, and at each step that may
+execute in between. If the value is carried by a loop, or one end alone is in a loop, it is live in the whole body of the loop.
+Arrays whose live ranges are disjoint may share memory. Then accesses to one are ordered after accesses to the other, as
+dependences of one element are (WAR, WAW), and barriers are placed for these.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from texpr.support.record import Mutable, Record, field
 
 
 class Turn(Record):
-    """Two arrays in the same bytes: `source` touches one, then `sink` the other; an iteration of `carrier` later, if any."""
+    """Accesses to two arrays that share memory: by `source`, and then by `sink`, or an iteration of `carrier` later, if
+    given."""
 
     source: Step
     sink: Step
@@ -35,18 +36,18 @@ class Turn(Record):
     covered: k.Covered
 
     def need(self, level: k.Level, copying: Collection[Step]) -> Dependence:
-        """That all threads meet in between, once the copies that `source` may have started have landed."""
+        """The dependence between all threads; with a wait, if `source` starts asynchronous copies, which are `copying`."""
         distance = 0 if self.carrier is None else 1
         landed = self.source in copying
         return Dependence(self.source, self.sink, self.carrier, level, self.covered, distance, landed=landed)
 
     def meeting(self) -> Dependence:
-        """For the copies that `source` started."""
+        """The dependence on the asynchronous copies that `source` starts."""
         return Dependence(self.source, self.sink, self.carrier, None, self.covered, 0 if self.carrier is None else 1)
 
 
 class Lives(Mutable, dict=True):
-    """Of the locals of one team. Arrays that boxes or runs are copied to or from, and those of atomics, share with none."""
+    """The live ranges of one team's locals. Arrays of boxes or runs, and of atomics, share memory with no array."""
 
     needs: Needs
     nest: Nest
@@ -56,7 +57,7 @@ class Lives(Mutable, dict=True):
 
     @cached_property
     def ends(self) -> dict[Buffer, tuple[End, ...]]:
-        """What touches each buffer, in the order of steps."""
+        """The accesses of each buffer, in the order of steps."""
         found: dict[Buffer, list[End]] = {}
         for end in self.needs.ends_of(self.nest, self.team):
             found.setdefault(end.access.buffer, []).append(end)
@@ -69,7 +70,7 @@ class Lives(Mutable, dict=True):
 
     @cached_property
     def alone(self) -> frozenset[Buffer]:
-        """What shares with none."""
+        """The buffers that share memory with no other."""
         atomics = atomic_binds(tuple(m.loop for m in self.nest.grid), self.nest.body)
         boxes = {leaf for leaf in leaves(self.team.nodes) if isinstance(leaf.stmt, ir.Par | ir.Seq) and mark(leaf.stmt, Tensor)}
         return frozenset(
@@ -79,18 +80,18 @@ class Lives(Mutable, dict=True):
         )
 
     def disjoint(self, one: Buffer, other: Buffer) -> bool:
-        """Whether the two never live at one step."""
+        """Whether the live ranges of the two are disjoint."""
         return not {one, other} & self.alone and self.steps(one).isdisjoint(self.steps(other))
 
     def steps(self, buffer: Buffer) -> frozenset[int]:
-        """The steps at which `buffer` lives, by their order in the text."""
+        """The live range of `buffer`: the numbers of steps, in textual order."""
         if buffer not in self._live:
             ends = self.ends.get(buffer, ())
             live = {end.order for end in ends}
             looped = any(self.around[end.leaf].loops for end in ends)
-            for write, read in _far_first(ends):  # what lies far apart tells most
+            for write, read in _far_first(ends):  # distant pairs cover most steps
                 if not looped and live.issuperset(range(ends[0].order, ends[-1].order + 1)):
-                    break  # there is no step more at which it might
+                    break  # all steps are in the live range
                 for flow, steps in self._flows(write, read):
                     if not live.issuperset(steps) and flow.happens():
                         live.update(steps)
@@ -98,12 +99,13 @@ class Lives(Mutable, dict=True):
         return self._live[buffer]
 
     def span(self, buffer: Buffer) -> tuple[int, int] | None:
-        """The lines of the first and the last step at which `buffer` lives."""
+        """The lines of the first and the last step in the live range of `buffer`."""
         lines = [leaf.stmt.span.line for at, leaf in enumerate(leaves(self.team.nodes)) if at in self.steps(buffer)]
         return (min(lines), max(lines)) if lines else None
 
     def _flows(self, write: End, read: End) -> Iterator[tuple[Conflict, Collection[int]]]:
-        """Each way in which what was written may be read, within a turn or a loop's turns later, and the steps in between."""
+        """The possible flows of a value from a write to a read, in one iteration or carried by a loop, with the steps in
+        between."""
         outer, inner = self.around[write.leaf].loops, self.around[read.leaf].loops
         common = tuple(a for a, b in zip(outer, inner, strict=False) if a is b)
         fresh = self.needs.model.scope_syms(write.access.buffer)
@@ -122,7 +124,7 @@ class Lives(Mutable, dict=True):
         return self._bodies[loop]
 
     def turns(self, one: Buffer, other: Buffer) -> Iterator[Turn]:
-        """What is to be ordered if the two lie in the same bytes, whichever these are."""
+        """The pairs of accesses to be ordered if the two arrays share memory."""
         seen: set[tuple[Step, Step, ir.Seq | None]] = set()
         for first, second in ((one, other), (other, one)):
             for source in self.ends.get(first, ()):
@@ -143,12 +145,12 @@ class Lives(Mutable, dict=True):
 
     @property
     def level(self) -> k.Level:
-        """At which all threads of the team meet."""
+        """The level of the barrier for all threads of the team."""
         return k.Level.WARP if self.nest.team <= self.nest.warp else k.Level.BLOCK
 
 
 def _far_first(ends: Sequence[End]) -> Iterator[tuple[End, End]]:
-    """Pairs of a write and a read of `ends`, which come in order: the read that is farthest behind its write first."""
+    """Pairs of a write and a read of the ordered `ends`, by decreasing distance of the read after the write."""
     writes, reads = [end for end in ends if end.access.writes], [end for end in reversed(ends) if end.access.reads]
     waiting = [(write.order - read.order, number, 0) for number, write in enumerate(writes) for read in reads[:1]]
     heapify(waiting)

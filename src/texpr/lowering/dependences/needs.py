@@ -1,6 +1,6 @@
-"""Which dependences join two threads of a team, read off the relation: instance → element, instance → thread.
+"""Dependences between different threads of a team, from the relation: instance → element, instance → thread.
 
-Two accesses of one element, one of them a write, at instances that a loop or the text orders, need a barrier if they can lie in
+Two accesses to one element, one of them a write, in instances that a loop or the text orders, need a barrier if they may be by
 different threads (`texpr.lowering.dependences.conflict`).
 """
 
@@ -36,7 +36,7 @@ from texpr.support.span import NOWHERE
 
 
 class Needs(Mutable):
-    """Answers for the nests of one function."""
+    """Queries on the dependences of one function's nests."""
 
     model: Model
     _atomic: dict[Nest, frozenset[ir.Bind]] = field(default_factory=dict[Nest, frozenset[ir.Bind]])
@@ -44,17 +44,17 @@ class Needs(Mutable):
 
     @property
     def standing(self) -> Standing:
-        """Where each statement stands."""
+        """The position of each statement in the program."""
         if self._standing is None:
             self._standing = Standing(self.model.given, self.model.instances)
         return self._standing
 
     def around(self, par: ir.Stmt) -> tuple[Expr, ...]:
-        """What is not negative where `par` begins."""
+        """Expressions that are non-negative at the start of `par`."""
         return self.standing.around(par)
 
     def running(self, nest: Nest, nodes: tuple[Node, ...]) -> frozenset[ir.Seq]:
-        """The loops of a team that surely run wherever they are reached."""
+        """The loops of a team that execute at least one iteration wherever they are reached."""
         grid = (fact for m in nest.grid for fact in in_loop(m.loop.sym, m.loop.extent))
         return frozenset(_running(nodes, (*self.model.given, *grid)))
 
@@ -69,8 +69,8 @@ class Needs(Mutable):
     ) -> tuple[Dependence, ...]:
         """Every dependence of `nest` that needs a barrier, those of reductions' scratch memory included.
 
-        `loads`: steps that fill boxes, whose effects every thread waits for by other means. `copying`: steps that start copies,
-        for which threads wait before they meet. `crossing`: steps that write to other blocks of the cluster, too.
+        `loads`: steps that fill boxes, whose completion threads wait for by phases. `copying`: steps that start asynchronous
+        copies; a wait precedes the barrier. `crossing`: steps that also write to other blocks of the cluster.
         """
         around = surroundings(team.nodes)
         ends: dict[Buffer, list[End]] = {}
@@ -84,7 +84,8 @@ class Needs(Mutable):
         return (*landed, *_scratch_needs(team, nest, around), *_reach_needs(ends, team, placement))
 
     def meetings(self, nest: Nest, team: Team, sources: Collection[Step]) -> Iterator[Dependence]:
-        """What touches the same elements after `sources`, whose effects last: what they write, or write over what they read."""
+        """The later accesses to the elements of `sources`, whose effects are asynchronous: of what these write, and writes of
+        what they read."""
         around = surroundings(team.nodes)
         ends = tuple(self.ends_of(nest, team))
         for source, sink in product((end for end in ends if end.leaf in sources), ends):
@@ -105,10 +106,11 @@ class Needs(Mutable):
                     yield Dependence(source.leaf, sink.leaf, carrier, None, carried.covered, next(near, FAR))
 
     def slots(self, nest: Nest, team: Team, buffer: Buffer) -> tuple[int, ...] | None:
-        """How the dimensions of a team's local are dealt out to threads, if each element is one thread's; else None.
+        """The number of threads along each dimension of a team's local, if each element is accessed by one thread only; else
+        None.
 
-        Whether it is, the relation decides: no two accesses of an element lie in different threads. Ones where each thread has
-        an array of the whole shape.
+        The relation decides that no two accesses of an element are by different threads. All ones, if the distribution is
+        unknown and each thread has an array of the whole shape.
         """
         ends = [end for end in self.ends_of(nest, team) if end.access.buffer is buffer]
         if not ends or not all(self._one_thread(a, b, nest) for a, b in combinations_with_replacement(ends, 2)):
@@ -120,7 +122,7 @@ class Needs(Mutable):
         return tuple(1 for _ in buffer.shape)
 
     def _one_thread(self, one: End, other: End, nest: Nest) -> bool:
-        """Whether the accesses of one element of one `new` by both ends lie in the same thread."""
+        """Whether the accesses of one element of one `new` by both ends are by the same thread."""
         if one.thread is None or other.thread is None:
             return False
         scope = [s for s in one.access.instance.syms if s in self.model.scope_syms(one.access.buffer)]
@@ -164,7 +166,7 @@ class Needs(Mutable):
         loads: Collection[Step],
         copying: Collection[Step],
     ) -> Iterator[Dependence]:
-        """The needs among accesses of one buffer, nearest ends first; what an earlier one implies is not asked again."""
+        """The needs among accesses of one buffer, nearest pairs first; implied ones are skipped."""
         atomics = self._atomics(nest)
         found = Implied(around)
         for source, sink in _nearest_first(ends, found):
@@ -195,14 +197,14 @@ class Needs(Mutable):
 
 
 def _met_in(total: Step, buffer: Buffer) -> Half | None:
-    """What a step is of a reduction, if that is into `buffer`."""
+    """The total or middle step of a reduction, if that reduces into `buffer`."""
     half = total.work
     met = isinstance(half, Half) and any(buffer is t.buffer for a in half.accumulators for t in a.targets)
     return half if isinstance(half, Half) and met else None
 
 
 def _nearest_first(ends: Sequence[End], found: Implied) -> Iterator[tuple[End, End]]:
-    """Pairs of `ends`; of steps of one list around which there is no loop, those that none is `found` to imply meanwhile."""
+    """Pairs of `ends` by distance; for steps of one list outside of loops, those that `found` does not imply meanwhile."""
     if not found.in_one_list(ends):
         yield from sorted(product(ends, ends), key=lambda pair: abs(pair[1].order - pair[0].order))
         return
@@ -220,7 +222,7 @@ def _nearest_first(ends: Sequence[End], found: Implied) -> Iterator[tuple[End, E
 
 
 def _dealt(access: Access, nest: Nest) -> tuple[tuple[Digit, ...], ...] | None:
-    """For each dimension the digits of the thread number that its subscript has, if all of the thread's are there."""
+    """For each dimension the digits of the thread number in its subscript, if these are all digits of the thread."""
     maps = [m for loop in access.instance.loops if isinstance(loop, ir.Par) and (m := nest.loops.get(loop))]
     team = {expr(m.loop.sym): m for m in maps if m.role is not Role.GRID and m.radix > 1}
     digits = [team.get(e) for e in access.load.index]
@@ -230,7 +232,8 @@ def _dealt(access: Access, nest: Nest) -> tuple[tuple[Digit, ...], ...] | None:
 
 
 def _need(here: Conflict, outer: tuple[ir.Seq, ...], inner: tuple[ir.Seq, ...]) -> Iterator[Dependence]:
-    """The needs of one dependence, as narrow as iterations at its ends allow; `outer`, `inner`: loops around one end alone."""
+    """The needs of one dependence, with as narrow a scope as the iterations at its ends allow; `outer`, `inner`: the loops
+    around one end alone."""
     source, sink, carrier, covered = here.source.leaf, here.sink.leaf, here.carrier, here.covered
     if carrier is not None:
         near = here.scope(apart("==", carrier, 1))
@@ -250,7 +253,7 @@ def _need(here: Conflict, outer: tuple[ir.Seq, ...], inner: tuple[ir.Seq, ...]) 
 
 
 def _edges(source: Access, outer: tuple[ir.Seq, ...], inner: tuple[ir.Seq, ...]) -> Iterator[tuple[ir.Seq, Formula]]:
-    """Loops around one end alone, each with its iteration that is nearest to the other end: the last, or the first."""
+    """Loops around one end alone, each with its iteration adjacent to the other end: the last, or the first."""
     for loop in outer[:1]:
         last = (loop.extent - 1).substitute({s: expr(left(s)) for s in source.instance.syms})
         yield loop, compare("==", left(loop.sym), last)
@@ -259,7 +262,7 @@ def _edges(source: Access, outer: tuple[ir.Seq, ...], inner: tuple[ir.Seq, ...])
 
 
 def _running(nodes: tuple[Node, ...], facts: tuple[Expr, ...]) -> Iterator[ir.Seq]:
-    """Loops of a tree that `facts`, and those of the loops around, show to run."""
+    """The loops of a tree whose trip count `facts`, and those of enclosing loops, prove positive."""
     for node in nodes:
         match node:
             case Step():
@@ -273,7 +276,7 @@ def _running(nodes: tuple[Node, ...], facts: tuple[Expr, ...]) -> Iterator[ir.Se
 
 
 def _reach_needs(ends: Mapping[Buffer, list[End]], team: Team, placement: Placement) -> Iterator[Dependence]:
-    """A block does not end while others of its cluster may read what it has."""
+    """A block must not exit while others of its cluster may read its part of a buffer."""
     if team.end is None:
         return
     clustered = {b: place for b, place in placement.places.items() if place.space is k.Space.CLUSTER}
@@ -285,7 +288,7 @@ def _reach_needs(ends: Mapping[Buffer, list[End]], team: Team, placement: Placem
 
 
 def _scratch_needs(team: Team, nest: Nest, around: Mapping[Step, Around]) -> Iterator[Dependence]:
-    """A reduction over several warps leaves partial values for all of them, and may come again in the next iteration."""
+    """A reduction over several warps stores partial sums for all of them, perhaps again in the next iteration."""
     if nest.team <= nest.warp:
         return
     level = k.Level.CLUSTER if nest.blocks > 1 else k.Level.BLOCK
@@ -304,7 +307,7 @@ def _scratch_needs(team: Team, nest: Nest, around: Mapping[Step, Around]) -> Ite
 
 
 def _in_turn(source: Step, sink: Step, around: Mapping[Step, Around], level: k.Level) -> Iterator[Dependence]:
-    """Partial values are there before they are joined, and joined before the next iteration leaves others."""
+    """Partial sums are stored before they are combined, and combined before the next iteration stores others."""
     span = sink.stmt.span
     yield Dependence(source, sink, None, level, k.Covered("RAW", "partial values", span, span))
     if around[sink].loops:

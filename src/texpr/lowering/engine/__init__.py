@@ -1,1 +1,1 @@
-"""What copy engines move: a step marked for one in; its boxes, pixels, rows or runs, their maps and holes out."""
+"""Copies by engines: for a marked step, its boxes, pixels, rows or runs, their tensor maps and holes."""

@@ -1,4 +1,4 @@
-"""What a step marked `#tma` is: copies of boxes, pixels, rows or runs between shared and global memory, read off its loops.
+"""A step marked `#tma` as copies of boxes, pixels, rows or runs between shared and global memory, read off its loops.
 
 par 128 |a| #tma(128, 64, 32) { par 64 |b| { As[…] = A[128 * bi + a, 64 * ko + b] } }
 """
@@ -31,14 +31,15 @@ from texpr.tma.swizzle import Swizzle
 
 
 class BoxCopy(Record, eq=False):
-    """A step as copies of boxes between the shared array `tile` and `tensor`, in either direction: an element, in its loops.
+    """A step as copies of boxes between the shared array `tile` and `tensor`, in either direction; both are elements over its
+    loops.
 
-    `seen`: the latter in the dimensions in which boxes are told, the tensor's own or those of a view.
-    `loops`: the index that walks along each dimension, None for one of a single element. `saves`: whether a copy of holes that
-    nobody needs is left out. `reduce`: by which a store combines elements with what is there. `among`: the dimensions of the
-    grid along which blocks of a cluster share the copy. `window`: of a copy in im2col mode the bounding box; its loops
-    and boxes are of pixels and channels. `in_runs`: without a map. `by_rows`: four rows at a time, which a table names; there
-    its boxes may have more rows than its loops.
+    `seen`: the element of the tensor in the dimensions of the boxes, its own or those of a view. `loops`: the index along each
+    dimension, None for one of a single element. `saves`: whether copies of holes that no result depends on are skipped.
+    `reduce`: the operation by which a store combines elements with the tensor's. `among`: the dimensions of the grid along
+    which blocks of a cluster share the copy. `window`: for im2col mode the bounding box; loops and boxes are over pixels and
+    channels. `in_runs`: without a map. `by_rows`: four rows at a time, selected by a table; its boxes may have more rows than
+    its loops.
     """
 
     leaf: Step
@@ -58,7 +59,7 @@ class BoxCopy(Record, eq=False):
 
     @property
     def span(self) -> Span:
-        """The directive's."""
+        """The span of the directive."""
         return self.leaf.stmt.span
 
     @property
@@ -69,7 +70,7 @@ class BoxCopy(Record, eq=False):
 
     @property
     def count(self) -> int:
-        """Iterations of that: of rows, how many there are."""
+        """The number of iterations of the outermost loop; for rows, the number of rows."""
         return self.loop.extent.constant
 
     @property
@@ -79,12 +80,12 @@ class BoxCopy(Record, eq=False):
 
     @property
     def syms_in_order(self) -> tuple[Sym, ...]:
-        """The same, the outermost first."""
+        """The indices of the copy's loops, outermost first."""
         return tuple(sym for sym in self.loops if sym is not None)
 
     @property
     def align(self) -> int:
-        """Bytes of which the address of the shared array is a multiple."""
+        """The alignment of the shared array in bytes."""
         return self.boxes.swizzle.period
 
     def at(self, load: Load, number: tuple[int | Expr, ...]) -> Load:
@@ -95,7 +96,7 @@ class BoxCopy(Record, eq=False):
 
 
 class _Read(Record):
-    """A step as its loops and its mark say it."""
+    """The loops, the body and the mark of a step."""
 
     leaf: Step
     tested: Tested
@@ -118,9 +119,10 @@ class _Read(Record):
 
 
 def step_of(leaf: Step, places: Mapping[Buffer, Place], facts: Callable[[ir.Stmt], tuple[Expr, ...]]) -> BoxCopy | None:
-    """The copies that a step of a team is, None for other steps. Raises Limitation where its loops were changed.
+    """The copies of a step, None for a step without the mark. Raises Limitation if its loops are no longer as `stage` makes
+    them.
 
-    `facts`: what is not negative where a statement runs.
+    `facts`: expressions that are non-negative where a statement executes.
     """
     wanted = mark(leaf.stmt, Tensor) if isinstance(leaf.stmt, ir.Par | ir.Seq) else None
     if wanted is None or not isinstance(leaf.stmt, ir.Par | ir.Seq):
@@ -144,7 +146,7 @@ def step_of(leaf: Step, places: Mapping[Buffer, Place], facts: Callable[[ir.Stmt
 
 
 def _read(leaf: Step, stmt: ir.Par, wanted: Tensor, places: Mapping[Buffer, Place]) -> _Read:
-    """Raises Limitation where it is no copy of elements any more, in loops that are as they were made."""
+    """Raises Limitation if it is no copy of elements, or its loops are no longer as `stage` makes them."""
     loops, body = band(stmt)
     found = tested(body)
     bind = None if found is None else found.bind
@@ -185,7 +187,7 @@ def _of_rows(read: _Read) -> BoxCopy:
 
 
 def _of_boxes(read: _Read, facts: Callable[[ir.Stmt], tuple[Expr, ...]]) -> BoxCopy | None:
-    """Boxes, or runs; None where an index does not go with the loop along it by a constant step, in runs by 1."""
+    """Boxes, or runs; None if an index has no constant, positive stride along its loop, or in runs another than 1."""
     loops, box = read.loops, read.mark.box
     seen = _seen(read.tensor, View.read(read.mark.view), loops, facts(read.leaf.stmt))
     along = tuple(next((loop for loop in loops if loop.sym in e.syms()), None) for e in seen.index)
@@ -200,7 +202,7 @@ def _of_boxes(read: _Read, facts: Callable[[ir.Stmt], tuple[Expr, ...]]) -> BoxC
 
 
 def _seen(tensor: Load, view: View, loops: Sequence[ir.Loop], facts: Sequence[Expr]) -> Load:
-    """An element of the tensor in the dimensions of a view."""
+    """The element of the tensor in the dimensions of a view."""
     if not view.counts:
         return tensor
     own = (fact for loop in loops for fact in in_loop(loop.sym, loop.extent))
@@ -209,7 +211,7 @@ def _seen(tensor: Load, view: View, loops: Sequence[ir.Loop], facts: Sequence[Ex
 
 
 def step_along(index: Expr, along: Sym) -> int:
-    """By how much an index grows with the loop along it, a constant; 0 where it does otherwise."""
+    """The constant stride of an index along a loop; 0 if it is not constant and positive."""
     grown = index.substitute({along: expr(along) + 1}) - index
     return grown.constant if grown.is_constant and grown.constant > 0 else 0
 
@@ -221,7 +223,7 @@ def changed(loop: ir.Loop) -> Limitation:
 
 
 def is_of_rows(tensor: Load, loops: Sequence[ir.Loop]) -> bool:
-    """Whether an element is that of a row which a table names by the first loop, in a column that goes with the second."""
+    """Whether a table selects the row by the first loop, and the column has stride 1 along the second."""
     row, column = (loop.sym for loop in loops)
     if tensor.buffer.rank != 2 or len(tensor.data) != 1 or table_of(tensor.data[0][1]) is None:
         return False
@@ -231,6 +233,6 @@ def is_of_rows(tensor: Load, loops: Sequence[ir.Loop]) -> bool:
 
 
 def window_of(numbers: Sequence[int]) -> Window:
-    """The bounding box that a mark describes: two corners and a step for each dimension of space."""
+    """The bounding box of a mark: two corners and a step for each spatial dimension."""
     parts = tuple(zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True))
     return Window(tuple((low, high) for low, high, _ in parts), tuple(step for _, _, step in parts))

@@ -1,11 +1,11 @@
-"""Copies of runs, which the engine makes without a map: how much of a region is in the tensor, and what starts the copies.
+"""Bulk copies of runs by the engine, without a tensor map: the part of a region inside of the tensor, and the operations.
 
 par 8 |a| #tma(0, 8, 32, bulk) { par 32 |b| { if a + 8 * bi < M and b + 32 * bk < K { C[…] = Cs[a, b] } } }
 
 for a < min(M - 8 * bi, 8) { bulk C[a + 8 * bi, 32 * bk] = Cs[a, 0] count 32 exactly min(K - 32 * bk, 32) }
 
-A test bounds the index of one loop, or none of them: then it is asked before. Rows that follow each other in both memories are
-one run. The engine tests nothing, so each run begins and ends, at every size, with a chunk of 16 bytes.
+A test bounds the index of one loop, or depends on none: then it is a predicate. Rows that are contiguous in both memories form
+one run. The engine checks no bounds, so each run begins and ends, at every size, at a multiple of 16 bytes.
 """
 
 from __future__ import annotations
@@ -31,45 +31,45 @@ from texpr.support.record import Record, replace
 
 
 class Bounds(Record):
-    """The indices of a loop that tests leave: not less than any of `lows`, less than all of `highs`."""
+    """The indices of a loop for which its tests hold: at least each of `lows`, less than each of `highs`."""
 
     lows: tuple[Expr, ...]
     highs: tuple[Expr, ...]
 
     @property
     def low(self) -> Expr:
-        """The first of them."""
+        """The first index."""
         return maximum(*self.lows)
 
     @property
     def high(self) -> Expr:
-        """What comes behind the last one."""
+        """One more than the last index."""
         return minimum(*self.highs)
 
     @property
     def count(self) -> Expr:
-        """How many there are; it may be negative, where there are none."""
+        """The number of indices; it may be negative if there are none."""
         return self.high - self.low
 
     @property
     def is_whole(self) -> bool:
-        """Whether no test says anything."""
+        """Whether all indices of the loop satisfy the tests."""
         return self.lows == (ZERO,) and len(self.highs) == 1 and self.highs[0].is_constant
 
 
 class Clipped(Record):
-    """What of a region is copied: `asked` must hold, and `bounds` are those of each dimension's index."""
+    """The part of a region that is copied, a box: `asked` has to hold, and `bounds` are the indices of each dimension."""
 
     asked: tuple[Value, ...]
     bounds: tuple[Bounds, ...]
     known: Known
 
     def fits(self, bounds: Bounds, least: int) -> bool:
-        """Whether there are surely so many indices."""
+        """Whether there are provably at least so many indices."""
         return all(self.known.nonnegative(high - low - least) for low, high in product(bounds.lows, bounds.highs))
 
     def exactly(self, step: BoxCopy) -> Expr | None:
-        """How many bytes that are, where it is not all of them."""
+        """The number of bytes, if it is not the whole region; else None."""
         if all(each.is_whole for each in self.bounds):
             return None
         counts = (b.count if self.fits(b, 0) else maximum(b.count, ZERO) for b in self.bounds)
@@ -77,7 +77,7 @@ class Clipped(Record):
 
 
 def clipped(step: BoxCopy, facts: Sequence[Expr], sizes: Collection[Sym]) -> Clipped:
-    """What the tests of a step leave of its region, where `facts` are not negative. Raises Limitation where it is no box."""
+    """The part of a step's region for which its tests hold, given `facts`. Raises Limitation if it is no box."""
     own = [(sym, expr(extent)) for sym, extent in zip(step.loops, step.boxes.extent, strict=True) if sym is not None]
     every = (*facts, *(fact for sym, extent in own for fact in in_loop(sym, extent)))
     lows: dict[Sym, list[Expr]] = {sym: [] for sym, _ in own}
@@ -108,7 +108,7 @@ def clipped(step: BoxCopy, facts: Sequence[Expr], sizes: Collection[Sym]) -> Cli
 
 
 def _slope(value: Expr, sym: Sym) -> int | None:
-    """1 or −1 where a value grows or falls so with a symbol, else None."""
+    """The coefficient of a symbol in a value, if it is 1 or −1, else None."""
     slope = next((c for monomial, c in value.terms if monomial == (sym,)), 0)
     return slope if abs(slope) == 1 and sym not in (value - expr(sym) * slope).syms() else None
 
@@ -119,8 +119,8 @@ def _no_box(step: BoxCopy) -> Limitation:
 
 
 class _Run(Record):
-    """The dimensions of a region from `first` on as one run of `most` elements: `bounds` say which indices of the first
-    dimension are copied, each of `unit` elements."""
+    """The dimensions of a region from `first` on as one run of at most `most` elements: `bounds` are the indices of the first
+    dimension, each of `unit` elements."""
 
     first: int
     most: int
@@ -129,9 +129,9 @@ class _Run(Record):
 
 
 def starts(step: BoxCopy, ends: tuple[Load, Load], what: Clipped, barrier: Load | None) -> tuple[k.Stmt, ...]:
-    """Starts the copies between `ends`, an element of the tile and the same of the tensor, where they live in the kernel.
+    """Starts the copies between `ends`, corresponding elements of the tile and of the tensor in the kernel's memory.
 
-    To the tile they arrive at `barrier`; without one they go from it, and combine as the step says.
+    With a barrier they are loads, and complete there; without one they are stores, and reduce as the step does.
     """
     run = _joined(step, ends, what)
     lows = dict(zip(step.loops[run.first :], what.bounds[run.first :], strict=True))
@@ -154,7 +154,7 @@ def starts(step: BoxCopy, ends: tuple[Load, Load], what: Clipped, barrier: Load 
 
 
 def _joined(step: BoxCopy, ends: tuple[Load, Load], what: Clipped) -> _Run:
-    """As many dimensions, from the innermost on, as follow each other in both memories."""
+    """The most dimensions, from the innermost on, that are contiguous in both memories."""
     if any(_grown(end, step.loops[-1]) is not ONE for end in ends):
         reason = f"elements of a row of `{step.tile.buffer.name}` are no neighbours in memory"
         raise limitation("E0916", step.span, reason, help="rows of its memory stay as they are, but for room behind them")
@@ -170,7 +170,7 @@ def _joined(step: BoxCopy, ends: tuple[Load, Load], what: Clipped) -> _Run:
 
 
 def _grown(end: Load, sym: Sym | None) -> Expr:
-    """How many elements an index on is, in its memory."""
+    """The stride of an index in memory, in elements."""
     if sym is None:
         return ONE
     on = replace(end, index=tuple(e.substitute({sym: expr(sym) + 1}) for e in end.index))
@@ -178,7 +178,7 @@ def _grown(end: Load, sym: Sym | None) -> Expr:
 
 
 def _require_chunks(step: BoxCopy, begin: tuple[Load, Load], run: _Run, facts: Known) -> None:
-    """Refuses runs that are not seen to begin and to end with a chunk of 16 bytes."""
+    """Refuses runs that are not proved to begin and end at multiples of 16 bytes."""
     size = step.boxes.size
     for end in begin:
         place = end.offset
@@ -192,7 +192,7 @@ def _require_chunks(step: BoxCopy, begin: tuple[Load, Load], run: _Run, facts: K
 
 
 def names(ends: tuple[Load, Load]) -> Iterator[Load]:
-    """The elements of tables that name rows."""
+    """The elements of tables that select rows."""
     for end in ends:
         for _, meaning in end.data:
             yield from (node for node in walk(meaning) if isinstance(node, Load))

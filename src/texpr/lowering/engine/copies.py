@@ -1,4 +1,4 @@
-"""Binds that an asynchronous copy can do: an element of shared memory from one of global memory, as it is."""
+"""Binds that an asynchronous copy can execute: an element of shared memory gets one of global memory, unchanged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from texpr.ir.value import Buffer, Literal, Load
 
 
 def is_copy(bind: ir.Bind, places: Mapping[Buffer, Place]) -> bool:
-    """Whether `bind` moves one element of global memory to shared memory, unchanged."""
+    """Whether `bind` copies one element of global memory to shared memory, unchanged."""
     if bind.update is not None or len(bind.targets) != 1 or not isinstance(bind.values[0], Load):
         return False
     target, source = places.get(bind.targets[0].buffer), places.get(bind.values[0].buffer)
@@ -32,6 +32,6 @@ def filled(stmt: ir.If) -> tuple[ir.Bind, Number] | None:
 
 
 def filled_with_zero(stmt: ir.If) -> ir.Bind | None:
-    """The bind of `if p { a = b } else { a = 0 }`; -0 is another number."""
+    """The bind of `if p { a = b } else { a = 0 }`; -0 is not accepted."""
     found = filled(stmt)
     return found[0] if found is not None and same_fill(found[1], 0) else None

@@ -1,11 +1,11 @@
-"""Which holes of a copy of boxes the engine does not find by itself: what has to be asked before it is started.
+"""Residual predicates of a copy of boxes: the tests that the engine's own bounds test does not imply.
 
     if 3 * k1 + ko < (K + 7) / 8 and a + 16 * bi < M and b + 24 * k1 + 8 * ko < K { As[…] = A[…] } else { As[…] = 0 }
        ─────────────────────────     ─────────────────────────────────────────── the engine's own test
-       follows from it here: wherever it fails, b + 24 * k1 + 8 * ko ≥ K
+       is implied here: wherever it fails, b + 24 * k1 + 8 * ko ≥ K
 
-What is left decides whole copies, and is asked by who starts them (levels 1 and 2 of docs/theory/tma.md). What would decide
-elements of one tile cannot be asked (level 3).
+A remaining test of a whole copy guards the operation that starts it (levels 1 and 2 of docs/theory/tma.md). One of elements in
+a tile is impossible (level 3).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from texpr.tma.elements import Fill
 
 
 class Tested(Record):
-    """The copy of one element, and what is tested of it. `fill`: what is written elsewhere, where someone may count on it."""
+    """The copy of one element, and the tests around it. `fill`: the value of holes, if the program may depend on it."""
 
     bind: ir.Bind
     tests: tuple[Value, ...]
@@ -38,14 +38,14 @@ class Tested(Record):
 
 
 def tested(body: tuple[ir.Stmt, ...]) -> Tested | None:
-    """What the body of a copy's loops does, if it is the copy of an element and tests around it."""
+    """The body of a copy's loops as the copy of an element with tests around it, None if it is something else."""
     match body:
         case (ir.Bind() as bind,):
             return Tested(bind, ())
         case (ir.If(orelse=()) as test,):
             inner = tested(test.then)
             if inner is None or inner.fill is not None:
-                return inner  # where this test fails nothing is promised
+                return inner  # holes of this test have no defined value
             return Tested(inner.bind, (*conjuncts(test.condition), *inner.tests))
         case (ir.If() as test,) if (found := filled(test)) is not None and (fill := fill_of(found[1])) is not None:
             return Tested(found[0], tuple(conjuncts(test.condition)), fill)
@@ -54,13 +54,13 @@ def tested(body: tuple[ir.Stmt, ...]) -> Tested | None:
 
 
 def bounds(tensor: Load, dims: Iterable[int]) -> tuple[Expr, ...]:
-    """What is not negative where an element is inside of the tensor along `dims`."""
+    """Expressions that are non-negative for an element inside of the tensor along `dims`."""
     pairs = [(tensor.index[n], tensor.buffer.shape[n]) for n in dims]
     return tuple(e for index, size in pairs for e in (index, size - 1 - index))
 
 
 class ResidualPredicates(Record):
-    """What is asked before a copy is started, and a test that cannot be, as it parts a tile."""
+    """The predicates of whole copies; `within`: a test that splits a tile, if there is one."""
 
     predicates: tuple[Value, ...]
     within: Value | None = None
@@ -69,10 +69,10 @@ class ResidualPredicates(Record):
 def asked(
     tests: Sequence[Value], engine: Sequence[Expr], facts: Sequence[Expr], loops: Collection[Sym], sizes: Collection[Sym]
 ) -> ResidualPredicates:
-    """`tests` without those that hold wherever all others and the engine's own do.
+    """`tests` without those that the others and the engine's own test imply.
 
-    `engine`: what is not negative where the engine finds an element inside. `facts`: the same, of where the copy's loops run,
-    which are `loops`.
+    `engine`: expressions that are non-negative for elements that the engine finds in bounds. `facts`: expressions that are
+    non-negative where the copy's `loops` execute.
     """
     own = {Ge(e) for e in engine}
     kept = [each for each in dict.fromkeys(tests) if condition(each).formula not in own]
@@ -86,7 +86,7 @@ def asked(
 
 
 def follows(test: Value, given: Sequence[Expr], sizes: Collection[Sym]) -> bool:
-    """Whether `test` holds where `given` are not negative."""
+    """Whether `given`, all non-negative, imply `test`."""
     meant = condition(test)
     if not meant.exact:
         return False
@@ -106,5 +106,5 @@ def _is_uniform(test: Value, loops: Collection[Sym]) -> bool:
 
 
 def present(size: Expr) -> Value:
-    """That a dimension has elements at all."""
+    """The condition that a dimension is not empty."""
     return Op("lt", (Index(ZERO, I64), Index(size, I64)), BOOL)

@@ -1,4 +1,4 @@
-"""Copies that the tensor memory accelerator makes: what is a step marked `#tma`, its maps, and what starts it.
+"""Copies by the tensor memory accelerator: the tensor maps of steps marked `#tma`, and the operations that start the copies.
 
 par 128 |a| #tma(128, 64, 32) { par 64 |b| { As[…] = A[128 * bi + a, 64 * ko + b] } }
 
@@ -39,7 +39,7 @@ from texpr.tma.swizzle import Swizzle
 
 
 def _parted(step: BoxCopy, within: Value) -> Limitation:
-    """The refusal of a copy where a test decides elements of one tile, which the engine moves as a whole (level 3)."""
+    """The refusal of a copy in which a test excludes elements of one tile, which the engine only moves as a whole (level 3)."""
     holes = "not be stored" if step.stores else f"be {(step.tested.fill or Fill.ZERO).value}"
     names = f"`{step.tile.buffer.name}` is part data and part holes inside of `{step.tensor.buffer.name}`"
     reason = f"a tile of {names} that must {holes}"
@@ -60,7 +60,7 @@ def _kept_by_a_block(step: BoxCopy) -> Limitation:
 
 
 def _parts(step: BoxCopy, met: frozenset[Sym]) -> Iterator[str]:
-    """The dimensions that the copy's loops among `met` run along, in words, with size S, box B and element stride e of each."""
+    """The dimensions of the copy's loops among `met`, as text, with size S, box B and element stride e of each."""
     shape, covers, strides = step.seen.buffer.shape, step.boxes.covers, step.boxes.strides
     if step.window is not None:
         pixel, channel = step.syms_in_order
@@ -87,7 +87,8 @@ def _dims(
 
 
 class Maps(Mutable):
-    """The maps of a kernel, made as copies ask for them. `facts`: what is not negative where a copy begins; `sizes`: of all.
+    """The tensor maps of a kernel, created on demand. `facts`: expressions that are non-negative where a copy starts; `sizes`:
+    all sizes.
 
     `stored`: the tensors that copies of the kernel store.
     """
@@ -104,13 +105,13 @@ class Maps(Mutable):
     _asked: dict[BoxCopy, tuple[Value, ...]] = field(default_factory=dict[BoxCopy, "tuple[Value, ...]"])
 
     def clipped(self, step: BoxCopy) -> Clipped:
-        """What is copied of a step's region without a map."""
+        """The part of a step's region that is copied by runs."""
         if step not in self._clipped:
             self._clipped[step] = clipped(step, self.facts(step.leaf.stmt), self.sizes)
         return self._clipped[step]
 
     def runs(self, step: BoxCopy, barrier: Load | None) -> tuple[k.Stmt, ...]:
-        """Starts the copies of runs, without a map; without a barrier they are stored."""
+        """Starts the copies of runs, without a map; without a barrier they are stores."""
         place = self.places.get(step.tensor.buffer)
         if place is not None and place.space is not k.Space.GLOBAL:
             raise _kept_by_a_block(step)
@@ -120,12 +121,12 @@ class Maps(Mutable):
         return starts(step, ends, self.clipped(step), barrier)
 
     def _kept(self, load: Load) -> Load:
-        """An element where it lives in the kernel."""
+        """The kernel's element for one of the program."""
         place = self.places.get(load.buffer)
         return load if place is None else replace(load, buffer=place.buffer, index=place.index(load.index))
 
     def of(self, step: BoxCopy) -> k.TensorMap:
-        """The map that the boxes of a step share."""
+        """The map of all boxes of a step."""
         place = self.places.get(step.tensor.buffer)
         if place is not None and (place.space is not k.Space.GLOBAL or place.leading or place.trailing):
             raise _kept_by_a_block(step)
@@ -162,7 +163,7 @@ class Maps(Mutable):
         )
 
     def planned(self, step: BoxCopy) -> Planned:
-        """The copy that every box of a step is, whatever is tested: what follows from the engine's own test is not asked."""
+        """The copy of every box of a step, without regard to tests. Raises Limitation where the hardware's rules exclude it."""
         if step not in self._planned:
             first = step.at(step.seen, tuple(0 for _ in step.loops))
             inside = known(self.facts(step.leaf.stmt))
@@ -175,9 +176,9 @@ class Maps(Mutable):
         return self._planned[step]
 
     def asked(self, step: BoxCopy) -> tuple[Value, ...]:
-        """What must hold for the copies of a step: elsewhere a store is left out, and a load only fills.
+        """The residual predicates of the copies of a step: where they fail, a store is skipped, and a load only fills.
 
-        Of a load that fills nothing: that the tensor has elements, and, if it saves, that what it would copy is no hole.
+        A load without a fill has fewer: that the tensor is not empty, and, if it saves, that the copied elements are no holes.
         """
         if step.in_runs:
             return (*self.clipped(step).asked, *self._own(step))
@@ -198,25 +199,25 @@ class Maps(Mutable):
         return self._asked[step]
 
     def _own(self, step: BoxCopy) -> tuple[Value, ...]:
-        """That a block has iterations, where that is to be asked: for copies of runs, and of what others store meanwhile.
+        """The condition that a block has iterations, if needed: for copies of runs, and of tensors that other copies store.
 
-        One that only fills up a cluster has no part of the tensor: its boxes lie outside, or are what another block has, and
-        where a run lies the engine does not look. What is stored is left out there as all statements are.
+        Surplus blocks of a cluster have no part of the tensor: their boxes are out of bounds, or belong to another block, but
+        the engine does not check the bounds of runs. Their stores are excluded by the guard of the step.
         """
         if step.stores or self.cluster.runs is None or not (step.in_runs or step.tensor.buffer in self.stored):
             return ()
         return (self.cluster.runs,)
 
     def _sizes(self, step: BoxCopy) -> tuple[Expr, ...]:
-        """The sizes of the tensor as the engine has it."""
+        """The sizes of the tensor in its map."""
         if step.by_rows:
-            return step.tensor.buffer.shape[1:]  # numbers of a table are rows, so where one is asked for there are some
+            return step.tensor.buffer.shape[1:]  # rows that a table selects exist, so the number of rows is not tested
         if step.window is not None:
             return step.tensor.buffer.shape
         return tuple(each.size for each in self.planned(step).copy.dimensions)
 
     def column(self, step: BoxCopy, window: Window) -> Column:
-        """The column of pixels that a step in im2col mode copies, proved to be what its index says."""
+        """The column of pixels that a step in im2col mode copies, proved to equal its subscripts."""
         pixel, channel = (sym for sym in step.loops if sym is not None)
         own = zip((pixel, channel), step.boxes.extent, strict=True)
         facts = (*self.facts(step.leaf.stmt), *(f for sym, extent in own for f in in_loop(sym, expr(extent))))
@@ -234,24 +235,24 @@ class Maps(Mutable):
         return asked(step.tested.tests, engine, every, step.syms, self.sizes)
 
     def prefetches(self) -> tuple[k.Stmt, ...]:
-        """Asks for every map before the first copy does."""
+        """Prefetches every map."""
         return tuple(k.PrefetchMap(map.name, span=map.span) for map in self.found)
 
     def copies(self) -> tuple[tuple[str, Copy], ...]:
-        """Each map's name, with the copy that it was made for first."""
+        """The name of each map, with the first copy that it was created for."""
         found: dict[str, Copy] = {}
         for step, made in tuple(self._planned.items()):
             found.setdefault(self.of(step).name, made.copy)
         return tuple(found.items())
 
     def bytes(self, step: BoxCopy) -> int:
-        """What arrives at most when every box of a step has landed, parts outside of the tensor included."""
+        """The bytes that a step's copies bring if they are complete, elements outside of the tensor included."""
         if step.in_runs:
             return prod(step.boxes.extent) * step.boxes.size
         return self.of(step).bytes * len(step.boxes.numbers) * (GROUP if step.by_rows else 1)
 
     def exactly(self, steps: Iterable[BoxCopy]) -> Expr | None:
-        """What arrives of several, where it is not what `bytes` says: of runs, those inside of the tensor alone."""
+        """The bytes that several steps bring, if that differs from `bytes`: runs only bring elements inside of the tensor."""
         every = tuple(steps)
         found = [self.clipped(step).exactly(step) if step.in_runs else None for step in every]
         if not any(each is not None for each in found):
@@ -259,7 +260,7 @@ class Maps(Mutable):
         return sum((expr(self.bytes(s)) if e is None else e for s, e in zip(every, found, strict=True)), ZERO)
 
     def loads(self, step: BoxCopy, barrier: Load) -> tuple[k.Stmt, ...]:
-        """Starts the copies of a step, which arrive at `barrier`; of those that blocks share, this block's part."""
+        """Starts the copies of a step, which complete at `barrier`; of shared copies, this block's share."""
         if step.in_runs:
             return self.runs(step, barrier)
         if step.by_rows:
@@ -276,14 +277,14 @@ class Maps(Mutable):
         return copies if share.when is None else (k.If(share.when, copies, span=step.span),)
 
     def _share(self, step: BoxCopy) -> Share:
-        """The boxes of a step that a block brings: all, or its part of those that blocks of a cluster share."""
+        """The boxes of a step that this block copies: all, or its share among the blocks of a cluster."""
         numbers = step.boxes.numbers
         return self.cluster.share(numbers, step.boxes.counts, step.among) if step.among else Share(numbers)
 
     def _columns(
         self, step: BoxCopy, window: Window, barrier: Load, numbers: Iterable[tuple[int | Expr, ...]], outside: bool = False
     ) -> Iterator[k.CopyTensor]:
-        """Starts copies of a column of pixels, or, `outside`, of channels that no pixel has."""
+        """Starts copies of a column of pixels; if `outside`, out-of-bounds ones, which only fill."""
         place, found = self.places[step.tile.buffer], self.column(step, window)
         name = self.of(step).name
         for number in numbers:
@@ -303,9 +304,9 @@ class Maps(Mutable):
             )
 
     def _rows(self, step: BoxCopy, barrier: Load | None, outside: bool) -> Iterator[k.Stmt]:
-        """Starts the copies of rows, four by four, in a loop where there are more; `outside`: of rows that no matrix has.
+        """Starts the copies of rows, four at a time, in a loop if there are more; if `outside`, of rows that do not exist.
 
-        Without a barrier they are stored.
+        Without a barrier they are stores.
         """
         place, name = self.places[step.tile.buffer], self.of(step).name
         row, column = step.syms_in_order
@@ -317,7 +318,7 @@ class Maps(Mutable):
             tile = step.at(step.tile, (first, number))
             at = step.tensor.index[1].substitute({column: expr(number * step.boxes.box[1])})
             named = tuple(_NOWHERE if outside else self._row(step, {row: first * GROUP + n}) for n in range(GROUP))
-            if step.boxes.swizzle is not Swizzle.NONE:  # where the tile begins, and not its first element
+            if step.boxes.swizzle is not Swizzle.NONE:  # the start of the tile, not its first element
                 tile = replace(tile, index=(*tile.index[:-2], ZERO, ZERO))
             tile = replace(tile, buffer=place.buffer, index=place.index(tile.index))
             copies.append(
@@ -330,7 +331,7 @@ class Maps(Mutable):
         )
 
     def _row(self, step: BoxCopy, at: Mapping[Sym, Expr]) -> Value:
-        """The number of a row: what the table says, where it has that element."""
+        """The number of a row: the table's element, if that exists, else one of no row."""
         ((_, meaning),) = step.tensor.data
         if any(isinstance(node, Load) and node.buffer in self.places for node in walk(meaning)):
             raise changed(step.loop)
@@ -340,7 +341,7 @@ class Maps(Mutable):
         return found if test is None else Op("select", (test, found, _NOWHERE), I32)
 
     def _require_columns(self, step: BoxCopy, facts: tuple[Expr, ...]) -> None:
-        """What is tested of columns is the engine's own test of them; refuses other tests, where holes must be zero."""
+        """Refuses tests of columns that the engine's own bounds test does not imply, if holes have to be filled."""
         mine = _row_tests(step)
         tests = tuple(test for test in step.tested.tests if test not in mine)
         own = zip(step.syms_in_order, step.boxes.extent, strict=True)
@@ -351,7 +352,7 @@ class Maps(Mutable):
             raise _parted(step, within[0])
 
     def fillings(self, step: BoxCopy, barrier: Load) -> tuple[k.Stmt, ...]:
-        """The same outside of the tensor, where boxes end before it begins: the engine fills them."""
+        """The same copies, but out of bounds, so that the engine fills the tile."""
         if step.window is not None:
             return tuple(self._columns(step, step.window, barrier, step.boxes.numbers, outside=True))
         if step.by_rows:
@@ -381,17 +382,17 @@ def _content(map: k.TensorMap) -> tuple[object, ...]:
 
 
 def _travels_as(step: BoxCopy) -> str:
-    """The type that a map has in place of the buffer's own, so that the engine combines its elements; empty for that one."""
+    """The element type of the map if it has to differ from the buffer's for a reduction by the engine; else empty."""
     name = None if step.reduce is None else combined_as(step.reduce, step.tensor.dtype)
     return "" if name is None or name == element(step.tensor.dtype).name else name
 
 
 _NOWHERE = Literal(-1, I32)
-"""A row that no matrix has."""
+"""The number of a row that does not exist."""
 
 
 def _within(step: BoxCopy, at: Mapping[Sym, Expr]) -> tuple[Value, ...]:
-    """What is tested of a row where the last four of a tile may be fewer."""
+    """The bounds test of a row, if the last group of four is partial."""
     (row,) = at.values()
     count = expr(step.count)
     whole = step.count == step.boxes.extent[0] or (row.is_constant and row.constant < step.count)
@@ -399,20 +400,20 @@ def _within(step: BoxCopy, at: Mapping[Sym, Expr]) -> tuple[Value, ...]:
 
 
 def _row_tests(step: BoxCopy) -> tuple[Value, ...]:
-    """What is tested of a row as a whole."""
+    """The tests that do not depend on the column."""
     column = step.syms_in_order[1]
     return tuple(test for test in step.tested.tests if column not in k.value_symbols(test))
 
 
 def rows_map(buffer: Buffer, boxes: Boxes, span: Span) -> k.TensorMap:
-    """The map of single rows, which copies name four at a time."""
+    """The map of single rows, of which a copy takes four."""
     sizes = tuple(size if size.is_constant and size is not ZERO else maximum(size, ONE) for size in reversed(buffer.shape))
     stride = dense_strides(buffer)[0] * buffer.dtype.bytes
     return k.TensorMap("", buffer, sizes, (stride,), (boxes.box[1], 1), (1, 1), boxes.swizzle.span, span=span)
 
 
 def column_map(buffer: Buffer, window: Window, boxes: Boxes, span: Span) -> k.TensorMap:
-    """The map of copies in im2col mode, of channels and pixels of a box."""
+    """The map of copies in im2col mode: a box of channels and pixels."""
     pixels, channels = boxes.box
     return k.TensorMap(
         "",

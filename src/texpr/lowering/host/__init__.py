@@ -1,1 +1,1 @@
-"""The host's part: an arranged program in; launches, loops and choices out, and bounds on the sizes of the whole plan."""
+"""The host's part: an arranged program in; launches, loops and branches out, and bounds on the sizes of the whole plan."""

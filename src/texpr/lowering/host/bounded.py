@@ -1,7 +1,7 @@
-"""Bounds on sizes that keep a plan's index arithmetic within what machines compute.
+"""Bounds on sizes that keep a plan's index arithmetic in the range of machine integers.
 
-Before: a plan whose integers are exact as `Expr`s. After: the same plan, with a bound for each of its integers that would
-exceed 64 bits (128 on the host) for sizes that launchers let pass, or an `int` where one is asked for. Most plans need none.
+Before: a plan whose integers are exact as `Expr`s. After: the same plan, with a bound for each of its integers that could
+exceed 64 bits (128 on the host), or an `int` argument, for sizes that launchers accept. Most plans need none.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from texpr.support.limits import LARGEST_INT, MOST_INDEX, Width
 from texpr.support.record import replace
 
 MOST_ON_HOST = 2**125
-"""What the host's arithmetic is bounded to, below where sums and products that saturate stop."""
+"""The bound of the host's integers, less than where its saturating sums and products saturate."""
 
 
 def bounded(plan: Plan) -> Plan:
     """The plan with the bounds that it needs. Raises `Limitation` E0506 where data would have to be bounded, too.
 
-    All that a scan finds is bounded at once; the next one looks at it again, where more is known.
+    Each scan adds all bounds that it finds missing; the next scan uses them.
     """
     while True:
         found = _missing(plan)
@@ -36,7 +36,7 @@ def bounded(plan: Plan) -> Plan:
 
 
 def _missing(plan: Plan) -> list[Compare]:
-    """The bounds that a scan of the plan finds missing, but for what earlier ones of them hold, too."""
+    """The bounds that a scan of the plan finds missing, without those that earlier ones of them imply."""
     new: list[Compare] = []
     for found in computed(plan):
         for node in found.tree.nodes():
@@ -45,7 +45,7 @@ def _missing(plan: Plan) -> list[Compare]:
                 continue
             bound = _bound(node, found, most)
             if not isinstance(bound, Compare):
-                if not new:  # else it is looked at again with these
+                if not new:  # otherwise the next scan has more bounds
                     raise bound
             elif bound in plan.bounds:
                 if not new:
@@ -56,12 +56,12 @@ def _missing(plan: Plan) -> list[Compare]:
 
 
 def _holds(node: Typed, ends: Range, found: Computed, most: int | None) -> bool:
-    """Whether a node that lies in a range has its width, and is no more than is of use."""
+    """Whether a node in a range fits its width, and is at most `most` where that is given."""
     return node.width.holds(ends) and (most is None or _below(ends, found))
 
 
 def _ends(node: Typed, found: Computed, new: Sequence[Compare]) -> Range:
-    """The range of a node where sizes keep to new bounds, too."""
+    """The range of a node if the sizes also satisfy the new bounds."""
     products = ((bound.left, bound.right.constant) for bound in new)
     here = replace(found.here, products=(*found.here.products, *products))
     if node.op == "product":
@@ -71,7 +71,7 @@ def _ends(node: Typed, found: Computed, new: Sequence[Compare]) -> Range:
 
 
 def _below(ends: Range, found: Computed) -> bool:
-    """Whether what is passed on as an `int` is one, and a loop has no more turns than are of use."""
+    """Whether an `int` argument fits an `int`, and a trip count or value is at most its limit."""
     if found.most is None:
         return True
     as_int = found.most <= LARGEST_INT and not found.turns
@@ -79,9 +79,9 @@ def _below(ends: Range, found: Computed) -> bool:
 
 
 def _bound(node: Typed, found: Computed, most: int | None) -> Compare | Limitation:
-    """What sizes have to fulfil for a node to fit: where its value may be too small, the bound of its opposite.
+    """The condition on sizes by which a node fits: where its value may be too small, the bound of its negation.
 
-    A `Limitation` where nothing that they fulfil does.
+    A `Limitation` where no condition on sizes is sufficient.
     """
     value, ends = node.value, node.ends
     limit = MOST_INDEX if found.here.narrows else MOST_ON_HOST

@@ -1,8 +1,8 @@
-"""The host's part: which statements make one kernel, and what repeats or chooses among kernels.
+"""The host's part: division into kernels, with host loops and branches around them.
 
 Before: the body of a function. After: nests (each becomes a kernel) in host loops and branches. Statements outside every
-`par`, and `par`s that are not for the grid, run in one block; neighbouring ones share a kernel. A `let` outside every `par` is
-kept in a workspace element, which each kernel that uses it loads first.
+`par`, and `par`s that are not mapped to the grid, execute in one block; adjacent ones share a kernel. A `let` outside every
+`par` is stored in a workspace element, from which each kernel that uses it loads it.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ _SYMBOL = {"lt": "<", "ge": ">=", "le": "<=", "gt": ">", "eq": "==", "ne": "!="}
 
 
 class Piece(Record, eq=False):
-    """Statements that one kernel runs: a `par` for the grid, or a run of statements for a single block."""
+    """The statements of one kernel: a `par` for the grid, or several statements for a single block."""
 
     body: tuple[ir.Stmt, ...]
 
 
 class Repeat(Record, eq=False):
-    """Items run once for each value of a host loop."""
+    """Items that are executed once for each iteration of a host loop."""
 
     stmt: ir.Seq
     items: tuple[Item, ...]
 
 
 class Choose(Record, eq=False):
-    """Items run where facts about sizes and host loop indices hold."""
+    """Items that are executed if facts about sizes and host loop indices hold."""
 
     conditions: tuple[ir.Compare, ...]
     items: tuple[Item, ...]
@@ -49,7 +49,7 @@ ForGrid: TypeAlias = Callable[[ir.Par, frozenset[Sym]], bool]
 
 
 class Host(Mutable):
-    """What the host runs, and what it keeps for kernels: `locals` in workspace, `lets` by symbol."""
+    """The host's items, and the workspace for kernels: `locals`, and `lets` by symbol."""
 
     items: tuple[Item, ...]
     locals: tuple[Buffer, ...]
@@ -57,7 +57,8 @@ class Host(Mutable):
 
 
 def divide(function: ir.Function, names: Names, for_grid: ForGrid) -> Host:
-    """The host's part of `function`. `for_grid`: whether a `par` is for the grid, given the symbols that the host knows."""
+    """The host's part of `function`. `for_grid`: whether a `par` is mapped to the grid, given the symbols that the host
+    knows."""
     divider = _Divider(names, set(function.sizes), for_grid)
     items = tuple(divider.items(function.body))
     return Host(items, tuple(divider.locals), divider.lets)
@@ -73,7 +74,7 @@ class _Divider:
         self.keeps: set[ir.Stmt] = set()
 
     def items(self, body: tuple[ir.Stmt, ...]) -> Iterator[Item]:
-        """What the host runs for statements outside every `par`."""
+        """The items for statements outside every `par`."""
         run: list[ir.Stmt] = []
         for stmt in body:
             match stmt:
@@ -93,14 +94,15 @@ class _Divider:
         yield from _closed(run)
 
     def _append(self, stmt: ir.Stmt, run: list[ir.Stmt]) -> Iterator[Item]:
-        """Puts `stmt` at the end of `run`, which becomes a kernel before where `stmt` may not share one with it."""
+        """Appends `stmt` to `run`, which becomes a kernel first if `stmt` may not share one with it."""
         if self._must_follow(stmt, run):
             yield from _closed(run)
         run.append(stmt)
 
     def _must_follow(self, stmt: ir.Stmt, run: list[ir.Stmt]) -> bool:
-        """Whether `stmt` needs the end of a kernel before it: it uses a `let` that `run` keeps, or one of them keeps what the
-        other's threads write (the relation does not know of what is kept, so no barrier would come between them)."""
+        """Whether `stmt` needs a kernel boundary before it: it uses a `let` that `run` stores, or one of them stores a value
+        that depends on writes of the other's threads (the relation does not include these stores, so no barrier would be
+        placed)."""
         if _touched(tuple(run))[1] & self._lets_of(stmt):
             return True
         if stmt in self.keeps:
@@ -112,12 +114,12 @@ class _Divider:
         return {buffer for sym, buffer in self.lets.items() if sym in used}
 
     def _independent(self, run: tuple[ir.Stmt, ...], stmt: ir.Stmt) -> bool:
-        """Whether `run` may be put after `stmt`: no buffer that either writes is touched by the other, kept lets included."""
+        """Whether `run` may be executed after `stmt`: neither accesses a buffer that the other writes, stored lets included."""
         one, other = _touched(run), _touched((stmt,))
         return not (one[1] & (other[0] | other[1] | self._lets_of(stmt)) or other[1] & one[0])
 
     def _is_single(self, stmt: ir.Stmt) -> bool:
-        """Whether one block runs `stmt`: nothing in it is for the grid, the indices of host loops in it being known."""
+        """Whether one block executes `stmt`: no loop in it is mapped to the grid, given the indices of host loops in it."""
 
         def has_grid(stmt: ir.Stmt, known: frozenset[Sym]) -> bool:
             if isinstance(stmt, ir.Par) and self.for_grid(stmt, known):
@@ -143,7 +145,8 @@ class _Divider:
         return bind
 
     def _parallel(self, stmt: ir.Stmt, run: list[ir.Stmt]) -> Iterator[Item]:
-        """`stmt`, which holds a `par`. `run` comes before it, with what must be computed before it at its end."""
+        """The items of `stmt`, which contains a `par`. `run` comes before it, ending with values that must be computed before
+        it."""
         match stmt:
             case ir.Seq() if stmt.extent.syms() <= self.known:
                 yield from _closed(run)
@@ -177,7 +180,8 @@ class _Divider:
         yield from self._guarded(tuple(self.items(stmt.orelse)), Op("not", (test,), BOOL), known)
 
     def _choices(self, stmt: ir.If) -> tuple[tuple[tuple[ir.Compare, ...], tuple[ir.Stmt, ...]], ...] | None:
-        """The arms of `stmt` with the facts under which the host takes them, or None where only a kernel can decide."""
+        """The arms of `stmt` with the facts that select them on the host, or None where only a kernel can evaluate the
+        condition."""
         facts = _facts(stmt.condition)
         if facts is None or not all(f.left.syms() | f.right.syms() <= self.known for f in facts):
             return None
@@ -187,7 +191,7 @@ class _Divider:
         return None if opposite is None else ((facts, stmt.then), ((opposite,), stmt.orelse))
 
     def _guarded(self, items: tuple[Item, ...], condition: Value, known: frozenset[Sym]) -> Iterator[Item]:
-        """Items whose kernels do nothing where `condition` does not hold."""
+        """Items whose kernels do nothing if `condition` is false."""
         for item in items:
             match item:
                 case Piece(body):
@@ -198,7 +202,7 @@ class _Divider:
                     yield Choose(conditions, tuple(self._guarded(inner, condition, known)))
 
     def _inward(self, body: tuple[ir.Stmt, ...], condition: Value, known: frozenset[Sym]) -> tuple[ir.Stmt, ...]:
-        """The condition goes below the loops of the grid, so that they stay such; the loops of a team are left as they are."""
+        """Moves the condition into the loops of the grid, so that they stay outermost; loops of a team are unchanged."""
         stmt = body[0]
         if len(body) == 1 and isinstance(stmt, ir.Par) and self.for_grid(stmt, known):
             return (replace(stmt, body=self._inward(stmt.body, condition, known)),)
@@ -206,14 +210,14 @@ class _Divider:
 
 
 def _closed(run: list[ir.Stmt]) -> Iterator[Item]:
-    """The kernel that `run` is, if there is anything in it, which is then empty."""
+    """The kernel of `run`, if that is not empty; clears `run`."""
     if run:
         yield Piece(tuple(run))
         run.clear()
 
 
 def _require_memory(new: ir.New) -> None:
-    """What the host makes is kept from kernel to kernel, which only the workspace is. Raises Limitation E0913."""
+    """A local outside of kernels is in the workspace, as it lives across kernels. Raises Limitation E0913 for other memory."""
     if new.space in ("shared", "cluster", "registers", "lanes"):
         reason = f"`{new.buffer.name}` cannot live in {new.space}: it is kept from one kernel to the next"
         raise limitation("E0913", new.span, reason, help="such memory is made inside of the loops that are bound to the grid")
@@ -224,7 +228,7 @@ def _has_par(stmt: ir.Stmt) -> bool:
 
 
 def _is_of_indices(condition: Value) -> bool:
-    """Whether a test asks about sizes, loops and kept `let`s alone, so that whoever is guarded by it asks for himself."""
+    """Whether a test depends on sizes, loop indices and stored `let`s only, so that each thread can evaluate it."""
     match condition:
         case Op(name, args) if name in ("and", "or", "not", *_SYMBOL):
             return all(map(_is_of_indices, args))
@@ -233,7 +237,7 @@ def _is_of_indices(condition: Value) -> bool:
 
 
 def _facts(condition: Value) -> tuple[ir.Compare, ...] | None:
-    """A conjunction of affine comparisons as facts, or None."""
+    """A conjunction of affine comparisons as facts, else None."""
     match condition:
         case Op("and", (left, right)):
             first, second = _facts(left), _facts(right)

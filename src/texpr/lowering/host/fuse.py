@@ -1,11 +1,11 @@
-"""Neighbouring `par`s of one shape become one kernel, unless a dependence joins different iterations of them.
+"""Fuses adjacent `par`s of equal extents, unless a dependence connects different iterations of them.
 
 Before:                                      After:
     new t: f32[n]
     par n |i| { t[i] = x[i] * x[i] }             par n |i| { new t: f32; t = x[i] * x[i]; z[i] = t + 1.0 }
     par n |i| { z[i] = t[i] + 1.0 }
 
-A local that then lives within one iteration is kept there, without the dimensions that number the iterations.
+A local that is then used within one iteration only moves into it, without the dimensions that the iterations index.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from texpr.support.record import Mutable, Record, field, replace
 
 
 def fuse(function: ir.Function, model: Model) -> ir.Function:
-    """`function` with neighbouring `par`s outside every other fused where that is legal; `model` is its model."""
+    """`function` with adjacent outermost `par`s fused where that is legal; `model` is its model."""
     accesses: dict[ir.Stmt, tuple[Access, ...]] = {instance.stmt: instance.accesses for instance in model.instances}
     fuser = _Fuser(model, function, accesses)
     return replace(function, body=fuser.block(function.body))
 
 
 class _Form(Record):
-    """An access, its loops' indices called by their depth: statements that are alike have one."""
+    """An access with canonical loop indices (by depth), so that equal accesses of different statements are equal."""
 
     buffer: Buffer
     writes: bool
@@ -52,7 +52,7 @@ class _Form(Record):
 
 
 class _Group(Mutable):
-    """Neighbours that become one, and the accesses of the first `known` of them, each form once."""
+    """Adjacent loops to be fused, and the distinct accesses of the first `known` of them."""
 
     pars: list[ir.Par] = field(default_factory=list[ir.Par])
     known: int = 0
@@ -65,7 +65,7 @@ class _Fuser(Mutable):
     accesses: Mapping[ir.Stmt, tuple[Access, ...]]
 
     def block(self, body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
-        """Statements outside every `par`, fused. A `new` does not stand between neighbours."""
+        """Statements outside every `par`, fused. A `new` between two loops does not prevent their fusion."""
         found: list[ir.Stmt] = []
         group = _Group()
         for stmt in body:
@@ -90,7 +90,7 @@ class _Fuser(Mutable):
         return _contracted(tuple(found), frozenset(self.function.results))
 
     def _joins(self, group: _Group, par: ir.Par) -> bool:
-        """Whether no dependence joins an iteration of `par` with a different iteration of one in `group`."""
+        """Whether no dependence connects an iteration of `par` with a different iteration of one in `group`."""
         if not group.pars:
             return False
         first, body = band(group.pars[0])
@@ -107,7 +107,7 @@ class _Fuser(Mutable):
         return not any(self._meet(a, b, len(loops)) for a, b in pairs if a.writes or b.writes)
 
     def _forms(self, par: ir.Par) -> tuple[_Form, ...]:
-        """The accesses inside of `par`; the indices of its own band are called 0, 1, … from outside in."""
+        """The accesses in `par`; the indices of its band are named 0, 1, … from the outermost."""
         found: dict[_Form, None] = {}
         for access in (a for stmt in ir.walk((par,)) for a in self.accesses.get(stmt, ())):
             syms = access.instance.syms
@@ -155,13 +155,13 @@ def _fused(group: list[ir.Par]) -> tuple[ir.Stmt, ...]:
 
 
 def _merged(same: tuple[ir.Par, ...]) -> ir.Par:
-    """One loop for loops of one level: what any of them may meet in, and every directive."""
+    """One loop for loops of one level, with the reduce buffers and directives of all."""
     reduce = tuple(dict.fromkeys(b for par in same for b in par.reduce))
     return replace(same[0], reduce=reduce, directives=tuple(dict.fromkeys(d for par in same for d in par.directives)))
 
 
 def _contracted(body: tuple[ir.Stmt, ...], results: frozenset[Buffer]) -> tuple[ir.Stmt, ...]:
-    """Locals of `body` that one `par` alone uses, always at its own iteration, moved into it."""
+    """Moves locals of `body` that one `par` alone uses, always at its own iteration, into it."""
     users: dict[Buffer, dict[int, None]] = {}
     for at, stmt in enumerate(body):
         for load in (load for inner in ir.walk((stmt,)) for load in loads(inner)):
@@ -182,7 +182,7 @@ def _contracted(body: tuple[ir.Stmt, ...], results: frozenset[Buffer]) -> tuple[
 
 
 def _moved(par: ir.Par, news: list[ir.New]) -> tuple[ir.Stmt, list[ir.New]]:
-    """`par` with those of `news` inside that it uses at its own iteration; and which these are."""
+    """`par` with those of `news` inside that it uses at its own iteration; and these."""
     loops, inside = band(par)
     own = [expr(p.sym) for p in loops]
     touched: dict[Buffer, list[Load]] = {new.buffer: [] for new in news}
@@ -211,5 +211,5 @@ def _moved(par: ir.Par, news: list[ir.New]) -> tuple[ir.Stmt, list[ir.New]]:
 
 
 def _dimension(touched: list[Load], index: Expr) -> int | None:
-    """The dimension that is `index` in every access, if there is one."""
+    """The dimension that is `index` in every access, if any."""
     return next((d for d in range(touched[0].buffer.rank) if all(t.index[d] is index for t in touched)), None)

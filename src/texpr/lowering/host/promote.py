@@ -1,15 +1,15 @@
-"""An element that a loop updates again and again lives in a local meanwhile.
+"""Keeps an element that a loop updates repeatedly in a local.
 
 Before:                                       After:
     C[i, j] = 0                                   c = 0
     seq K |k| { C[i, j] += A[i, k] }              seq K |k| { c += A[i, k] }
                                                   C[i, j] = c
 
-Only for a `seq` that one thread runs, where every access of the buffer in it is to the same element, no symbol of its index is
-bound in it, and no iterations around it meet in it. A bind just before the loop gives the local its first value. Otherwise it
-is loaded: only where each iteration surely touches the element, and under a test that the loop runs at all, as the element
-may not be there, or be another thread's, else. It is not loaded where the loop assigns it before it is read, as nobody may have
-written it yet; where that depends on a branch, it stays where it is.
+Only for a `seq` of one thread in which every access of the buffer is to the same element, its subscripts are invariant, and no
+enclosing loop reduces into it. A bind directly before the loop becomes the initialisation of the local. Otherwise the element
+is loaded: only if each iteration is known to access it, and under a test that the loop has iterations, as the element may be
+out of bounds, or another thread's, otherwise. It is not loaded if the loop assigns it before it is read, as it may be
+undefined; where that depends on a branch, it is not promoted.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ from texpr.lowering.names import Names
 from texpr.support.record import replace
 
 _Touch: TypeAlias = Literal["read", "write", "none"]
-"""What is done to a buffer first."""
+"""The first access of a buffer: a read or a write."""
 
 _READ: frozenset[_Touch] = frozenset({"read"})
 _NONE: frozenset[_Touch] = frozenset({"none"})
 
 
 def promote(body: tuple[ir.Stmt, ...], names: Names, met: frozenset[Buffer] = frozenset()) -> tuple[ir.Stmt, ...]:
-    """`body` with repeated updates of one element kept in a local, outermost loops first; `met`: where threads may meet."""
+    """`body` with repeated updates of one element in a local, outermost loops first; `met`: buffers that other threads may
+    access."""
     found: list[ir.Stmt] = []
     for stmt in body:
         match stmt:
@@ -52,7 +53,7 @@ def promote(body: tuple[ir.Stmt, ...], names: Names, met: frozenset[Buffer] = fr
 
 
 def _loop(loop: ir.Seq, found: list[ir.Stmt], names: Names, met: frozenset[Buffer]) -> None:
-    """Appends `loop`, rewritten, to `found`, whose last statements may be the binds that start its elements."""
+    """Appends `loop`, rewritten, to `found`, whose last statements may be the binds that initialise its elements."""
     before: list[ir.Stmt] = []
     after: list[ir.Stmt] = []
     late: list[ir.Stmt] = []
@@ -90,7 +91,7 @@ def _title(name: str) -> str:
 
 
 def _elements(loop: ir.Seq) -> Iterator[Load]:
-    """Elements that the loop updates in place, each the only one of its buffer there."""
+    """The elements that the loop updates in place, each the only one of its buffer there."""
     inside = bound(loop.body) | {loop.sym}
     own = {s.buffer for s in ir.walk(loop.body) if isinstance(s, ir.New)}
     touched: dict[Buffer, list[Load]] = {}
@@ -111,7 +112,7 @@ def _elements(loop: ir.Seq) -> Iterator[Load]:
 
 
 def _surely_written(body: tuple[ir.Stmt, ...]) -> frozenset[Buffer]:
-    """Buffers that every run of `body` writes."""
+    """The buffers that every execution of `body` writes."""
     found = {t.buffer for s in body if isinstance(s, ir.Bind) for t in s.targets}
     for stmt in body:
         if isinstance(stmt, ir.Seq) and stmt.extent.is_constant and stmt.extent.constant > 0:
@@ -120,7 +121,7 @@ def _surely_written(body: tuple[ir.Stmt, ...]) -> frozenset[Buffer]:
 
 
 def _first(body: tuple[ir.Stmt, ...], buffer: Buffer) -> frozenset[_Touch]:
-    """How runs of `body` may touch a buffer first, on each path through its branches and loops."""
+    """The possible first accesses of a buffer in `body`, on each path through its branches and loops."""
     found = frozenset[_Touch]()
     for stmt in body:
         match stmt:
@@ -142,7 +143,7 @@ def _first(body: tuple[ir.Stmt, ...], buffer: Buffer) -> frozenset[_Touch]:
 
 
 def _started(found: list[ir.Stmt], element: Load) -> int | None:
-    """Where, among the binds that directly precede the loop, the element gets its value."""
+    """The bind that initialises the element, by its position among those directly before the loop."""
     for at in range(len(found) - 1, -1, -1):
         stmt = found[at]
         if isinstance(stmt, ir.New):

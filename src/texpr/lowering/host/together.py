@@ -1,9 +1,9 @@
-"""Host loops that one launch may run, if the device holds all its blocks at once.
+"""Host loops that one cooperative launch may execute, if the device holds all their blocks at once.
 
-A launch costs some microseconds, and blocks that meet cost less; so it pays where no step has more blocks than fit: with more,
-each block would take several turns, and a launch is worth its price. How many fit is known on the device, so the launcher asks
-there, and goes either way. Both prices: Zhang et al., "A study of single and multi-device synchronization methods in Nvidia
-GPUs", IPDPS 2020.
+A launch costs some microseconds, and a barrier of the grid costs less; so it pays if no step has more blocks than the device
+holds: otherwise each block would execute several shares of a step, which costs more than a launch. The capacity is known at run
+time, so the launcher queries it, and takes either path. Both costs: Zhang et al., "A study of single and multi-device
+synchronization methods in Nvidia GPUs", IPDPS 2020.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from texpr.support.record import Record, replace
 def gather(
     name: str, steps: tuple[k.HostStep, ...], names: Names, asked: Mapping[Sym, Together], shared: int
 ) -> tuple[tuple[k.HostStep, ...], tuple[Buffer, ...]]:
-    """`steps` of the function `name` with every loop marked that one launch may run, and the memory which that takes.
+    """`steps` of the function `name` with a `Together` on every loop that one launch may execute, and the workspace for that.
 
-    `asked`: what a schedule says of loops; `shared`: bytes of shared memory that a block may have. Raises Limitation E0918
-    where `asked` is for what cannot be.
+    `asked`: the marks of a schedule; `shared`: bytes of shared memory that a block may have. Raises Limitation E0918 if a mark
+    asks for one launch that is impossible.
     """
     gathering = _Gathering(name, names, asked, shared)
     found = tuple(map(gathering.step, steps))
