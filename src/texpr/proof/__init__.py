@@ -1,3 +1,3 @@
-"""Proofs of what was compiled: `read` (programs and kernels as events), `plan` and `schedule` (the checkers, which share
-`common`), and `search`, which looks for what the checkers check. No checker imports from `search` or from what lowers.
+"""Translation validation: `read` (programs and kernels as events), `plan` and `schedule` (checkers, which share `common`), and
+`search`, which finds the witnesses that they check. No checker imports `search` or any part of lowering.
 """

@@ -1,1 +1,1 @@
-"""What both checkers share: an obligation before and after it is decided, and the comparison of two values part by part."""
+"""Shared by both checkers: obligations before and after they are decided, and the comparison of two values."""

@@ -1,4 +1,4 @@
-"""An obligation before it is decided: what must hold, of what, and how to look for a point at which it does not."""
+"""Obligations before they are decided: a claim, and a search for a point that refutes it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from texpr.support.span import Span
 
 
 class Claim(NamedTuple):
-    """How an obligation is told: `what` must hold, about what, `how` it does if it does, where in the text, of which kernel."""
+    """The texts of an obligation: `what` must hold, `about` what, `how` it is proved, where in the text, in which kernel."""
 
     what: str
     about: str
@@ -22,13 +22,14 @@ class Claim(NamedTuple):
     kernel: str = ""
 
     def told(self, verdict: Verdict, how: str) -> Obligation:
-        """What became of it."""
+        """The obligation with its verdict."""
         return Obligation(self.kernel, self.what, self.about, verdict, how, self.span)
 
     def decided(
         self, question: Callable[..., Point | None], args: tuple[object, ...], unsure: tuple[type[Exception], ...] = ()
     ) -> Obligation:
-        """By looking for a point at which it does not hold. `unsure`: what hints may raise that name what is not there."""
+        """The obligation, decided by a search for a point that refutes it. `unsure`: exceptions of invalid tags, which leave it
+        undecided."""
         try:
             point = question(*args)
         except (Undecided, NotAffine, *unsure) as why:
@@ -40,4 +41,4 @@ class Claim(NamedTuple):
 
 
 Asked: TypeAlias = tuple[Claim, Callable[..., "Point | None"], tuple[object, ...]]
-"""An obligation, what finds a point at which it does not hold, and what that is asked of."""
+"""An obligation, the search for a point that refutes it, and its arguments."""

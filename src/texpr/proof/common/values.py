@@ -1,4 +1,4 @@
-"""Two values compared: they are built alike, and so are their parts, down to what is read and to indices."""
+"""Comparison of the structure of two values, down to loads, references and index expressions."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from texpr.support.record import replace
 
 
 class Unlike(Exception):
-    """Two values, or two statements, that are not built alike."""
+    """Two values, or two statements, have different structure."""
 
 
 S = TypeVar("S", Site, Spot)
-"""Where a value is computed, in a kernel or in a program."""
+"""The context of a value, in a kernel or in a program."""
 
 
 def parts(given: Value, meant: Value, where: S) -> tuple[tuple[Value, Value, S], ...] | None:
-    """The parts of two values that are built alike: pairs to be compared, each with where it is computed: an arm of a `select`
-    where its test says so. None for what has no parts, is read, is an index, or is not built alike."""
+    """The pairs of operands of two values with the same operation, each with its context: in an arm of a `select` the test has
+    a known result. None for a value without operands, a load, a reference or an index, or if the operations differ."""
     match given, meant:
         case Literal(), Literal() if same_constant(given, meant):
             return ()

@@ -1,9 +1,9 @@
-"""A lowered plan proved against its program, by code that shares nothing with what lowered it.
+"""The proof of a lowered plan against its program, by code that shares nothing with lowering.
 
-What lowering says is a hint, never a fact: what is uniform, which dependence a barrier is there for, is found and proved anew.
-Nor is it searched for here what an instruction does for the program: `tags` say so, that `texpr.proof.search` finds, and each
-is proved or refused. The premises are that the program is legal (`texpr.checks`: its `par`s are
-independent, its subscripts in bounds, nothing is read before it is written) and what the text promises.
+Annotations by lowering are hints: uniformity, and the dependence that a barrier covers, are determined again and proved. The
+statement that an instruction implements is not searched here: `tags`, which `texpr.proof.search` finds, are claims that are
+each proved or refused. The premises are that the program is legal (`texpr.checks`: its `par`s are independent, its subscripts
+in bounds, nothing is read before it is written) and the promises of its text.
 """
 
 from texpr.ir.proof import Obligation, Proof, Verdict

@@ -1,10 +1,10 @@
-"""Accesses that differ in nothing but where they stand: of so many pairs few need to be asked about.
+"""Adjacent pairs of equal accesses: few of many pairs need a proof.
 
-Let accesses of one place be *alike* where they touch the same element of it in the same instances, in the same loops of the
-kernel and of the program, and stand in the same list of statements. What is asked of a pair then depends on which of both comes
-first, in the program and in the kernel, and on the barriers that lie behind the first and before the second. The fewer these
-are, the more points there are. So of pairs in the same order, there is no point for any if there is none for those that stand
-nearest: each first one with the next of the others, or, where the second stands before the first, the last with the first.
+Let accesses of one place be *alike* if they access the same element of it in the same instances, in the same loops of the
+kernel and of the program, in the same list of statements. Then the condition on a pair depends on its order, in the program and
+in the kernel, and on the barriers after the first and before the second. The fewer barriers, the more points there are. So of
+pairs in the same order, none has a point if no adjacent one has: each first access with the next of the others, or, where the
+second precedes the first, the last with the first.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import TypeAlias
 from texpr.proof.plan.flow import HOLE, Access
 
 Family: TypeAlias = "tuple[Access, ...]"
-"""Accesses that are alike, in the order in which they stand."""
+"""Accesses that are alike, in textual order."""
 
 
 def families(accesses: Sequence[Access]) -> Iterator[Family]:
-    """`accesses` of one place, those together that are alike."""
+    """The families of `accesses` of one place."""
     found: dict[Hashable, dict[Hashable, Access]] = defaultdict(dict)
     for access in accesses:
         found[_shape(access)].setdefault((_stands(access), access.when), access)
@@ -32,7 +32,7 @@ def families(accesses: Sequence[Access]) -> Iterator[Family]:
 
 
 def pairs(one: Family, two: Family) -> Iterator[tuple[Access, Access]]:
-    """Pairs of `one` and `two` that speak for all: what holds of none of them holds of none."""
+    """The representative pairs of `one` and `two`: what holds for none of them holds for no pair."""
     lists = {id(each[0].site.path[-1][0]) for each in (one, two)}
     if len(lists) > 1 or not _in_order(sorted((*one, *two), key=_stands)):
         yield from product(one, two)
@@ -50,7 +50,7 @@ def _stands(access: Access) -> int:
 
 
 def _in_order(accesses: Sequence[Access]) -> bool:
-    """Whether the program has them as they stand: in the same turns of all loops around, by the order of statements."""
+    """Whether the program has them in textual order: in the same iterations of all loops, by the order of statements."""
     for steps in zip(*(access.when for access in accesses), strict=False):
         if any(step != steps[0] for step in steps):
             both = pairwise(zip(map(_stands, accesses), steps, strict=True))
@@ -59,10 +59,10 @@ def _in_order(accesses: Sequence[Access]) -> bool:
 
 
 def _shape(access: Access) -> Hashable:
-    """All that is asked about, but for when."""
+    """All that the condition depends on, except for the position."""
     event, site = access.event, access.site
     if event.kind not in ("plain", "atomic") or event.engine or access.stored == HOLE:
-        return access  # when it is done is another question
+        return access  # its completion needs a proof of its own
     return (
         access.index, access.write, event.atomic, access.is_free, access.stored, access.meant, access.copies,
         id(site.launch), tuple(map(id, site.loops)), site.domain, site.sender, site.time[:-1],

@@ -1,4 +1,4 @@
-"""Obligations on the events of a plan, and how places are told."""
+"""Claims about the events of a plan, and the texts of places."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from texpr.proof.read.events import Event
 
 
 def claim(event: Event, what: str, how: str, about: str | None = None) -> Claim:
-    """What must hold of an event."""
+    """A claim about an event."""
     place = element(home_of(event.target), subscripts(event.target)) if about is None else about
     return Claim(what, place, how, event.span, event.site.launch.kernel.name)
 
 
 def element(home: Buffer | Sym, index: Sequence[Expr]) -> str:
-    """A place in a word: an element of an array, or a register."""
+    """The text of a place: an element of an array, or a register."""
     return f"{home.name}[{', '.join(map(str, index))}]" if isinstance(home, Buffer) else home.name.split("#")[0]

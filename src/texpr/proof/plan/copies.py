@@ -1,9 +1,9 @@
-"""Elements that are kept elsewhere for a while: moved to a register, updated there, and moved back.
+"""Copies: elements that are stored elsewhere for a while, such as in a register, updated there, and copied back.
 
-The program has no such statement, so a time in it is found for each: before, or behind, the outermost loop that does the
-updates. That it is the right time is proved like everything else: what was written before a read was written, or copied since,
-to where it is read. At its time a copy in a `par` touches no element that the program does not write in the same iterations, or
-touch in these and in no others: so no two iterations meet in an element, with copies as without.
+The program has no such statement, so each copy gets a time in it: before, or after, the outermost loop of the updates. That
+this time is right is proved like everything else: what was written before a read was written, or copied since, to the place
+that is read. At its time a copy in a `par` accesses no element but those that the program writes in the same iterations, or
+accesses in these and in no others: so copies add no dependences between iterations.
 """
 
 from __future__ import annotations
@@ -27,13 +27,12 @@ from texpr.proof.read.order import is_free, when
 
 
 def copied(event: Event, source: Load | Ref, tag: Moved, flow: Flow) -> tuple[Access, ...]:
-    """What `event` reads and writes as a copy of `source`, of the element that `tag` says; nothing where it is none, or where
-    data decides whether it is made."""
+    """The accesses of `event` as a copy of `source`, of the element in its tag; none if it is no copy, or depends on data."""
     action, scopes = flow.program.actions[tag.action], flow.program.scopes
     found = {loop.sym: e for loop, e in zip(action.spot.loops, tag.indices, strict=False)}
     loops = action.spot.loops[: scopes[action.stored]]
     around, meet = [loop.sym for loop in loops], any(isinstance(loop, ir.Par) for loop in loops)
-    for place in (source, event.target):  # memory of the program holds its own elements, of turns one after the other
+    for place in (source, event.target):  # program memory holds its own elements, in successive iterations
         if isinstance(place, Load) and flow.space(place.buffer) is Space.GLOBAL:
             own = place.buffer in scopes or place.buffer.role != "local"
             if own and (meet or (place.buffer, place.index) != (action.stored, tag.element)):
@@ -50,11 +49,12 @@ def copied(event: Event, source: Load | Ref, tag: Moved, flow: Flow) -> tuple[Ac
 
 
 def untouched(copy: Access, flow: Flow) -> Point | None:
-    """An instance of a copy whose element the program does not write in the same iterations, and touches in others, or in none.
-    Raises Undecided.
+    """An instance of a copy whose element the program does not write in the same iterations, and accesses in others, or
+    nowhere. Raises Undecided.
 
-    Where no `par` is around it, but for those whose iterations have copies of the memory, it has an order with all that touches
-    the element, as the program has: wherever it is, and whether or not data let the program write there.
+    If no `par` is around it, except those whose iterations have instances of the memory of their own, it is ordered with all
+    accesses to the element, as in the program: whatever its time, and whether or not the program writes the element, which may
+    depend on data.
     """
     loops = [step[0] for step in copy.when if not isinstance(step, int)]
     if not any(is_free(loop, copy.stored) for loop in loops[len(copy.copies) :]):
@@ -70,16 +70,16 @@ def untouched(copy: Access, flow: Flow) -> Point | None:
 
 
 def _alone(copy: Access, flow: Flow) -> bool:
-    """Whether the program touches a copy's element in the same iterations, and in no others of a `par` around the copy.
+    """Whether the program accesses a copy's element in the same iterations, and in no others of a `par` around the copy.
 
-    What the program may read or write counts as touched, whatever data say, both times. So of two copies of one element in
-    different iterations there are none: one of these would be another iteration that touches it. Raises Undecided.
+    Accesses that depend on data count as executed, in both claims. So there are no two copies of one element in different
+    iterations: one of them would be in an iteration other than that of the access. Raises Undecided.
     """
     touches, loops = _touches(copy, flow), [step for step in copy.when if not isinstance(step, int)]
     known = {*flow.program.function.sizes}
     for action, place in touches:
         if {s for e in subscripts(place) for s in e.syms()} - {*indices(action.spot), *known}:
-            return False  # which element it is, data say
+            return False  # the element depends on data
         names = apart(action)
         element = [Eq(e.substitute(names) - given) for e, given in zip(subscripts(place), copy.meant, strict=True)]
         element += [Eq(expr(names[loop.sym]) - own) for loop, own in zip(action.spot.loops, copy.copies, strict=False)]
@@ -96,7 +96,7 @@ def _alone(copy: Access, flow: Flow) -> bool:
 
 
 def _touches(copy: Access, flow: Flow) -> list[tuple[Action, Load | Ref]]:
-    """What statements read and write of the memory of which a copy is."""
+    """The reads and writes of statements in the memory that a copy is of."""
     places = [
         (a, place)
         for a in flow.program.actions
@@ -107,7 +107,7 @@ def _touches(copy: Access, flow: Flow) -> list[tuple[Action, Load | Ref]]:
 
 
 def _beside(copy: Access, flow: Flow, places: Iterable[tuple[Action, Load | Ref]]) -> Iterator[ExistsWitness]:
-    """Instances of statements that touch a copy's element in the same iterations."""
+    """Instances of statements that access a copy's element in the same iterations."""
     for action, place in places:
         names, index = apart(action), subscripts(place)
         if {*copy.indices} <= {*names}:

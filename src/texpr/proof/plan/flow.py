@@ -1,9 +1,8 @@
-"""Every read sees the right write: what the instances of a kernel read and write, pair by pair.
+"""Value flow: every read sees the right write, for all pairs of accesses of a plan.
 
-Let each event be an instance of a statement that computes the same from the same elements. If any two instances that touch
-one place of memory, one of them writing, come in the order of the program; if a place holds one element of the program at a
-time; and if what was written before a read was written to the place that is read: then every read sees what it sees in the
-program.
+Let each event be an instance of a statement that computes the same from the same elements. If any two instances that access one
+place of memory, one of them a write, are in program order; if a place holds one element of the program at a time; and if what
+was written before a read was written to the place that is read: then every read sees the value that it sees in the program.
 """
 
 from __future__ import annotations
@@ -45,15 +44,15 @@ from texpr.support.record import Mutable, Record, field
 Home: TypeAlias = "Buffer | Sym"
 
 HOLE = Sym("hole")
-"""What nobody reads."""
+"""The element of a hole, which is never read."""
 
 
 class Access(Record, eq=False):
-    """One element that an event touches: the place in memory, `meant` the element of the program, and both times.
+    """An access of an event to one element: the place in memory, `meant` the element of the program, and both times.
 
-    `copies`: which of the program's copies of the memory it is, by the indices of the loops around what makes it. `does`: the
-    statement that it is done by, for `indices`; none for a copy. `said`: where an instance of the statement is done, over the
-    program's loops, or where an element is copied, over `ELEMENTS`, too.
+    `copies`: the instance of the program's memory, by the indices of the loops around its declaration. `does`: the statement
+    that it is part of, with `indices`; None for a copy. `said`: the inverse, over the program's loops, and over `ELEMENTS` for
+    a copy.
     """
 
     event: Event
@@ -71,17 +70,17 @@ class Access(Record, eq=False):
 
     @property
     def is_free(self) -> bool:
-        """Whether a `reduce` frees the order of updates."""
+        """Whether a `reduce` relaxes the order of this update."""
         return any(self.stored in step[0].reduce for step in self.when if not isinstance(step, int))
 
     @property
     def ordered(self) -> When:
-        """When it is in the program, but for the order that a `reduce` frees."""
+        """Its time in the program, without the order that a `reduce` relaxes."""
         return tuple(takewhile(lambda step: isinstance(step, int) or self.stored not in step[0].reduce, self.when))
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is of the program's own element, in memory of the same shape, or of that of all copies."""
+        """Whether it is of the same element, in memory of the program's shape, or of all its instances."""
         extents = tuple([step[0].extent for step in self.when if not isinstance(step, int)][: len(self.copies)])
         shape = self.stored.shape if isinstance(self.stored, Buffer) else ()
         one = self.meant, shape
@@ -93,14 +92,14 @@ class Access(Record, eq=False):
 
 
 def at_end(result: Buffer, event: Event) -> Access:
-    """Whoever reads an element of a result, behind all."""
+    """The read of any element of a result, after everything."""
     launch = Launch(event.site.launch.kernel, (), (), (), ())
     place = tuple(expr(Sym(f"element {n}")) for n in range(result.rank))
     return Access(event, Site(launch), result, place, False, (1 << 30,), result, place, ())
 
 
 class Flow(Mutable):
-    """The accesses of a plan, and what must hold between them."""
+    """The accesses of a plan, and the obligations on pairs of them."""
 
     program: Program
     reading: Reading
@@ -114,7 +113,7 @@ class Flow(Mutable):
     turns: dict[tuple[Home, Launch], int] = field(default_factory=dict["tuple[Home, Launch]", int])
     ended: dict[object, tuple[Landing, ...]] = field(default_factory=dict[object, tuple[Landing, ...]])
     plain: dict[Buffer | Sym, list[Action]] = field(default_factory=lambda: defaultdict(list[Action]))
-    """By what they write, the statements of which data decide no more; `giving`: all of them."""
+    """By what they write: `plain`, statements that do not depend on data; `giving`, all statements."""
     giving: dict[Buffer | Sym, list[Action]] = field(default_factory=lambda: defaultdict(list[Action]))
 
     def __post_init__(self) -> None:
@@ -126,9 +125,9 @@ class Flow(Mutable):
         self.ends = {ended(e): ends for e, ends in zip(self.reading.events, self.tags.ends, strict=False)}
 
     def accesses(self, match: Match) -> Iterator[Access]:
-        """What a matched event touches."""
+        """The accesses of a matched event."""
         event, action = match.event, match.action
-        if any(loop.sym not in match.indices for loop in action.spot.loops):  # what all turns of a loop did to one element
+        if any(loop.sym not in match.indices for loop in action.spot.loops):  # all iterations of a loop did this to one element
             yield self.access(match, event.target, event.site, action.target, action.spot, False)
         for operand in match.operands:
             yield self.access(match, operand.read, operand.site, operand.meant, operand.spot, False)
@@ -146,7 +145,7 @@ class Flow(Mutable):
         return Access(match.event, site, home, index, write, times, stored, element, copies, does, found, match.inverse)
 
     def holes(self, event: Event, site: Site, action: Action, indices: Mapping[Sym, Expr]) -> list[Access]:
-        """A write of what nobody reads, at the time of some statement. Only memory that a kernel makes has holes."""
+        """The write of a hole, at the time of some statement. Only memory that a kernel allocates has holes."""
         home, loops = home_of(event.target), [loop.sym for loop in action.spot.loops]
         if self.space(home) is Space.GLOBAL or set(loops) - indices.keys():
             return []
@@ -155,9 +154,9 @@ class Flow(Mutable):
         return [Access(event, site, home, index, True, times, HOLE, (), own)]
 
     def spoiled(self, other: Access, r: Access, action: Action | None) -> Point | None:
-        """A read where something else was written since `action` wrote the element, or since all began. Raises Undecided.
+        """A read of a place that was overwritten since `action` wrote the element, or since the start. Raises Undecided.
 
-        The program is legal: some statement did write it. And what that wrote, was written there.
+        As the program is legal, some statement wrote the element; that it wrote to this place is another obligation.
         """
         sides = self.sides(other, r)
         place = self.same_place(other, r, sides)
@@ -172,17 +171,17 @@ class Flow(Mutable):
         return witness((*order.domains(other.site, r.site, sides), *facts), self.premises)
 
     def faithful(self, a: Access, b: Access) -> int:
-        """From which common loop on accesses at one place are surely of one element, where outer ones are in the same turn."""
+        """The common loop from which on accesses at one place are of one element, given the same iterations of outer loops."""
         if a.home != b.home or a.stored != b.stored or not self.same(a, b, (PLACE, COPY), ELEMENT):
             return sys.maxsize
         return 0 if self.same(a, b, (PLACE,), COPY) else len(a.copies)
 
     def space(self, home: Home) -> Space:
-        """Where a home is."""
+        """The space of a memory."""
         return self.reading.spaces.get(home, Space.GLOBAL) if isinstance(home, Buffer) else Space.LOCAL
 
     def same_place(self, a: Access, b: Access, sides: Sides) -> list[Formula] | None:
-        """That both are at one place, None where they are never; where memories differ, that they are in one block."""
+        """The condition that both are at one place, None if they never are; for shared storage, that they are in one block."""
         space, index = self.space(a.home), zip(a.index, b.index, strict=True) if a.home == b.home else ()
         found = [f for x, y in index for f in order.equals(sides.a(x), sides.b(y))]
         if any(map(is_false, found)) or (space is not Space.GLOBAL and a.site.launch is not b.site.launch):
@@ -190,7 +189,7 @@ class Flow(Mutable):
         return found if space is Space.GLOBAL else [*order.equal_all(self.instance(a.home, a.site), sides), *found]
 
     def address(self, a: Access) -> Address:
-        """What an access says."""
+        """The address expressions of an access."""
         if a not in self.addresses:
             own = map(expr, self.instance(a.home, a.site))
             threads = (*a.site.block, *map(expr, a.site.launch.threads))
@@ -199,14 +198,14 @@ class Flow(Mutable):
         return self.addresses[a]
 
     def same(self, a: Access, b: Access, given: tuple[int, ...], wanted: int) -> bool:
-        """Whether it is shown that accesses of one memory that say the same for `given` say the same for `wanted`."""
+        """Whether it is proved that accesses to one memory which agree in `given` agree in `wanted`."""
         if self.space(a.home) is not Space.GLOBAL and a.site.launch is not b.site.launch:
             return PLACE in given  # they are never at one place
-        one, two = sorted((self.address(a), self.address(b)), key=self.numbers.__getitem__)  # it holds the other way round, too
+        one, two = sorted((self.address(a), self.address(b)), key=self.numbers.__getitem__)  # the relation is symmetric
         return follows(one, two, given, wanted, self.premises)
 
     def sides(self, a: Access, b: Access, alone: bool = False) -> Sides:
-        """Names for two instances at one place; one name for what is the same by that. `alone`: by one thread."""
+        """Names for two instances at one place; coordinates that are equal then have one name. `alone`: by one thread."""
         launch = a.site.launch
         own = (*launch.blocks, *launch.threads) if alone else ()
         said = (x.as_sym for x, y in zip(a.index, b.index, strict=False) if x is y and a.home == b.home)
@@ -214,7 +213,7 @@ class Flow(Mutable):
         return order.sides_of(a.site, b.site, same if launch is b.site.launch else ())
 
     def instance(self, home: Home, site: Site) -> tuple[Sym, ...]:
-        """The coordinates that say which block's, thread's or turn's memory it is."""
+        """The coordinates that select the instance of a memory: of a block, a thread or an iteration."""
         space, launch = self.space(home), site.launch
         if space is Space.GLOBAL:
             return ()
@@ -228,17 +227,17 @@ class Flow(Mutable):
         return found
 
     def strayed(self, site: Site, index: Sequence[Expr], write: bool) -> Point | None:
-        """A write to the memory of another block of the cluster, or a read that may come when that has ended."""
-        own = order.within(site.launch)  # where there is none, which block it is of is not known
+        """A write to the memory of another block of the cluster, or a read of it after that block may have exited."""
+        own = order.within(site.launch)  # if there is none, the owner is unknown
         other = disj(compare(op, index[0], expr(s)) for s in own for op in ("<", ">")) if own else TRUE
         return witness((*site.where, other, *(() if write else (order.unjoined(site),))), self.premises)
 
     def misordered(self, a: Access, b: Access) -> Point | None:
-        """Instances at one place, or of arrays with bytes in common, that perhaps come in another order than in the program.
+        """Two instances at one place, or of arrays with common bytes, whose order may differ from that of the program.
 
-        That is, those that the program has in this order, and the kernels perhaps not. Raises Undecided.
+        That is, the first precedes the second in the program, and perhaps not in the kernels. Raises Undecided.
         """
-        together = a.event.atomic and b.event.atomic and a.home == b.home  # what one reads, and makes of it, is one step
+        together = a.event.atomic and b.event.atomic and a.home == b.home  # a read-modify-write is one step
         first, second = (each.ordered if together else each.when for each in (a, b))
         freely = together and first == second and all(isinstance(step, int) for step in first)
         if not (a.write or b.write) or freely or (together and a.event is b.event and not (a.write and b.write)):
@@ -257,20 +256,20 @@ class Flow(Mutable):
                 wanted.append(conj((order.earlier(a.site, b.site, sides), formula)) if free and depth < turned else formula)
         place = self.same_place(a, b, sides) if wanted else None
         facts = *(place or ()), disj(wanted), disj(late)
-        if place is None or refuted(facts):  # often enough that needs no more to be known
+        if place is None or refuted(facts):  # this often suffices
             return None
         return witness((*order.domains(a.site, b.site, sides), *facts), self.premises)
 
     def late(self, a: Access, b: Access, alone: bool) -> tuple[Sides, Sequence[Formula]]:
-        """When the first of two perhaps does not come first in the kernels, case by case; none where it is plain that it does.
+        """The conditions under which the first may not precede the second in the kernels; none if it is plain that it does.
 
-        `alone`: one thread has both, in its own order.
+        `alone`: one thread executes both, in its own order.
         """
         sides, space, later = self.sides(a, b, alone), self.space(a.home), b.write and not a.write
         times = sides.a.times(a.when), sides.b.times(b.when)
 
         def skipped(depth: int, loop: ir.Loop) -> bool:
-            """Whether other turns touch other places, or keep to copies of their own, in the kernel's order."""
+            """Whether other iterations access other places, or instances of their own in the kernel's order."""
             kept = alone and all(sides.a(s) is sides.b(s) for s in a.site.launch.host) and depth < self.turned(a, b)
             return order.is_free(loop, a.stored) and (kept or depth >= self.faithful(a, b))
 
@@ -282,7 +281,7 @@ class Flow(Mutable):
         return sides, [not_landed(a.site, b.site, found, sides, space, later=later)]
 
     def alone(self, a: Access, b: Access) -> bool:
-        """Whether it is shown that accesses at one place are by one thread, in its own order."""
+        """Whether it is proved that accesses at one place are by one thread, in its own order."""
         if a.home != b.home or a.site.launch is not b.site.launch or self.landings(a, b) is not None:
             return False
         own, own_order = self.space(a.home) is Space.LOCAL, self.space(a.home) is not Space.LANES and not a.site.sender
@@ -290,11 +289,12 @@ class Flow(Mutable):
         return own or (own_order and self.same(a, b, (PLACE,), THREAD))
 
     def turned(self, a: Access, b: Access) -> int:
-        """How many loops number copies of the program's memory, as the kernel's loops around all that touches it do: else none.
+        """The number of outer loops of the program whose iterations have instances of the memory of their own, as the kernel's
+        loops do.
 
-        Iterations of a `par` have the order in which the kernel runs them, if each keeps to copies of its own, and each copy to
-        one turn of these loops. Were there a copy in two turns, what is between them could write another one over it; were
-        something else outside of them, its time would be by another order.
+        Iterations of a `par` may be in the order of the kernel if each has its own instance, and each instance is in one
+        iteration of these loops. An instance in two iterations could be overwritten in between; an access outside of the loops
+        would have its time in another order.
         """
         key = a.home, a.site.launch
         if a.copies and key not in self.turns:
@@ -359,9 +359,9 @@ class Flow(Mutable):
         return self.ended[key]
 
     def confused(self, a: Access, b: Access) -> Point | None:
-        """Instances at one place that are different elements of one copy of the program's memory. Raises Undecided."""
+        """Two instances at one place that are of different elements of one instance of program memory. Raises Undecided."""
         if a.stored != b.stored or not a.meant or (a.index == a.meant and b.index == b.meant):
-            return None  # at one place is then one element
+            return None  # accesses at one place are of one element
         if self.same(a, b, (PLACE, COPY), ELEMENT):
             return None
         sides = self.sides(a, b)
@@ -373,14 +373,15 @@ class Flow(Mutable):
         return witness((*order.domains(a.site, b.site, sides), *place, *copies, apart), self.premises)
 
     def direct(self, r: Access, done: Collection[Access]) -> bool:
-        """Whether all that a statement writes of a memory, by `done`, is surely where `r` reads it: each instance is done."""
+        """Whether all that a statement writes of a memory, by `done`, is surely where `r` reads it: each instance is
+        executed."""
         near = self.space(r.home) is Space.GLOBAL or all(w.site.launch is r.site.launch for w in done)
         return near and all(w.home == r.home and self.same(w, r, (COPY, ELEMENT), PLACE) for w in done)
 
     def missing(self, r: Access, action: Action | None, writes: Sequence[Access]) -> Point | None:
-        """Of what a statement of the program wrote before `r`, something that is not where `r` reads. Raises Undecided.
+        """An element that a statement wrote before `r`, and that is not where `r` reads. Raises Undecided.
 
-        With no statement: what the memory holds when all begins.
+        Without a statement: the initial contents of a parameter.
         """
         names, facts, begun = dict[Sym, Sym](), [*r.site.where], None
         if action is not None:
@@ -397,7 +398,7 @@ class Flow(Mutable):
         return nowhere(facts, [*found, *(self._since(a, begun or (), names, r) for a in others)], self.premises)
 
     def _since(self, action: Action, begun: When, names: Mapping[Sym, Sym], r: Access) -> ExistsWitness:
-        """Instances of a statement that write the element which is read behind `begun`: what was there is gone."""
+        """The existence of an instance of a statement that overwrote the element after `begun`."""
         own = {loop.sym: Sym(f"{loop.sym.name}◇") for loop in action.spot.loops}
         times, turns = when(action.spot, own, 1), {t[0].sym: t[1] for t in r.when if not isinstance(t, int)}
         between = order.precedes(begun, times, r.stored), order.precedes(times, r.when, r.stored)
@@ -407,7 +408,7 @@ class Flow(Mutable):
     def written(
         self, action: Action, names: Mapping[Sym, Sym], r: Access, place: Load | Ref | None = None
     ) -> Iterator[Formula]:
-        """Instances of a statement, by `names`, that write the element which is read, or touch it at a `place` of theirs."""
+        """Instances of a statement, by `names`, that write the element of the read, or access it at a `place` of theirs."""
         yield from (rename(f, names) for f in action.spot.domain)
         index = subscripts(place or action.target)
         yield from (Eq(e.substitute(names) - given) for e, given in zip(index, r.meant, strict=True))
@@ -416,7 +417,7 @@ class Flow(Mutable):
     def _put(
         self, w: Access, r: Access, action: Action | None, names: Mapping[Sym, Sym], begun: When | None
     ) -> Iterator[ExistsWitness]:
-        """Writes by `w` to where `r` reads: of what `action` wrote, by it or, since `begun`, by a copy."""
+        """Writes by `w` to the place of the read `r`: of what `action` wrote, by it or, since `begun`, by a copy."""
         if self.space(r.home) is not Space.GLOBAL and w.site.launch is not r.site.launch:
             return
         own = zip(self.instance(w.home, w.site), self.instance(r.home, r.site), strict=True)
@@ -435,7 +436,7 @@ class Flow(Mutable):
         yield instances(w.site, pairs, dict.fromkeys(tuple(e.substitute(each) for e in w.said) for each in values), *more)
 
     def outside(self, home: Buffer, index: Sequence[Expr], site: Site) -> Point | None:
-        """An instance at which an element is not in its array. Raises Undecided."""
+        """An instance at which an element is out of bounds. Raises Undecided."""
         inside, ranges = flat(between(0, e, n) for e, n in zip(index, home.shape, strict=True)), ranged(site).known
         left = [fact for fact in inside if not is_plain(fact, ranges)]
         return witness((*site.where, negate(conj(left))), self.premises) if left else None
@@ -448,22 +449,23 @@ def _meet(one: Held, other: Held) -> bool:
 
 
 def ended(event: Event) -> object:
-    """What an event has in common with a part of it."""
+    """A key that an event shares with its parts."""
     return event.site.launch, event.stmt, event.target
 
 
 def apart(action: Action) -> dict[Sym, Sym]:
-    """Names for the indices around a statement that nobody else has."""
+    """Fresh names for the indices around a statement."""
     return {loop.sym: Sym(f"{loop.sym.name}●") for loop in action.spot.loops}
 
 
 def own_names(site: Site) -> dict[Sym, Sym]:
-    """Names of the coordinates of a site that nobody else has."""
+    """Fresh names for the coordinates of a site."""
     return {sym: Sym(f"{sym.name}○") for sym in site.dims}
 
 
 def instances(site: Site, pairs: Iterable[tuple[Expr, Expr]], said: Iterable[Sequence[Expr]], *more: Formula) -> ExistsWitness:
-    """Instances of `site` at which the first of each pair, in its own coordinates, is the second; `more` is by `own_names`."""
+    """Instances of `site` for which the first of each pair, in its own coordinates, equals the second; `more` uses
+    `own_names`."""
     names = own_names(site)
     facts = [*order.renamed(site, names), *more]
     facts += [Eq(mine.substitute(names) - asked) for mine, asked in pairs]

@@ -1,8 +1,8 @@
-"""Where copies that go on by themselves have surely landed.
+"""Completion of asynchronous copies.
 
-A thread's copies since it last ended a group are one, and a wait leaves at most so many groups, the latest ones, on their way.
-So a copy has landed behind a wait of its thread with more ends of groups in between than that. What a thread did to shared
-memory, reads too, comes before what the engine does behind a fence of that thread. Which wait or fence that is, tags say.
+A thread's copies since it last closed a group are one group, and a wait leaves at most a number of groups, the latest ones, in
+flight. So a copy is complete after a wait of its thread if more groups are closed in between than that. A thread's accesses to
+shared memory, reads included, are ordered before those of the engine after a fence of that thread. Tags give the wait or fence.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ Names: TypeAlias = Mapping[Sym, "Sym | Expr"]
 
 
 def own_dims(site: Site) -> tuple[Sym, ...]:
-    """The coordinates of an instance in its block."""
+    """The coordinates of an instance within its block."""
     return (*site.launch.threads, *(loop.sym for loop in site.loops))
 
 
 def same(site: Site) -> dict[Sym, Expr]:
-    """The coordinates of an instance by their own names."""
+    """The coordinates of an instance with their own names."""
     return {s: expr(s) for s in site.dims}
 
 
 def said(by: Sequence[Expr], names: Names, site: Site) -> list[Expr]:
-    """What a tag says, over coordinates that have `names`. Raises ValueError where it is over others, which may be anyone's."""
+    """The expressions of a tag, over coordinates that have `names`. Raises ValueError if they use other symbols."""
     if not {s for e in by for s in e.syms()} <= {*names, *site.launch.kernel.sizes}:
         raise ValueError("it is said in terms of what is not known")
     return [e.substitute(names) for e in by]
 
 
 def located(site: Site, at: Sequence[Expr], names: Names, by: Site) -> dict[Sym, Expr]:
-    """The coordinates of an instance of `site` in the block of one `by` another, that has `names`, over whose coordinates `at`
-    is. What data decides of it, it must have decided of the other. Raises ValueError."""
+    """The coordinates of an instance of `site` in the block of an instance `by` with `names`, over whose coordinates `at` is.
+    Tests of data around it must also be around that one. Raises ValueError."""
     block = {s: expr(names[s]) for s in (*site.launch.host, *site.launch.blocks)}
     found = block | dict(zip(own_dims(site), said(at, names, site), strict=True))
     if any(t not in by.tests or any(found[x.sym] is not expr(names[x.sym]) for x in t[1].loops) for t in site.tests):
@@ -55,30 +55,30 @@ def located(site: Site, at: Sequence[Expr], names: Names, by: Site) -> dict[Sym,
 
 
 def there(site: Site, names: Names) -> Formula:
-    """That there is the instance of these coordinates."""
+    """The condition that the instance of these coordinates exists."""
     return conj(rename(f, names) for f in site.where)
 
 
 class Landing(Record, eq=False):
-    """A step behind which something has come about, if it is `there`: by `names` over the coordinates of what has, and of
-    `anyone` who looks."""
+    """A step after which an effect is complete, if it is `there`: its coordinates are `names` over those of the effect, and of
+    `anyone`, the observing thread."""
 
     site: Site
     names: Names
     there: Formula
 
     def settled(self, copy: Site, premises: Formula) -> Landing:
-        """The same; where it is shown that it is always there, once for all who look."""
+        """The same; if it is proved to always exist, without that condition for every observer."""
         return replace(self, there=TRUE) if refuted((*copy.where, negate(self.there), premises)) else self
 
 
 def anyone(site: Site) -> dict[Sym, Sym]:
-    """Any thread of a block, by names of its own."""
+    """Any thread of a block, with new names."""
     return {s: Sym(f"{s.name}○") for s in site.launch.threads}
 
 
 def not_landed(a: Site, b: Site, found: Iterable[Landing], sides: Sides, space: Space, *, later: bool) -> Formula:
-    """When the copy `a` has perhaps not landed where `b` runs: each wait is missed, or `b` does not surely come behind it."""
+    """The condition that the copy `a` may be incomplete where `b` executes: `b` may not be ordered after any of the waits."""
     missed: list[Formula] = [conj(Eq(sides.a(s) - sides.b(s)) for s in a.launch.host)]
     for each in found:
         names = {**sides.left, **{own: sides.b(s) for s, own in anyone(each.site).items()}}
@@ -88,12 +88,13 @@ def not_landed(a: Site, b: Site, found: Iterable[Landing], sides: Sides, space: 
 
 
 def never_lands(copy: Event, found: Callable[[Event, bool], Iterable[Landing]], premises: Formula) -> Point | None:
-    """A copy that is not waited for before its thread ends. Raises Undecided."""
+    """A copy that its thread does not wait for. Raises Undecided."""
     return witness((*copy.site.where, *(negate(each.there) for each in found(copy, False))), premises)
 
 
 def endings(first: Site, names: Names, ends: Iterable[End], reading: Reading, fits: Fits) -> Iterator[Landing]:
-    """Those of `ends` that fit: `first`, that has `names`, then enough ends of groups, then the step, all of one thread."""
+    """Those of `ends` that are valid: `first`, which has `names`, then enough closed groups, then the step, all of one
+    thread."""
     for end in ends:
         last = reading.steps[end.step.of]
         what, step = last.what, last.site
@@ -112,7 +113,7 @@ def endings(first: Site, names: Names, ends: Iterable[End], reading: Reading, fi
 
 
 def _enough(wait: Awaits, closing: Sequence[Grouped]) -> bool:
-    """Whether a wait leaves fewer groups than are closed, all of its kind, before it."""
+    """Whether a wait leaves fewer groups in flight than are closed before it, all of its kind."""
     return wait.pending < len(closing) and all(isinstance(each, Closes) and each.group is wait.group for each in closing)
 
 

@@ -1,8 +1,8 @@
-"""That an event of a kernel is an instance of a statement of the program, of indices that are said.
+"""An event of a kernel as an instance of a statement of the program, with indices that its tag claims.
 
-Values are compared part by part: they are built alike, index expressions in them are the same numbers, and what is read on the
-one side is memory that stands for what is read on the other. For every instance of the event the indices are some of the
-statement's, and each index expression in it means the same number on both sides.
+Values are compared recursively: operations are equal, index expressions are equal numbers, and each load of one side is of
+memory that corresponds to that of the other. For every instance of the event the indices are in the statement's domain, and
+each index expression has the same value on both sides.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from texpr.support.record import Mutable, Record, field, replace
 
 
 class Operand(Record, eq=False):
-    """What an event reads, and what the statement reads there: an element or a variable, at a place and at a time."""
+    """A read of an event and the corresponding read of the statement: an element or a variable, with its position and time."""
 
     read: Load | Ref
     site: Site
@@ -32,10 +32,10 @@ class Operand(Record, eq=False):
 
 
 class Match(Record, eq=False):
-    """An event as instances of an action: `indices` gives those of the loops around it. `operands`: what is read.
+    """An event as instances of an action: `indices` are those of the loops around it. `operands`: its reads.
 
-    `inverse`: said to be the event's coordinates, over the program's loops. `partial`: whether it writes holes, too. `tested`:
-    numbers that are the same wherever a test of data is the program's.
+    `inverse`: the event's coordinates over the program's loops, as claimed. `partial`: whether it also writes holes. `tested`:
+    pairs of numbers that are equal wherever a test of data corresponds to the program's.
     """
 
     event: Event
@@ -53,7 +53,7 @@ def number(value: Index | Literal) -> Expr:
 
 
 class Pairing(Mutable):
-    """Equations that indices must satisfy, collected while an event and a statement are compared."""
+    """The equations of indices, collected by the comparison of an event and a statement."""
 
     program: Program
     reading: Reading
@@ -69,18 +69,18 @@ class Pairing(Mutable):
         """Compares targets, tests and values. Raises Unlike."""
         event, action = self.event, self.action
         tests, wanted, value = event.site.tests, action.spot.tests, action.value
-        # the text frees the order of a sum, and with it the rounding: else a product is rounded before it is added
-        freed = frees(action) and isinstance(action.update, str)  # a combiner says how it rounds
+        # with a free order, rounding is free too; otherwise a product is rounded before the sum
+        freed = frees(action) and isinstance(action.update, str)  # a combiner defines its rounding
         if len(tests) < len(wanted) or (getattr(event.stmt, "fused", False) and not freed):
             raise Unlike
         self.place(event.target, action.target, event.site, action.spot, reading=False)
-        if (named := self.reading.named.get(home_of(event.target))) is not None:  # by the number that it is to be
+        if (named := self.reading.named.get(home_of(event.target))) is not None:  # by the integer that its name claims
             self.equations.append((expr(number_of(action.stored.name, indices(action.spot))), named))
         before = len(self.equations)
         for (given, site), (meant, spot) in zip(tests, wanted, strict=False):
             self.value(given, meant, site, spot)
         self.tested = tuple(self.equations[before:])
-        for given, site in tests[len(wanted) :]:  # what is stored under a test of data is chosen by it, where that stands
+        for given, site in tests[len(wanted) :]:  # a value stored under a test of data is selected by it
             if not isinstance(value, Op) or value.name != "select":
                 raise Unlike
             asked, value, kept = value.args
@@ -89,16 +89,16 @@ class Pairing(Mutable):
         self.value(event.value, value, event.site, action.spot)
 
     def place(self, given: Load | Ref, meant: Load | Ref, site: Site, spot: Spot, *, reading: bool = True) -> None:
-        """An element or a variable on both sides."""
+        """Compares two elements or variables."""
         if given.dtype != meant.dtype:
             raise Unlike
         if reading:
             self.operands.append(Operand(given, site, meant, spot))
         home = home_of(given)
         if isinstance(meant, Load) and meant.buffer.role == "input" and home.name != meant.buffer.name:
-            raise Unlike  # what is only read stays where it is
+            raise Unlike  # a buffer that is only read is not replaced
         if isinstance(home, Buffer) and home.role != "local" and home != home_of(meant):
-            raise Unlike  # and memory of the program is nothing else
+            raise Unlike  # program memory corresponds to itself only
         if len(given.data if isinstance(given, Load) else ()) != len(meant.data if isinstance(meant, Load) else ()):
             raise Unlike
         if not isinstance(given, Load) or not isinstance(meant, Load):
@@ -110,7 +110,7 @@ class Pairing(Mutable):
             self.equations.extend(zip(meant.index, given.index, strict=True))
 
     def value(self, given: Value, meant: Value, site: Site, spot: Spot) -> None:
-        """A value on both sides."""
+        """Compares two values."""
         alike = parts(given, meant, site)
         for mine, theirs, where in alike or ():
             self.value(mine, theirs, where, spot)
@@ -120,8 +120,8 @@ class Pairing(Mutable):
             case Literal(), Literal():
                 raise Unlike
             case Literal() | Index(), Literal() | Index() if given.dtype == meant.dtype and given.dtype.is_integer:
-                self.equations.append((number(meant), number(given)))  # a text writes a size that is fixed as a number
-            case Op("select", (mine, *arms)), Load():  # whichever is chosen
+                self.equations.append((number(meant), number(given)))  # a fixed size is a number in the text
+            case Op("select", (mine, *arms)), Load():  # for either result of the test
                 fact = test(mine)
                 for arm, taken in zip(arms, (fact, fact and negate(fact)), strict=True):
                     self.value(arm, meant, site if taken is None else replace(site, domain=(*site.domain, taken)), spot)
@@ -129,12 +129,12 @@ class Pairing(Mutable):
                 self.indirect(given, meant, site, spot)
 
     def indirect(self, given: Value, meant: Value, site: Site, spot: Spot) -> None:
-        """Where one side has a name for what the other writes out, or both name memory."""
+        """Compares a name on one side with the value on the other, or two places in memory."""
         variable = self.reading.variables.get(given.sym) if isinstance(given, Ref) else None
         let = self.program.lets.get(meant.sym) if isinstance(meant, Ref) else None
         name = None if variable is None or isinstance(variable.value, Load) else variable.name
         named = let is not None and name == let.stored
-        alias = None if let is None else let.value  # a name for an element is that element
+        alias = None if let is None else let.value  # a `let` of an element is that element
         written = isinstance(given, Load) and isinstance(alias, Load) and given.buffer.name == alias.buffer.name
         if named and isinstance(given, Ref) and isinstance(meant, Ref):
             self.place(given, meant, site, spot)
@@ -148,11 +148,11 @@ class Pairing(Mutable):
             raise Unlike
 
     def written_out(self, given: Value, value: Value, variable: Variable, meant: Value, site: Site, spot: Spot) -> None:
-        """A register that never changes: what it holds is compared, or the register itself stands for memory."""
+        """Compares the value of a register that is never reassigned, or takes the register as memory of the program."""
         kept = len(self.equations), len(self.operands), dict(self.data)
         try:
             if isinstance(meant, Load) and meant.buffer.role == "local" and meant.buffer.name == variable.name.name:
-                raise Unlike  # so it has not only the value of that, but is it
+                raise Unlike  # it is not only equal to the `let`, but is it
             self.value(value, meant, replace(variable.site, domain=site.domain), spot)
         except Unlike:
             if not isinstance(given, Ref) or not isinstance(meant, Load) or meant.buffer.role != "local":
@@ -162,12 +162,12 @@ class Pairing(Mutable):
             self.place(given, meant, site, spot)
 
     def idle(self, indices: Mapping[Sym, Expr]) -> tuple[Formula, ...]:
-        """Where an event does the statement. Elsewhere it writes holes, as is to be proved.
+        """The condition that an event executes the statement. Its other instances write holes, which is to be proved.
 
-        The engine also writes for blocks that are none of the program's, but fill a cluster, and where it does the statement in
-        part. So may a thread write a constant, which reads nothing and cannot trap, to a register of its own. A hole is given a
-        time in the program, and is like a write of another element then: it is in order with all that touches the place, and no
-        read has it between itself and the write of its element. So nobody reads it, whatever time it is given.
+        The engine also writes for surplus blocks of a cluster, and elements that the statement executes partially. Likewise a
+        thread may write a constant, which neither reads nor traps, to a register of its own. A hole gets a time in the program,
+        and is treated like a write of another element: it is ordered with all accesses to the place, and no read is between it
+        and the write of the read element. So holes are never read, whatever their time.
         """
         site, home, spot = self.event.site, home_of(self.event.target), self.action.spot
         inward = self.event.engine and isinstance(home, Buffer) and self.reading.spaces.get(home) is Space.SHARED
@@ -181,7 +181,7 @@ class Pairing(Mutable):
         return tuple(f for f in wanted if syms(f) & {*site.launch.blocks} and not syms(f) & others)
 
     def doubts(self, indices: Mapping[Sym, Expr]) -> tuple[Formula, ...]:
-        """What holds at an instance at which the indices are none of the statement's, or something differs by them."""
+        """The conditions of an instance whose indices are out of the statement's domain, or for which the two sides differ."""
         where, ranges = (*flat((*self.event.site.where, *self.idle(indices))),), ranged(self.event.site).known
         off = (meant.substitute(indices) - given for meant, given in self.equations)
         goals: list[Formula] = [Eq(difference) for difference in off if difference is not ZERO]
@@ -190,7 +190,7 @@ class Pairing(Mutable):
         return (*where, negate(conj(goals))) if goals else (FALSE,)
 
     def named(self, indices: Sequence[Expr]) -> dict[Sym, Expr]:
-        """Indices by the loops that they are of, and what data they rest on."""
+        """The indices by loop, and the data-dependent integers that follow."""
         loops = zip(self.action.spot.loops, indices, strict=False)
         return {**{theirs: expr(mine) for theirs, mine in self.data.items()}, **{loop.sym: e for loop, e in loops}}
 
@@ -203,10 +203,10 @@ class Pairing(Mutable):
 
 
 def home_of(place: Load | Ref) -> Buffer | Sym:
-    """The memory that a place is in."""
+    """The memory of a place."""
     return place.buffer if isinstance(place, Load) else place.sym
 
 
 def subscripts(place: Value) -> tuple[Expr, ...]:
-    """The subscripts of a place: none of a register."""
+    """The subscripts of a place; empty for a register."""
     return place.index if isinstance(place, Load) else ()

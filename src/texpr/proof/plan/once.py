@@ -1,7 +1,7 @@
-"""That each instance of a statement is done, and none twice.
+"""Coverage: each instance of a statement is executed, and none twice.
 
-Tags say where an instance is done, and are asked about it by the digits of its indices: all i are d₀ + 16 · d₁ + 4096 · d₂ with
-0 ≤ d₀ < 16 and 0 ≤ d₁ < 256. So quotients and remainders of i become plain.
+Tags give the coordinates of an instance, and are queried with the digits of its indices: all i are d₀ + 16 · d₁ + 4096 · d₂
+with 0 ≤ d₀ < 16 and 0 ≤ d₁ < 256. So quotients and remainders of i become affine.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from texpr.support.record import Mutable, field
 
 
 class Coverage(Mutable):
-    """The events that do instances of a statement. `indices`: those of an instance, by their digits, of which `facts` hold."""
+    """The events that execute a statement. `indices`: those of an instance, in terms of digits with the given `facts`."""
 
     flow: Flow
     action: Action
@@ -54,13 +54,13 @@ class Coverage(Mutable):
         self.told = {match: there for match in self.found for there in self.where(match)}
 
     def own(self, match: Match) -> tuple[Sym, ...]:
-        """The coordinates that say whose memory a match writes, where each may have done an instance for itself."""
+        """The coordinates that select the memory that a match writes; each such memory may have an instance of its own."""
         home = home_of(match.event.target)
         private = self.flow.space(home) is Space.LOCAL and home not in self.parts
         return self.flow.instance(home, match.event.site) if private else ()
 
     def uncovered(self) -> Point | None:
-        """An instance that no event does. Raises Undecided."""
+        """An instance that no event executes. Raises Undecided."""
         plain = self.told.keys() >= {*self.found} and not any(map(self.own, self.found))
         if plain and self.refuted(negate(conj(here)) for here in self.told.values()):
             return None
@@ -69,7 +69,7 @@ class Coverage(Mutable):
         return nowhere(self.facts, done, self.flow.premises, self.plain)
 
     def twice(self, a: Match, b: Match) -> Point | None:
-        """Two instances that do the same of a statement, in one thread if its memory is that thread's own. Raises Undecided."""
+        """Two executions of one instance, in one thread if the memory is that thread's own. Raises Undecided."""
         one, two, own = a.event, b.event, self.own(a)
         if home_of(one.target) != home_of(two.target) and not {home_of(one.target), home_of(two.target)} & {*self.parts}:
             return None
@@ -83,11 +83,11 @@ class Coverage(Mutable):
         return witness(facts, self.flow.premises)
 
     def refuted(self, *more: Iterable[Formula]) -> bool:
-        """Whether it is quickly shown that no instance has all of these facts."""
+        """Whether it is quickly proved that no instance satisfies all of these facts."""
         return refuted((*self.facts, *chain(*more), self.flow.premises))
 
     def where(self, match: Match) -> Iterator[tuple[Formula, ...]]:
-        """When an instance is done by a match, if it is quickly shown that this is where its tag says, and nowhere else."""
+        """The condition that a match executes an instance, if the inverse of its tag is quickly proved to be exact."""
         site, own = match.event.site, self.own(match)
         back = [plainly(e, site) for e in _at(match, own, match.indices)]
         moved = [Eq(e - s) for e, s in zip(back, site.dims, strict=False) if e is not expr(s)]
@@ -99,13 +99,13 @@ class Coverage(Mutable):
 
 
 def _at(match: Match, own: Collection[Sym], indices: Mapping[Sym, Expr]) -> tuple[Expr, ...]:
-    """Where an instance of these indices is said to be done, by who asks with coordinates `own`."""
+    """The claimed coordinates of the instance with these indices; the coordinates `own` are those of the asking one."""
     values = {**dict.fromkeys(match.event.site.dims, expr(0)), **{s: expr(s) for s in own}, **indices}
     return tuple(e.substitute(values) for e in match.inverse)
 
 
 def _strides(value: Expr, sym: Sym) -> Iterator[int]:
-    """The numbers by which `sym` is divided in an expression."""
+    """The divisors of `sym` in an expression."""
     for atom in (atom for monomial, _ in value.terms for atom in monomial):
         if isinstance(atom, FloorDiv | Mod) and atom.den.is_constant:
             low = 1 if atom.num.as_sym == sym else max(_strides(atom.num, sym), default=0)

@@ -1,14 +1,14 @@
-"""No integer that the code of a plan computes leaves its width: each node of each tree, by ranges that are worked out here.
+"""Overflow: no integer that the code of a plan computes leaves its width; each node of each expression tree has a proof.
 
-What is believed of a tree is its text alone: which operation is done to which operands, in which width. Its ranges are not
-read.
-A node fits where one of these shows it, asked in this order:
+Of a tree only the operations, operands and widths are trusted, not its ranges. A node fits by one of these arguments, in this
+order:
 
-1. intervals, from the ranges of sizes, coordinates, loops, data, and from tests around;
-2. of the place of an element: the element is in bounds (an obligation of its own), and the launcher has counted the array's
-   bytes, an extent of 0 as 1; so each partial sum of the place is at most that, less what is still to come;
-3. a polynomial of sizes that it never exceeds, which is no more than one that the launcher has bounded;
-4. that there is no point at which it is too large, by the solver.
+1. intervals, from the ranges of sizes, coordinates, loop indices and data, and from tests;
+2. for the offset of an element: the element is in bounds (an obligation of its own), and the launcher checked the array's
+bytes,
+   an extent of 0 counted as 1; so each partial sum of the offset is at most that, less the remaining terms;
+3. a polynomial of sizes as its upper bound, which is at most one that the launcher checked;
+4. the solver finds no point at which it is too large.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _OPERATIONS = {"+": spans.plus, "-": spans.minus, "*": spans.times, "/": spans.d
 _FUNCTIONS = {"floordiv": spans.divided, "mod": spans.remainder, "min": spans.least, "max": spans.greatest}
 
 Polynomial: TypeAlias = tuple[Expr, int]
-"""An expression of sizes that is at most a number, as launchers check it."""
+"""An expression of sizes with a constant upper bound that launchers check."""
 
 
 def overflows(plan: Plan) -> tuple[Obligation, ...]:
-    """An obligation for each kind of thing that a kernel computes, or the host."""
+    """An obligation for each kind of integer of a kernel, or of the host."""
     places, groups = _Places(plan), dict[tuple[str, str], list[Computed]]()
     for each in computed(plan):
         groups.setdefault((each.kernel, each.what), []).append(each)
@@ -69,7 +69,7 @@ def _obligation(kernel: str, group: list[Computed], places: _Places) -> Obligati
 
 
 _ANY = expr(MOST_BYTES)
-"""What no place of an array exceeds."""
+"""An upper bound of all offsets in an array."""
 
 
 class _Open(Exception):
@@ -81,7 +81,7 @@ class _Open(Exception):
 
 
 class _Places:
-    """What is known at each place, worked out once for places that have the same around them."""
+    """The knowledge at each program point, computed once for equal contexts."""
 
     def __init__(self, plan: Plan):
         self.plan = plan
@@ -90,7 +90,7 @@ class _Places:
         self.found: dict[tuple[tuple[Around, ...], bool], _Known] = {}
 
     def at(self, computed: Computed) -> _Here:
-        """What is known where an integer is computed."""
+        """The knowledge where an integer is computed."""
         return _Here(self._known(computed.around, computed.checked), _targets(computed))
 
     def _known(self, around: tuple[Around, ...], checked: bool) -> _Known:
@@ -100,7 +100,7 @@ class _Places:
         return self.found[key]
 
     def _begin(self, checked: bool) -> _Known:
-        """Where nothing is around."""
+        """The knowledge without a context."""
         plan, spans = self.plan, Spans()
         for number, most in self.numbers.items():
             spans.learn(number, (0, most), (expr(most), 1))
@@ -117,7 +117,7 @@ class _Places:
         return _Known(spans, bounds, given)
 
     def _inside(self, around: tuple[Around, ...], checked: bool) -> _Known:
-        """Inside of the last of what is around."""
+        """The knowledge with the innermost part of the context."""
         outer, each = self._known(around[:-1], checked), around[-1]
         spans, given, bounds = outer.spans.copy(), list(outer.given), list(outer.bounds)
         _enter(each, spans, given, bounds)
@@ -126,7 +126,7 @@ class _Places:
         return _Known(spans, tuple(bounds), tuple(given))
 
     def _promised(self, datum: Datum, spans: Spans, given: list[Formula]) -> None:
-        """What is promised of each element of an array that nothing writes, or in which only such elements are kept."""
+        """The assumed range of the elements of an array that is never written, or that only holds such elements."""
         if datum.source is not None and (promise := self.ranges.get(datum.source)) is not None:
             lo, hi = promise
             spans.narrow([expr(datum.sym) - lo, hi - 1 - datum.sym])
@@ -135,7 +135,7 @@ class _Places:
 
 
 class _Known(Record, eq=False, dict=True):
-    """Intervals, polynomials and formulas that hold at a place."""
+    """Intervals, polynomials and formulas that hold at a program point."""
 
     spans: Spans
     bounds: tuple[Polynomial, ...]
@@ -148,18 +148,18 @@ class _Known(Record, eq=False, dict=True):
 
     @cached_property
     def coarse(self) -> Spans:
-        """With polynomials that have fewer terms."""
+        """Intervals and polynomials with fewer terms."""
         return self.spans.coarse()
 
 
 class _Here(Record, eq=False):
-    """A place; and of the place of an element what is not negative, and at most a number and the bytes of its array."""
+    """A program point; for the offset of an element, also expressions that are non-negative, with their upper bound."""
 
     known: _Known
     targets: tuple[tuple[Expr, Expr], ...]
 
     def shown(self, node: Typed, lowest: int | float, highest: int) -> str:
-        """By which of the ways a node lies between two numbers. Raises `_Open`."""
+        """The argument by which a node is between two numbers. Raises `_Open`."""
         self._meaning(node)
         if node.op in ("/", "%", "^"):
             self._operands(node)
@@ -189,7 +189,7 @@ class _Here(Record, eq=False):
         return "the solver"
 
     def _signs(self, value: Expr) -> bool:
-        """Whether the solver finds that a minimum in a product is never negative, and no interval has said so."""
+        """Whether the solver proves that a minimum in a product is never negative, if no interval did."""
         new = False
         for atom in dict.fromkeys(atom for monomial, _ in value.terms if len(monomial) > 1 for atom in monomial):
             if isinstance(atom, Min) and self.known.spans.ends_of(term((atom,)))[0] < 0:
@@ -203,19 +203,19 @@ class _Here(Record, eq=False):
         return new
 
     def _part(self, value: Expr) -> int | float:
-        """The same of an expression that is itself bounded, or a multiple of which is."""
+        """A bound of an expression by one that launchers check for it, or for a multiple."""
         found = [most // times for bound, most in self.known.bounds if (times := _multiple(bound, value)) is not None]
         return min(found, default=inf)
 
     def _most(self, top: Expr | None) -> int | float:
-        """The least number that launchers bound a polynomial of sizes to, infinite where they do not."""
+        """The least checked upper bound of a polynomial of sizes, infinite if there is none."""
         if top is None:
             return inf
         found = [most for bound, most in self.known.bounds if spans.keeps_to(top, bound, most)]
         return min([*found, top.constant] if top.is_constant else found, default=inf)
 
     def _ends(self, node: Typed) -> Ends:
-        """The interval of a node, by what it is printed as and by what it is the value of."""
+        """The interval of a node, by its printed expression and by its value."""
         own = self.known.spans.ends_of(node.value)
         args = [self.known.spans.ends_of(arg.value) for arg in node.args]
         match node.op:
@@ -227,12 +227,12 @@ class _Here(Record, eq=False):
                 return own
 
     def _meaning(self, node: Typed) -> None:
-        """The node's value is what its operation makes of those of its operands."""
+        """The node's value is the result of its operation on the values of its operands."""
         if not _is_meant(node):
             raise _Open(f"{node.value} is not computed by `{node.op}`", Verdict.REFUSED)
 
     def _operands(self, node: Typed) -> None:
-        """C's `/` and `%` floor what is not negative, by what is positive; `^` changes no more than the bits it should."""
+        """C's `/` and `%` have a non-negative dividend and a positive divisor; `^` only changes the bits that it should."""
         left, right = (arg.value for arg in node.args)
         (low, _), (least, most) = (self.known.spans.ends_of(arg) for arg in (left, right))
         if node.op == "^":
@@ -244,7 +244,7 @@ class _Here(Record, eq=False):
             self._none(disj((Ge(-1 - left), Ge(-right))), f"{left} >= 0 and {right} > 0")
 
     def _none(self, question: Formula, told: str) -> None:
-        """There is no point at which `question` holds."""
+        """The solver proves that `question` holds at no point."""
         try:
             point = witness((*self.known.given, question), self.known.premises)
         except (Undecided, NotAffine, ValueError, LookupError) as why:
@@ -255,23 +255,23 @@ class _Here(Record, eq=False):
 
 
 def _limits(each: Computed, node: Typed) -> tuple[int | float, int]:
-    """Between which numbers a node of a tree is to lie: those of its width; all of a tree, those of a value's type, or of an
-    `int` that it is passed on as. What says how often a loop turns is no `int`, but is compared with its variable."""
+    """The valid range of a node: that of its width; of a whole tree also that of its value's type, or of an `int` argument. The
+    trip count of a host loop is no `int`, but is compared with its variable."""
     lowest, highest = -(1 << node.width.value), node.width.most
     if node is each.tree and each.most is not None:
         least = -(1 << Width.INT.value) if each.most <= LARGEST_INT and not each.turns else lowest
         lowest, highest = max(lowest, least if each.least is None else each.least), min(highest, each.most)
-    return -inf if node.op == "product" else lowest, highest  # that is of extents, all greater than 0
+    return -inf if node.op == "product" else lowest, highest  # its factors are extents, all greater than 0
 
 
 def _is_part(value: Expr, target: Expr) -> bool:
-    """Whether a sum has all terms of another, or more of them: of others the rest of the sum says nothing."""
+    """Whether each term of a sum occurs in the target, with the same sign; only then does the rest of the target bound it."""
     whole = dict(target.terms)
     return all(coefficient * whole.get(monomial, 0) > 0 for monomial, coefficient in value.terms)
 
 
 def _multiple(bound: Expr, value: Expr) -> int | None:
-    """The c ≥ 1 of which `bound` is c · value, if there is one."""
+    """The c ≥ 1 for which `bound` is c · value, if there is one."""
     if not value.terms or not bound.terms:
         return None
     times = bound.terms[0][1] // value.terms[0][1]
@@ -279,7 +279,7 @@ def _multiple(bound: Expr, value: Expr) -> int | None:
 
 
 def _product(factors: list[Expr | None]) -> Expr | None:
-    """The product of polynomials that are not negative where what they bound is not, if all of them are known."""
+    """The product of upper bounds of non-negative factors, if all are known."""
     total: Expr | None = expr(1)
     for factor in factors:
         total = None if total is None or factor is None else total * factor
@@ -328,7 +328,7 @@ def _function(op: str, left: Expr, right: Expr) -> Expr | None:
 
 
 def _targets(computed: Computed) -> tuple[tuple[Expr, Expr], ...]:
-    """Of the place of an element: its indices, extents, and the sums on the way to its place, with what none exceeds."""
+    """For the offset of an element: its indices, extents, and partial sums, each with an upper bound."""
     load = computed.load
     if load is None:
         return ()
@@ -347,7 +347,7 @@ def _targets(computed: Computed) -> tuple[tuple[Expr, Expr], ...]:
 
 
 def _enter(each: Around, known: Spans, given: list[Formula], bounds: list[Polynomial]) -> None:
-    """What holds inside of something."""
+    """Adds the facts of one part of the context."""
     match each:
         case Turn(sym, lo, hi, blocks, host):
             low, high = known.ends_of(lo)[0], known.ends_of(hi)[1] - 1
@@ -375,13 +375,13 @@ def _enter(each: Around, known: Spans, given: list[Formula], bounds: list[Polyno
 
 
 def _factors(extent: Expr) -> Iterator[Sym]:
-    """The symbols of an extent that is a product: where it is not empty, none that is not negative is 0."""
+    """The symbols of an extent that is a product: if it is not empty, none of them is 0."""
     if len(extent.terms) == 1 and extent.constant == 0 and extent.terms[0][1] > 0:
         yield from (atom for atom in extent.terms[0][0] if isinstance(atom, Sym))
 
 
 def _less(condition: Value) -> Iterator[Expr]:
-    """What is at least 0 where a comparison of indices holds."""
+    """Expressions that are at least 0 where a comparison of indices holds."""
     match condition:
         case Op("lt" | "le" as name, (Index(left), Index(right))):
             yield right - left - (name == "lt")
@@ -408,14 +408,14 @@ def _between(sym: Sym, ends: Ends) -> Iterable[Formula]:
 
 
 def _spans(plan: Plan) -> Iterator[Polynomial]:
-    """The bytes of dense arrays, as launchers count them."""
+    """The bytes of dense arrays, as launchers check them."""
     for buffer in dict.fromkeys((*plan.params, *plan.results, *plan.workspace)):
         if buffer.strides is None:
             yield reduce(mul, buffer.shape, expr(buffer.dtype.bytes)), MOST_BYTES
 
 
 def _learn_quotient(known: Spans, bound: Expr, most: int) -> None:
-    """The end of a quotient that a launcher has bounded by itself, as the extent of an array."""
+    """Records a bound of a quotient that a launcher checked by itself, as an array's extent."""
     atom = bound.terms[0][0][0] if len(bound.terms) == 1 and len(bound.terms[0][0]) == 1 else None
     if isinstance(atom, FloorDiv) and bound.terms[0][1] > 0 and bound.constant >= 0:
         low, high = known.ends_of(term((atom,)))
@@ -423,7 +423,7 @@ def _learn_quotient(known: Spans, bound: Expr, most: int) -> None:
 
 
 def _shared_out(extent: Expr) -> Polynomial:
-    """What a grid's axis shares out: of ⌊x / d⌋ blocks x, as a launch has no more than an `int` says."""
+    """The number of iterations distributed over a grid axis: x for ⌊x / d⌋ blocks, as a launch is limited by an `int`."""
     atom = extent.as_atom
     if isinstance(atom, FloorDiv) and atom.den.is_constant and atom.den.constant > 0:
         return atom.num, (LAST_BLOCK + 2) * atom.den.constant - 1
@@ -431,7 +431,7 @@ def _shared_out(extent: Expr) -> Polynomial:
 
 
 def _numbers(steps: Iterable[HostStep]) -> Iterator[tuple[Sym, int]]:
-    """What the host gives kernels beside sizes, with its greatest value: how often a loop has turned, where a slab begins."""
+    """Arguments of kernels beside sizes, with their greatest value: host loop indices and slab bases."""
     for kernel in kernels(tuple(steps)):
         bases = {axis.base for axis in kernel.axes}
         yield from ((size, LAST_BLOCK if size in bases else LARGEST_SIZE) for size in kernel.sizes)

@@ -1,14 +1,13 @@
-"""Barriers that count arrivals and bytes, phase by phase: what a wait for a parity waits for.
+"""Phases of barriers that count arrivals and bytes: the phase that a wait for a parity waits for.
 
-One thread arrives at a barrier, turn by turn; so its n-th arrival begins phase n, which completes when the bytes that are
-expected have come. A wait sees no more than whether the phase that runs has another parity than the one that it names. That is
-the phase of the arrival which it is said to wait for, if parities alternate from phase to phase, beginning with 0; if the phase
-before was seen to complete where it waits; and if none begins before it has passed (PTX ISA, "mbarrier").
+One thread arrives at a barrier, once per iteration; so its n-th arrival begins phase n, which completes when the expected bytes
+have arrived. A wait only tests whether the parity of the current phase differs from the given one. It waits for the phase of
+the claimed arrival if parities alternate from phase to phase, beginning with 0; if the preceding phase is known to be complete
+where it waits; and if no later phase begins before it has passed (PTX ISA, "mbarrier").
 
-The proof is an induction over consecutive phases. Tags say which arrival is the one before another, and which one a wait or
-a copy belongs to, by its coordinates: a phase is named by its arrival. What holds of each and the one before holds of all, as
-none lies in between. A barrier that was just made is as behind a phase of parity 1: before the first arrival there is what
-made it.
+The proof is by induction over consecutive phases. Tags give the predecessor of each arrival, and the arrival of each wait or
+copy, by coordinates: a phase is identified by its arrival. What holds for each phase and its predecessor holds for all, as no
+arrival is in between. The initialisation of a barrier precedes its first arrival, like a phase of parity 1.
 """
 
 from __future__ import annotations
@@ -32,34 +31,34 @@ from texpr.support.record import Mutable, replace
 
 
 class Named(Landing, eq=False):
-    """A signal at the coordinates `names`, if it is `there`."""
+    """A signal with coordinates `names`, if it is `there`."""
 
     signal: Signal
 
     @property
     def bytes(self) -> Expr:
-        """How many bytes are expected, or brought."""
+        """The number of bytes that are expected, or brought."""
         return self.signal.bytes.substitute(self.names)
 
     def beside(self, other: Signal, names: Names) -> Formula:
-        """That another signal is there, and at the same barrier."""
+        """The condition that another signal exists, at the same barrier."""
         slots = (each.barrier.index[0].substitute(own) for each, own in ((self.signal, self.names), (other, names)))
         return conj((there(other.site, names), compare("==", *slots)))
 
 
 Cases: TypeAlias = Iterator[Sequence[Formula]]
-"""In each of which something is wrong, of a signal of the coordinates of its site."""
+"""The cases in which a signal, with the coordinates of its site, violates a rule."""
 
 
 class Phases(Mutable):
-    """The barriers of a plan, with what tags say of each signal."""
+    """The barriers of a plan, with the tag of each signal."""
 
     reading: Reading
     premises: Formula
     tagged: Mapping[Signal, Turn]
 
     def questions(self) -> Iterator[Asked]:
-        """What is to be proved of all barriers."""
+        """The obligations of all barriers."""
         for user in self.reading.signals:
             about = f"{user.barrier.buffer.name}[{user.barrier.index[0]}]"
             for kinds, what, how, cases in (
@@ -82,7 +81,8 @@ class Phases(Mutable):
         return next((point for point in points if point is not None), None)
 
     def named(self, to: Sequence[Instance], user: Named, kind: type | UnionType) -> tuple[list[Named], Formula]:
-        """Signals of one kind at the barrier of `user`, each if no earlier one is there; when none is."""
+        """The signals of one kind at the barrier of `user`, each if no earlier one exists; and the condition that none
+        exists."""
         found, none = list[Named](), user.there
         for each in to:
             signal = self.reading.signals[each.of]
@@ -103,25 +103,25 @@ class Phases(Mutable):
             yield Named(signal.site, names, conj((user.beside(signal, names), other)), signal)
 
     def begun(self, user: Named) -> tuple[list[Named], Formula]:
-        """The arrival that begins the phase of a wait or a copy, or what comes before an arrival; when there is none."""
+        """The arrival of a wait or copy, or the predecessor of an arrival; and the condition that there is none."""
         before = Arrives | Makes if isinstance(user.signal.what, Arrives) else Arrives
         return self.named(self.tagged[user.signal].begun, user, before)
 
     def phases(self, user: Named) -> list[Named]:
-        """The phases to which a signal belongs."""
+        """The arrivals of the phases to which a signal belongs."""
         return [user] if isinstance(user.signal.what, Arrives) else self.begun(user)[0]
 
     def before(self, user: Named) -> Iterator[Named]:
-        """The phases before those."""
+        """The predecessors of those phases."""
         return (before for phase in self.phases(user) for before in self.begun(phase)[0])
 
     def waits(self, phase: Named) -> tuple[list[Named], Formula]:
-        """The waits for a phase, by `anyone`; when there is none."""
+        """The waits for a phase by `anyone`; and the condition that there is none."""
         by = replace(phase, names={**phase.names, **anyone(phase.site)})
         return self.named(self.tagged[phase.signal].seen, by, Waits)
 
     def landings(self, phases: Iterable[Named]) -> Iterator[Landing]:
-        """Behind what phases have completed; that waits are for those is proved of their arrivals."""
+        """The completions of phases; that the waits are for these phases is an obligation of their arrivals."""
         for phase in phases:
             if isinstance(phase.signal.what, Makes):
                 yield from known(phase.site, phase.names, map(End, self.tagged[phase.signal].seen), self.reading, "init")
@@ -129,12 +129,12 @@ class Phases(Mutable):
                 yield from self.waits(phase)[0]
 
     def remade(self, made: Named) -> Cases:
-        """A barrier that waits for more than one arrival, or is made again."""
+        """A barrier with more than one arrival a phase, or initialised again."""
         yield (FALSE if isinstance(made.signal.what, Makes) and made.signal.what.count == 1 else TRUE,)
         yield from ((other.there,) for other in self.others(made, Makes))
 
     def uncounted(self, arrival: Named) -> Cases:
-        """Another arrival that lies between one and what is said to be before, or at once with it."""
+        """Another arrival between one and its claimed predecessor, or simultaneous with it."""
         for before in self.begun(arrival)[0]:
             for other in self.others(arrival, Arrives):
                 begins = not_behind(other.site, before.site, Sides(other.names, before.names), True)
@@ -142,7 +142,7 @@ class Phases(Mutable):
                 yield before.there, other.there, disj(begins), disj(ends)
 
     def misread(self, wait: Named) -> Cases:
-        """A wait for the parity of the phase before its own."""
+        """A wait with the parity of the preceding phase."""
         for before in self.before(wait):
             for each in [before] if isinstance(before.signal.what, Makes) else self.waits(before)[0]:
                 yield (
@@ -151,14 +151,14 @@ class Phases(Mutable):
                 )
 
     def endless(self, user: Named) -> Cases:
-        """A wait for a phase before what arrives there, or brings bytes to it."""
+        """A wait that precedes an arrival or copy of its phase."""
         for wait in self.others(user, Waits):
             late = disj(not_behind(user.site, wait.site, Sides(user.names, wait.names), False))
             for phase in self.phases(user):
                 yield wait.there, late, phase.there, _among(self.phases(wait), phase)
 
     def forgotten(self, arrival: Named) -> Cases:
-        """A phase that its thread does not wait for, or a wait for another one that is said to be for it."""
+        """A phase that its thread does not wait for, or a claimed wait that is for another phase."""
         waits, none = self.waits(arrival)
         own = anyone(arrival.site)
         yield none, equal(own, own.values())
@@ -166,21 +166,21 @@ class Phases(Mutable):
             yield wait.there, negate(_among(self.phases(wait), arrival))
 
     def unseen(self, user: Named) -> Cases:
-        """A signal of no phase, or where the one before was perhaps not seen to complete."""
+        """A signal without a phase, or where the preceding phase is not known to be complete."""
         yield (self.begun(user)[1],)
         sides = Sides(user.names, user.names)
         for before in self.before(user):
             yield before.there, not_landed(user.site, user.site, self.landings([before]), sides, Space.SHARED, later=False)
 
     def passed_by(self, user: Named) -> Cases:
-        """An arrival, or a copy, of a phase that is begun before all have passed a wait for the one before."""
+        """An arrival, or a copy, of a phase that may begin before all have passed a wait for the preceding phase."""
         for wait in self.others(user, Waits):
             late = disj(unordered(wait.site, user.site, Sides(wait.names, user.names), Space.SHARED, later=False))
             for before in self.before(user):
                 yield wait.there, late, before.there, _among(self.phases(wait), before)
 
     def unlike(self, arrival: Named) -> Cases:
-        """A turn in which not one copy comes that brings what is said, or other bytes than are expected."""
+        """A point of a parcel without a copy of the claimed bytes, or a total that differs from the expected bytes."""
         total = ZERO
         for number, parcel in enumerate(self.tagged[arrival.signal].parcels):
             turns = dict(zip(TURNS, TURNS[: len(parcel.box)], strict=False))
@@ -197,7 +197,7 @@ class Phases(Mutable):
         yield (differ((arrival.bytes,), (total,)),)
 
     def strewn(self, copy: Named) -> Cases:
-        """A copy that is not the one which comes to its phase in its turn."""
+        """A copy that is not the one at its point of its phase's parcel."""
         number, *turn = said(self.tagged[copy.signal].turn, copy.names, copy.site)
         for phase in self.begun(copy)[0]:
             parcel = self.tagged[phase.signal].parcels[number.constant]
@@ -208,12 +208,12 @@ class Phases(Mutable):
 
 
 def itself(signal: Signal) -> Named:
-    """A signal at the coordinates of its site."""
+    """A signal with the coordinates of its site."""
     return Named(signal.site, same(signal.site), TRUE, signal)
 
 
 def _among(found: Iterable[Named], one: Named) -> Formula:
-    """That an instance is one of some."""
+    """The condition that an instance is one of some."""
     alike = (each for each in found if each.signal is one.signal)
     return disj(conj((each.there, equal(each.names.values(), one.names.values()))) for each in alike)
 
@@ -224,5 +224,5 @@ def _alike(a: Signal, b: Signal) -> bool:
 
 
 def _inside(turns: Iterable[Sym | Expr], box: Sequence[Expr]) -> Formula:
-    """That turns are those of a box."""
+    """The condition that a point is in a box."""
     return conj(between(ZERO, turn, extent) for turn, extent in zip(turns, box, strict=True))

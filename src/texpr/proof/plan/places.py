@@ -1,7 +1,7 @@
-"""Where accesses are: whether two that have one thing in common, as a place, an element or a thread, have another.
+"""Addresses: whether two accesses that agree in one thing, such as the place, the element or the thread, agree in another.
 
-That is asked of what is plain of them: by which expressions they say it, and bounds of what these name, loops by numbers. So
-a few such questions speak for all accesses. What they leave open is to be asked again, of all that holds there.
+This is decided by address expressions and bounds of their symbols only, with loops numbered, so that a few lemmas cover all
+accesses. What remains open is decided by a formula with all facts.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from texpr.presburger.solve.relaxed import divisions
 from texpr.proof.read.events import Site
 
 PLACE, COPY, ELEMENT, THREAD = range(4)
-"""What an access says: its place in memory, which copy of the program's memory that is, the element of it, who does it."""
+"""Components of an address: the place in memory, the instance of program memory, the element of it, the thread."""
 
 
 @interned
 class Address:
-    """What an access `says`, over coordinates `dims`, of which `facts` hold at instances. `known`: whether that is all."""
+    """What an access `says`: expressions over coordinates `dims` with `facts`. `known`: whether these are all facts."""
 
     dims: tuple[Sym, ...]
     facts: tuple[Formula, ...]
@@ -34,10 +34,10 @@ class Address:
 
 
 def address(site: Site, says: Sequence[Sequence[Expr]]) -> Address:
-    """What an access at `site` says, its loops by numbers."""
+    """The address of an access at `site`, with its loops numbered."""
     used = {sym for exprs in says for e in exprs for sym in e.syms()}
     facts, numbers = list[Formula](), dict[Sym, Expr]()
-    for loop in reversed(site.loops):  # bounds name outer ones
+    for loop in reversed(site.loops):  # bounds use outer indices
         if loop.sym in used:
             lo, hi = site.bounds[loop]
             used |= lo.syms() | hi.syms()
@@ -54,7 +54,7 @@ def address(site: Site, says: Sequence[Sequence[Expr]]) -> Address:
 
 @lru_cache(maxsize=1 << 14)
 def follows(a: Address, b: Address, given: tuple[int, ...], wanted: int, premises: Formula) -> bool:
-    """Whether it is shown that two accesses that say the same for all of `given` say the same for `wanted`."""
+    """Whether it is proved that two accesses which agree in all of `given` agree in `wanted`."""
     same = [pair for n in given for pair in zip(a.says[n], b.says[n], strict=True)]
     asked = [pair for pair in zip(a.says[wanted], b.says[wanted], strict=True) if pair not in same]
     if not asked or not (a.known and b.known):
@@ -66,7 +66,7 @@ def follows(a: Address, b: Address, given: tuple[int, ...], wanted: int, premise
     mine, theirs = ([rename(f, names) for f in each.facts] for each, names in ((a, left), (b, right)))
     alike = [(x.substitute(left), y.substitute(right)) for x, y in same]
     facts = [*mine, *theirs, *(Eq(x - y) for x, y in (*alike, *whole_of(alike, mine, theirs, premises)))]
-    op = "<" if a is b else "!="  # of one address, which comes first is no matter
+    op = "<" if a is b else "!="  # for one address, the order is irrelevant
     apart = disj(compare(op, x.substitute(left), y.substitute(right)) for x, y in asked)
     if refuted((*facts, apart, premises)):
         return True

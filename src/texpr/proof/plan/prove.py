@@ -43,7 +43,7 @@ Ts = TypeVarTuple("Ts")
 
 
 class Question(Record):
-    """What is to be proved of a plan: the program, what the plan does, and what both may rest on."""
+    """The claim about a plan: the program, the events of the plan, and the premises."""
 
     program: Program
     reading: Reading
@@ -51,14 +51,14 @@ class Question(Record):
 
 
 def question(function: ir.Function, plan: k.Plan) -> Question:
-    """What is to be proved of `plan`: that it does what `function`, laid out and legal, says, for all sizes."""
+    """The claim that `plan` implements `function`, scheduled and legal, for all sizes."""
     program = actions(bound(function, plan))
     reading = read(plan, program)
     return Question(program, reading, _premises(plan, reading))
 
 
 def prove(asked: Question, plan: k.Plan, tags: Tags) -> Proof:
-    """What can be shown of `plan`, of which `asked` is the question, with the help of `tags`, which are not believed."""
+    """The proof of the claim `asked` about `plan`, with the untrusted `tags`."""
     prover = _Prover(Flow(asked.program, asked.reading, asked.premises, tags))
     prover.form(plan)
     prover.run()
@@ -73,7 +73,7 @@ def prove(asked: Question, plan: k.Plan, tags: Tags) -> Proof:
 
 @lru_cache(maxsize=4)
 def _overflows(plan: k.Plan) -> tuple[Obligation, ...]:
-    """They rest on the plan alone, which is often proved by one set of tags after the other."""
+    """Overflow depends on the plan alone, so it is cached for proofs with several sets of tags."""
     return overflows(plan)
 
 
@@ -90,7 +90,7 @@ def _told(plan: k.Plan) -> Iterator[str]:
 
 
 def grouped(matches: Iterable[Match]) -> dict[Action, list[Match]]:
-    """Matches by the statement that they are of."""
+    """Matches by statement."""
     found = defaultdict[Action, list[Match]](list)
     for match in matches:
         found[match.action].append(match)
@@ -98,8 +98,8 @@ def grouped(matches: Iterable[Match]) -> dict[Action, list[Match]]:
 
 
 class _Prover(Mutable):
-    """What is known of a plan's events, one after the other. `done`: by which accesses a statement is done; `copies`: by which
-    elements are copied."""
+    """The state of a proof. `done`: the accesses by which each statement is executed; `copies`: those by which elements are
+    copied."""
 
     flow: Flow
     found: list[Obligation] = field(default_factory=list[Obligation])
@@ -109,7 +109,7 @@ class _Prover(Mutable):
     done: dict[Action, list[Access]] = field(default_factory=lambda: defaultdict(list[Access]))
 
     def run(self) -> None:
-        """Says what each event is, then asks all that must hold."""
+        """Matches each event, then proves all obligations."""
         for stmt, site, why in self.flow.reading.strange:
             told = Claim("understood", type(stmt).__name__, "", stmt.span, site.launch.kernel.name)
             self.say(told, Verdict.UNDECIDED, why)
@@ -119,15 +119,15 @@ class _Prover(Mutable):
             self.ask(told, question, *args)
 
     def say(self, told: Claim, verdict: Verdict, how: str) -> None:
-        """What became of an obligation."""
+        """Records the verdict on an obligation."""
         self.found.append(told.told(verdict, how))
 
     def ask(self, told: Claim, question: Callable[[Unpack[Ts]], Point | None], *args: *Ts) -> None:
-        """An obligation that holds where `question` of `args` finds no point."""
-        self.found.append(told.decided(question, args, (ValueError, LookupError)))  # as tags may name what there is not
+        """Records an obligation that holds if `question` of `args` finds no point."""
+        self.found.append(told.decided(question, args, (ValueError, LookupError)))  # tags may refer to items that do not exist
 
     def form(self, plan: k.Plan) -> None:
-        """The plan is well formed: what is read of it rests on that."""
+        """The plan is well formed, which its reading depends on."""
         told = Claim("well formed", plan.name, "names, types, marks", plan.span)
         try:
             verify(plan)
@@ -137,10 +137,10 @@ class _Prover(Mutable):
             self.say(told, Verdict.PROVED, told.how)
 
     def interface(self, plan: k.Plan) -> None:
-        """The plan takes and gives what the function does; what the text assumes of data is checked where it runs."""
+        """The plan has the interface of the function; assumptions about data are checked at run time."""
         function = self.flow.program.function
         same = (plan.params, plan.results, plan.sizes) == (function.params, function.results, function.sizes)
-        same = same and {*function.where} <= {*plan.requires} and {*function.assumes} == {*plan.assumes}  # no more is promised
+        same = same and {*function.where} <= {*plan.requires} and {*function.assumes} == {*plan.assumes}  # no further promises
         told = Claim("same interface", plan.name, "", plan.span)
         self.say(told, Verdict.PROVED if same else Verdict.REFUSED, "parameters, results and sizes, in order; what is promised")
         used = [each.instr for each in ir.walk(function.body) if isinstance(each, ir.Instruction) and each.instr]
@@ -153,11 +153,11 @@ class _Prover(Mutable):
             self.say(told, Verdict.RUN, "by `_validate`, by the interpreter and the emulator")
 
     def match(self) -> None:
-        """Proves of each event what its tag says, and gathers what events touch."""
+        """Proves the tag of each event, and collects the accesses of events."""
         events, tags = self.flow.reading.events, self.flow.tags.events
         if len(tags) != len(events):
             raise ValueError("tags of another plan")
-        # what lanes exchange is no plain copy, whatever is said of it
+        # an exchange is no plain copy, whatever its tag
         tagged = {e: t if e.kind != "exchange" or isinstance(t, Step) else None for e, t in zip(events, tags, strict=True)}
         self.sums = Sums(self.flow)
         for event, tag in tagged.items():
@@ -175,7 +175,7 @@ class _Prover(Mutable):
         for event, tag in tagged.items():
             if not isinstance(tag, Statement):
                 why = self.other(event, tag)
-                if why is not None or not event.let:  # a `let` is a name for what is written out
+                if why is not None or not event.let:  # a `let` is a name that may be substituted
                     verdict = Verdict.PROVED if why else Verdict.UNDECIDED
                     self.say(claim(event, "is a statement", ""), verdict, why or "of none that could be found")
         for match in (*self.matches.values(), *self.sums.made):
@@ -188,15 +188,15 @@ class _Prover(Mutable):
             self.flow.by_home[memory].append(access)
 
     def touch(self, *accesses: Access) -> None:
-        """Accesses to be in order with others of their memory."""
+        """Records accesses, which must be ordered with others of their memory."""
         for access in accesses:
             self.flow.by_home[access.home].append(access)
 
     def other(self, event: Event, tag: Tag | None) -> str | None:
-        """What an event is that does no statement, None where that is not known."""
+        """The role of an event that executes no statement, None if unknown."""
         named = self.flow.reading.named.get(home_of(event.target))
         if named is not None and not isinstance(tag, Moved):
-            return ""  # the program's `let` alone, or a copy of that
+            return ""  # the program's `let` alone, or a copy of it
         if event in self.sums.joins or home_of(event.target) in self.sums.parts:
             return "a step of a sum in parts"
         if isinstance(tag, Hole) and isinstance(event.target, Load):
@@ -216,7 +216,7 @@ class _Prover(Mutable):
         return "a first value that nobody reads" if is_first else None
 
     def statement(self, event: Event, tag: Statement) -> None:
-        """That an event is instances of a statement."""
+        """Records an event as instances of a statement."""
         action = self.flow.program.actions[tag.action]
         pairing = Pairing(self.flow.program, self.flow.reading, event, action, partial=tag.partial)
         indices = pairing.named(tag.indices)
@@ -238,7 +238,7 @@ class _Prover(Mutable):
                 self.say(told, Verdict.UNDECIDED, "what it writes elsewhere is none of the tile's holes")
 
     def meeting(self) -> Iterator[Asked]:
-        """Threads reach barriers together, and wait for what they started."""
+        """Threads reach barriers uniformly, and wait for what they started."""
         for stmt, site in self.flow.reading.together:
             told = Claim("threads meet", type(stmt).__name__.lower(), "all, as often", stmt.span, site.launch.kernel.name)
             yield told, diverging, (stmt, site, [*self.matches.values()], self.flow.premises)
@@ -251,14 +251,14 @@ class _Prover(Mutable):
                 yield told, never_lands, (event, self.flow.landed, self.flow.premises)
 
     def covered(self) -> Iterator[Asked]:
-        """Each statement is done for each of its indices, once; copies move what is written in the same iterations."""
+        """Each statement is executed once for each of its indices; copies move what is written in the same iterations."""
         matched, made = grouped(self.matches.values()), grouped(self.sums.made)
         every = [("each instance is done", action, matched.get(action, [])) for action in self.flow.program.actions]
         every += [("each sum is made", action, group) for action, group in made.items()]
         for what, action, group in every:
             kernel = ", ".join(dict.fromkeys(m.event.site.launch.kernel.name for m in group))
             about, done = f"line {action.span.line}, {action.stored.name}", Coverage(self.flow, action, group, self.sums.parts)
-            if not isinstance(action.stmt, ir.Let):  # a name, that may be written out
+            if not isinstance(action.stmt, ir.Let):  # a name that may be substituted
                 yield Claim(what, about, "no index is left out", action.span, kernel), done.uncovered, ()
             for one, two in combinations_with_replacement(group, 2):
                 told = Claim("no instance is done twice", about, "indices differ", action.span, kernel)
@@ -268,7 +268,7 @@ class _Prover(Mutable):
             yield told, untouched, (write, self.flow)
 
     def memory(self) -> Iterator[Asked]:
-        """Accesses to one place come in the order of the program, of one element at a time."""
+        """Accesses to one place are in program order, and of one element at a time."""
         for accesses in self.flow.by_home.values():
             names, groups = {a: f"{a} of line {a.event.span.line}" for a in accesses}, [*families(accesses)]
             for one, two in product(groups, groups):
@@ -284,9 +284,10 @@ class _Prover(Mutable):
                 yield told, self.flow.strayed, (a.site, a.index, a.write)
 
     def bounds(self) -> Iterator[Asked]:
-        """What the text of kernels names of an array is in it: the program's own elements, in memory of its shape, are."""
-        every, whole = chain(*self.flow.by_home.values()), {*self.flow.reading.events}  # and nothing that nobody sees
-        whole -= {final.event for final in self.sums.made}  # which there may be where the program has no update
+        """Accesses of kernels are in bounds; those of the program's own elements, in memory of its shape, follow from its
+        legality."""
+        every, whole = chain(*self.flow.by_home.values()), {*self.flow.reading.events}  # unused values included
+        whole -= {final.event for final in self.sums.made}  # these may exist where the program has no update
         known = {(a.home, a.index, a.site.where) for a in every if a.is_plain and a.event in whole}
         for load, site, span in self.flow.reading.touched:
             index = tuple(plainly(e, site) for e in load.index)
@@ -296,7 +297,7 @@ class _Prover(Mutable):
                 yield told, self.flow.outside, (load.buffer, index, site)
 
     def reads(self) -> Iterator[Asked]:
-        """What was written before a read was written where it is read, and what is written to results is there in the end."""
+        """What was written before a read was written to the place of the read, and results are stored at the end."""
         function = self.flow.program.function
         results = dict.fromkeys((*function.results, *(b for b in function.params if b.role == "inout")))
         for home in dict.fromkeys((*self.flow.by_home, *results)):
@@ -320,12 +321,13 @@ class _Prover(Mutable):
                     yield spoiled, self.flow.spoiled, (other, each, action)
 
     def sources(self, read: Access) -> list[Action | None]:
-        """What gives elements to the memory that is read: statements, and None for who calls, if they are kept elsewhere."""
+        """The sources of elements in the memory that is read: statements, and None for the caller if they are stored
+        elsewhere."""
         called = read.stored in self.flow.program.function.params and read.stored != read.home
         return [*self.flow.giving.get(read.stored, ()), *([None] if called else [])]
 
     def arenas(self) -> Iterator[Asked]:
-        """Of arrays in the same bytes, none is touched while another is wanted."""
+        """Arrays with common bytes are not accessed in each other's live ranges."""
         for kernel in dict.fromkeys(launch.kernel for launch in self.flow.reading.launches):
             pairs = [(x.buffer, y.buffer) for x, y in overlaps(kernel)]
             for one, other in (*pairs, *((y, x) for x, y in pairs)):

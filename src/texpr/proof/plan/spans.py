@@ -1,6 +1,6 @@
-"""Ranges of index expressions, for the verifier alone: what compiles them has its own (`affine.ranges`, `affine.magnitude`).
+"""Ranges of index expressions, for the verifier alone; the compiler has its own (`affine.ranges`, `affine.magnitude`).
 
-Two kinds, both sound wherever the expression is computed: an interval of numbers, and a polynomial of sizes from above.
+There are two kinds, both sound wherever the expression is computed: an interval, and a polynomial of sizes as an upper bound.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Monomial, Sym
 from texpr.support.record import Mutable, field
 
 Ends: TypeAlias = tuple[int | float, int | float]
-"""The least and the greatest value, infinite where there is none."""
+"""The least and the greatest value, infinite if unbounded."""
 
 ANY: Ends = (-inf, inf)
 
 Top: TypeAlias = tuple[Expr, int]
-"""A polynomial of sizes, and what it is divided by."""
+"""A polynomial of sizes, and its divisor."""
 
 _SMALL = 2**16
-"""Below this a number says more than what it is made of."""
+"""Below this a constant bound is preferred to a polynomial."""
 
 
 class Spans(Mutable):
-    """What is known of symbols at one place, and of expressions through them.
+    """Ranges of symbols at one program point, and of expressions by these.
 
-    `ends`: the interval of each symbol, and of some other atoms. `tops`: polynomials that symbols never exceed.
+    `ends`: the intervals of symbols, and of some other atoms. `tops`: polynomials that are upper bounds of symbols.
     """
 
     ends: dict[Sym | Atom, Ends] = field(default_factory=dict[Sym | Atom, Ends])
@@ -36,18 +36,18 @@ class Spans(Mutable):
     _products: dict[Monomial, Ends] = field(default_factory=dict[Monomial, Ends])
 
     def copy(self) -> Spans:
-        """The same, of another place."""
+        """A copy, for another program point."""
         return Spans(dict(self.ends), dict(self.tops))
 
     def learn(self, sym: Sym | Atom, ends: Ends, top: Top | None = None) -> None:
-        """That a symbol lies in an interval and, a `Sym`, below a polynomial."""
+        """Records the interval of a symbol and, for a `Sym`, an upper bound."""
         self.ends[sym] = ends
         if top is not None and isinstance(sym, Sym):
             self.tops[sym] = top
         self._products.clear()
 
     def narrow(self, facts: Iterable[Expr]) -> None:
-        """The intervals of symbols where every one of `facts` is at least 0, by one symbol of each fact at a time."""
+        """Narrows the intervals of symbols by `facts`, which are all at least 0, one symbol of a fact at a time."""
         for fact in facts:
             for monomial, coefficient in fact.terms:
                 sym = monomial[0]
@@ -63,7 +63,7 @@ class Spans(Mutable):
                     self.learn(sym, (lo, min(hi, rest // -coefficient)))
 
     def lower(self, facts: Iterable[Expr]) -> None:
-        """The polynomials of symbols where every one of `facts` is at least 0, where one of them says less: x of x ≤ n − 1."""
+        """Lowers the upper bounds of symbols by `facts`, which are all at least 0: x of x ≤ n − 1."""
         for fact in facts:
             for monomial, coefficient in fact.terms:
                 sym = monomial[0]
@@ -74,7 +74,7 @@ class Spans(Mutable):
                     self.learn(sym, self.ends.get(sym, ANY), (less, 1))
 
     def ends_of(self, value: Expr) -> Ends:
-        """The interval of a sum of products, each symbol in its own."""
+        """The interval of a sum of products, by the intervals of its symbols."""
         low: int | float = value.constant
         high: int | float = value.constant
         for monomial, coefficient in value.terms:
@@ -85,9 +85,9 @@ class Spans(Mutable):
         return (low if low >= 0 else max(low, self._rest(value))), high
 
     def _rest(self, value: Expr) -> int | float:
-        """What is left of a value at least, where its symbols are taken away at their greatest, if that is a number.
+        """A lower bound of a value by the upper bounds of its symbols, if the difference is a constant.
 
-        Of x − d · b it is 1, where b is a block of ⌈x / d⌉: d · b ≤ x − 1.
+        For x − d · b it is 1, where b is a block of ⌈x / d⌉: d · b ≤ x − 1.
         """
         left = value
         for monomial, coefficient in value.terms:
@@ -126,15 +126,15 @@ class Spans(Mutable):
                 assert_never(atom)
 
     def above(self, value: Expr) -> Expr | None:
-        """A polynomial of sizes that is at least `value`: each loop's symbol at its greatest. None where none is found.
+        """A polynomial of sizes that is at least `value`, by the upper bounds of loop indices. None if none is found.
 
-        c · p / d is at most ⌈c / d⌉ · p, where p is not negative.
+        c · p / d is at most ⌈c / d⌉ · p if p is not negative.
         """
         total = expr(value.constant)
         for monomial, coefficient in value.terms:
             plain = all(self._atom(atom)[0] >= 0 for atom in monomial)
             if plain and coefficient < 0:
-                continue  # what is subtracted is not negative, and may be left out
+                continue  # a non-negative subtrahend may be omitted
             product, divisor = expr(1), 1
             for atom in monomial:
                 top = self._top(atom) if plain or (coefficient > 0 and len(monomial) == 1) else self._size(atom)
@@ -145,11 +145,11 @@ class Spans(Mutable):
         return total
 
     def coarse(self) -> Spans:
-        """The same with what is subtracted left out of polynomials: fewer terms, each of which a bound may have."""
+        """The same with subtrahends omitted from polynomials: fewer terms, each of which a bound may have."""
         return Spans(self.ends, {sym: (_positive(top), divisor) for sym, (top, divisor) in self.tops.items()}, self._products)
 
     def top_of(self, value: Expr) -> Top | None:
-        """What is above a value, with its divisor: of ⌊x / d⌋ − c what is above x − c · d, by d."""
+        """The upper bound of a value with its divisor: for ⌊x / d⌋ − c that of x − c · d, divided by d."""
         atom, divisor = (value - value.constant).as_atom, 1
         if isinstance(atom, FloorDiv) and atom.den.is_constant and atom.den.constant > 0:
             divisor = atom.den.constant
@@ -158,7 +158,7 @@ class Spans(Mutable):
         return None if found is None else (found, divisor)
 
     def _top(self, atom: Atom) -> Top | None:
-        """What one atom is at most."""
+        """The upper bound of one atom."""
         match atom:
             case Sym():
                 return self._named(atom)
@@ -178,19 +178,19 @@ class Spans(Mutable):
                 return self._size(atom)
 
     def _named(self, sym: Sym) -> Top | None:
-        """What a symbol is at most: a small number, where there is one, rather than a polynomial."""
+        """The upper bound of a symbol: a small constant, if there is one, rather than a polynomial."""
         end = self.ends.get(sym, ANY)[1]
         return (expr(int(end)), 1) if end < _SMALL else self.tops.get(sym)
 
     def _size(self, atom: Atom) -> Top | None:
-        """A polynomial with no negative coefficient that is at least |atom|."""
+        """A polynomial without negative coefficients that is at least |atom|."""
         match atom:
             case Sym() if self.ends.get(atom, ANY)[0] >= 0 and (found := self._named(atom)) is not None:
                 return _positive(found[0]), found[1]
             case Sym():
                 most = max(map(abs, self.ends.get(atom, ANY)))
                 return (expr(most), 1) if isinstance(most, int) else None
-            case FloorDiv(part, _) | Mod(_, part):  # neither is greater than that
+            case FloorDiv(part, _) | Mod(_, part):  # both are at most |part|
                 return self._both(part)
             case Min() | Max():
                 sizes = [self._both(arg) for arg in atom.args]
@@ -203,13 +203,13 @@ class Spans(Mutable):
                 assert_never(atom)
 
     def _both(self, part: Expr) -> Top | None:
-        low, high = self.ends_of(part)  # of what is never negative, or never positive, one side is enough
+        low, high = self.ends_of(part)  # one bound suffices if the sign is known
         up, down = (expr(0) if high <= 0 else self.above(part)), (expr(0) if low >= 0 else self.above(-part))
         return None if up is None or down is None else (_positive(up) + _positive(down), 1)
 
 
 def _power(base: Ends, count: int) -> Ends:
-    """The interval of a number that is multiplied by itself; an even power is not negative."""
+    """The interval of a power; an even power is not negative."""
     if count == 1:
         return base
     found: Ends = 1, 1
@@ -229,25 +229,25 @@ def minus(a: Ends, b: Ends) -> Ends:
 
 
 def times(a: Ends, b: Ends) -> Ends:
-    """The interval of a product. No value is infinite, so 0 times one without an end is 0."""
+    """The interval of a product. Values are finite, so 0 times an unbounded one is 0."""
     corners = [x * y if x and y else 0 for x in a for y in b]
     return min(corners), max(corners)
 
 
 def divided(a: Ends, b: Ends) -> Ends:
-    """The interval of a floored quotient, a quotient by 0 being 0."""
+    """The interval of a floored quotient; a quotient by 0 is 0."""
     if b[0] >= 1 and a[0] >= 0:
         return _floor(a[0], b[1]), _floor(a[1], b[0])
     if b[0] >= 1:
         return min(_floor(a[0], b[0]), _floor(a[0], b[1])), max(_floor(a[1], b[0]), _floor(a[1], b[1]))
     if b[0] >= 0 and a[0] >= 0:
         return 0, a[1]
-    most = max(abs(a[0]), abs(a[1]))  # no divisor makes it greater, and a floor adds no more than up to −1
+    most = max(abs(a[0]), abs(a[1]))  # no divisor increases the magnitude, and floor gives at least −1
     return -max(most, 1), most
 
 
 def remainder(a: Ends, b: Ends) -> Ends:
-    """The interval of a floored remainder, a remainder by 0 being 0."""
+    """The interval of a floored remainder; a remainder by 0 is 0."""
     least, most = min(b[0] + 1, 0), max(b[1] - 1, 0)
     if a[0] >= 0 and b[0] >= 0:
         return 0, min(most, a[1])
@@ -265,23 +265,23 @@ def greatest(a: Ends, b: Ends) -> Ends:
 
 
 def swizzled(a: Ends, bits: int) -> Ends:
-    """The interval of a number whose lowest bits are changed."""
+    """The interval of a number whose lowest bits are permuted."""
     size = 1 << bits
     return (a[0] if a[0] == -inf else a[0] // size * size), (a[1] if a[1] == inf else a[1] // size * size + size - 1)
 
 
 def meet(a: Ends, b: Ends) -> Ends:
-    """What lies in both."""
+    """The intersection of both."""
     return max(a[0], b[0]), min(a[1], b[1])
 
 
 def _terms(top: Top) -> int:
-    """How many numbers a polynomial has, but 0; any of several will do, and short ones end best."""
+    """The length of a polynomial, by its terms; of several bounds, short ones are the most useful."""
     return len(top[0].terms) * 2 + (top[0].constant != 0)
 
 
 def _either(a: Expr, b: Expr) -> Expr:
-    """A polynomial that neither of two with no negative coefficient exceeds: the greater coefficient of each monomial."""
+    """An upper bound of two polynomials without negative coefficients: the greater coefficient of each monomial."""
     more = combination(max(b.constant - a.constant, 0), ((m, c) for m, c in (b - a).terms if c > 0))
     return a + more
 
@@ -291,10 +291,10 @@ def _positive(value: Expr) -> Expr:
 
 
 def keeps_to(value: Expr, bound: Expr, most: int) -> bool:
-    """Whether a polynomial of sizes is at most `most` wherever another is: coefficient by coefficient, for sizes from 0 on.
+    """Whether a polynomial of sizes is at most `most` wherever `bound` is: by coefficients, for sizes from 0 on.
 
-    A term is no more than one of the bound that has the same sizes, each as often or more often: n⁴ ≤ n⁵, as both are 0 or n is
-    1 or more. Where the bound has a coefficient above `most`, and none that is negative, the product of that term's sizes is 0.
+    A term is at most one of the bound with the same sizes in at least these powers: n⁴ ≤ n⁵, as n is 0 or at least 1. If the
+    bound has a coefficient above `most`, and no negative one, the product of that term's sizes is 0.
     """
     if _is_plain(bound - value) and _is_positive(bound - value):
         return True
@@ -302,7 +302,7 @@ def keeps_to(value: Expr, bound: Expr, most: int) -> bool:
         return False
     given = dict(bound.terms)
     left: dict[Monomial, int | float] = {m: inf if coefficient > most else coefficient for m, coefficient in given.items()}
-    for monomial, coefficient in sorted(value.terms, key=lambda each: -len(each[0])):  # those first that fewer are as great as
+    for monomial, coefficient in sorted(value.terms, key=lambda each: -len(each[0])):  # fewest candidates first
         for greater in sorted((m for m in left if _is_within(monomial, m)), key=len):
             taken = min(left[greater], coefficient)
             left[greater], coefficient = left[greater] - taken, coefficient - taken
@@ -312,7 +312,7 @@ def keeps_to(value: Expr, bound: Expr, most: int) -> bool:
 
 
 def _is_within(one: Monomial, other: Monomial) -> bool:
-    """Whether two products are of the same sizes, and no size is in the first one more often."""
+    """Whether two products have the same sizes, in the first one with at most the powers of the second."""
     return set(one) == set(other) and all(one.count(size) <= other.count(size) for size in set(one))
 
 

@@ -1,13 +1,13 @@
-"""That what threads sum in parts is the sum that the program means: each update once, in the right element, for all sizes.
+"""Sums in parts: each update of the program contributes to the right element once, for all sizes.
 
-A *part* is memory that the program does not have: a register or an array that starts at what changes nothing or as a copy, and
-is joined with updates of the program (*leaves*) and with other parts. It holds its last start before in the text, and what was
-joined since: a sum over places of leaves, lanes, and turns of loops. That is written out from where a part is read. The text
-tells what is there: threads touch shared parts in textual order (`Sums.touched`), and nothing starts, or is read, in some turn
-of a loop in which more is joined.
+A *part* is memory that the program does not have, a register or an array with a partial sum: it is initialised with the neutral
+value or by a copy, and combined with updates of the program (*leaves*) and with other parts. Its contents are the last
+initialisation before in the text, and the updates since: a sum over places of leaves, lanes, and loop iterations. They are
+expressed at the place where a part is read. The textual order determines them: accesses to shared parts are in textual order
+(`Sums.touched`), and a part is neither initialised nor read in a loop in which updates continue.
 
-A *final* joins a part into an element of the program; a *store* keeps one for a later launch, to which its elements are updates
-of a sum of their own. That the updates which they take are those of the element, is asked.
+A *final* combines a part with an element of the program; a *store* keeps one for a later launch, where its elements are updates
+of another sum. It is proved that their updates are those of the element.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ from texpr.proof.read.order import sides_of
 from texpr.support.record import Mutable, Record, field, replace
 
 Doubt: TypeAlias = tuple[Event, str, tuple[Formula, ...]]
-"""Of which event what is to be shown: that facts never hold together."""
+"""The event of a claim, and facts that must never hold together."""
 
 How: TypeAlias = tuple[ir.Update, int, int]
-"""By what a place is updated, and as which element of a tuple of how many: the first decides, then the next."""
+"""The update of a place, its position in a tuple, and the length of that: the first decides, then the next."""
 
 PLACES = tuple(Sym(f"place {at}") for at in range(8))
 """The subscripts of a place of a part."""
 
 
 class Wrong(Exception):
-    """A sum that is none; says why."""
+    """An event is no valid sum; the message has the reason."""
 
 
 class Join(Record, eq=False):
-    """How an event joins another place, read at a site, into its target, under tests of data. `beside`: with its tuple."""
+    """An update of a target with another place, read at a site, under tests of data. `beside`: the other updates of a tuple."""
 
     how: How
     origin: tuple[Value, Site]
@@ -61,10 +61,11 @@ class Join(Record, eq=False):
 
 
 class Share(Record):
-    """Updates by the leaves `pile` of thread number `thread`, or of the `lanes` beside it by exclusive or.
+    """Updates by the events `pile` (leaves) of the thread number `thread`, or of the `lanes` whose numbers differ from it by an
+    xor.
 
-    It is those for which there is a point over `own` with `facts`, once for each. Facts are over the coordinates of who reads,
-    of the leaf (`s◁` for `s`), and over `ELEMENTS`, the place that the leaf updates.
+    There is an update for each point over `own` with `facts`. The facts are over the coordinates of the reader, of the leaf
+    (`s◁` for `s`), and over `ELEMENTS`, the place that the leaf updates.
     """
 
     pile: tuple[Event, ...]
@@ -74,12 +75,12 @@ class Share(Record):
     own: tuple[Sym, ...] = ()
 
     def moved(self, values: Mapping[Sym, Sym | Expr], own: Iterable[Sym] = (), facts: Iterable[Formula] = ()) -> Share:
-        """The same over other coordinates, once for each of `own` with `facts`."""
+        """The same over other coordinates, with an update for each point over `own` with `facts`."""
         facts = (*(rename(f, values) for f in self.facts), *facts)
         return replace(self, thread=self.thread.substitute(values), facts=facts, own=(*self.own, *own))
 
     def near(self, number: Expr) -> Formula:
-        """That `number` is one of its threads. Raises Wrong."""
+        """The condition that `number` is one of its threads. Raises Wrong."""
         every = max(self.lanes)
         low = every & -every or 1
         if len(self.lanes) != 1 << every.bit_count() or (every + low) & every or 0 not in self.lanes:
@@ -88,14 +89,14 @@ class Share(Record):
 
 
 Holding: TypeAlias = tuple[tuple[Formula, ...], tuple[Share, ...]]
-"""What a part holds, over `PLACES` and the coordinates that all of it has in common; and what must hold for it to be there."""
+"""The contents of a part, over `PLACES` and the common coordinates; and the conditions for them."""
 
 
 class Sums(Mutable):
-    """The parts of a plan, as its tags say, and what is made of them.
+    """The parts of a plan by their tags, and their contents.
 
-    `made`: finals as all turns of the loops that they sum up. `spare`: of leaves that all threads do alike, each for itself,
-    what holds of those whose sums are taken.
+    `made`: finals as all iterations of the loops that they sum over. `spare`: for leaves that all threads execute redundantly,
+    the conditions of the threads whose sums are used.
     """
 
     flow: Flow
@@ -110,7 +111,7 @@ class Sums(Mutable):
     spare: dict[Event, tuple[Formula, ...]] = field(default_factory=dict[Event, "tuple[Formula, ...]"])
 
     def take(self, tagged: Mapping[Event, Tag | None], matches: Mapping[Event, Match]) -> None:
-        """Takes what tags say of parts. Raises Wrong where it cannot be so."""
+        """Reads the tags of parts. Raises Wrong if they are inconsistent."""
         self.tags |= {e: t for e, t in tagged.items() if isinstance(t, Step | Joined)}
         self.parts |= {home_of(e.target) for e, t in self.tags.items() if not (isinstance(t, Joined) and t.of)}
         self.leaves |= {event: (match,) for event, match in matches.items() if home_of(event.target) in self.parts}
@@ -126,26 +127,27 @@ class Sums(Mutable):
         updated = {(arm(e), e.target, m.action.stored) for e, (m, *_) in self.leaves.items()}
         for match, o in ((m, o) for m in matches.values() for o in m.operands if home_of(o.read) in self.parts):
             now = o.site.time == match.event.site.time[: len(o.site.time)]
-            if not now or (arm(match.event), o.read, home_of(o.meant)) not in updated:  # else its own, a tuple's together
+            if not now or (arm(match.event), o.read, home_of(o.meant)) not in updated:  # the own element, or those of a tuple
                 raise Wrong(f"{home_of(match.event.target).name} is computed from a part of a sum")
 
     def origin(self, event: Event) -> tuple[Value, Site]:
-        """What an event copies or joins, and where that is read."""
+        """The operand that an event copies or combines, and the site of its read."""
         return self.joins[event].origin if event in self.joins else self.read(event.value, event.site)
 
     def read(self, value: Value, site: Site) -> tuple[Value, Site]:
-        """A value at a site, with registers that never change written out."""
+        """A value at a site, with registers that are never reassigned substituted."""
         variable = self.flow.reading.variables.get(value.sym) if isinstance(value, Ref) else None
         return self.read(variable.value, variable.site) if variable and variable.value is not None else (value, site)
 
     def join(self, event: Event, update: ir.Update) -> Mapping[Event, Join]:
-        """`event` as a join of its target with another place by `update`, with what a tuple joins beside. Raises Wrong."""
+        """`event` as an update of its target with another place by `update`, with the other updates of a tuple. Raises
+        Wrong."""
         for place in dict.fromkeys(each for each in walk(event.value) if isinstance(each, Load | Ref)):
             if place != event.target and same(event.value, combine(update, (event.target,), (place,))[0]):
                 return {event: Join((update, 0, 1), self.read(place, event.site), event.site.tests, (event,))}
         if event.site.tests and isinstance(update, str) and update in ("max", "min"):
             beside = tuple(e for e in self.flow.reading.events if e.site.tests == event.site.tests and arm(e) == arm(event))
-            *others, (test, _) = event.site.tests  # the last one chooses the tuple
+            *others, (test, _) = event.site.tests  # the last test selects the tuple
             if len(beside) > 1 and same(taken(update, [e.target for e in beside], [e.value for e in beside]), test):
                 tests = tuple(others)
                 origins = [self.read(e.value, replace(e.site, tests=tests)) for e in beside]
@@ -153,7 +155,7 @@ class Sums(Mutable):
         raise Wrong(f"{home_of(event.target).name} is not joined with another by what the program updates with")
 
     def kind(self, shares: Iterable[Share]) -> tuple[How, Value]:
-        """What the updates of some shares are done by, and what changes nothing then. Raises Wrong."""
+        """The update of some shares, and its neutral value. Raises Wrong."""
         kinds = list[tuple[How, Value]]()
         for action in dict.fromkeys(m.action for share in shares for leaf in share.pile for m in self.leaves[leaf]):
             stmt, update = action.stmt, "add" if action.update == "sub" else action.update
@@ -166,7 +168,7 @@ class Sums(Mutable):
         return kinds[0]
 
     def held(self, place: Value, site: Site) -> tuple[Share, ...]:
-        """What a place holds where it is read, over the coordinates there. Raises Wrong."""
+        """The contents of a place at its read, over the coordinates there. Raises Wrong."""
         if not isinstance(place, Load | Ref) or home_of(place) not in self.parts:
             raise Wrong("what is joined is no part of a sum")
         home = home_of(place)
@@ -192,7 +194,8 @@ class Sums(Mutable):
         return tuple([share.moved(values) for share in shares]) if values else shares
 
     def written_out(self, start: Event, steps: Sequence[Event], around: Sequence[k.For]) -> Holding:
-        """What `start` put into a part, in the same turns of the loops `around`, and `steps` joined. Raises Wrong."""
+        """The contents of a part after its initialisation by `start` and the updates `steps`, in the same iterations of the
+        loops `around`. Raises Wrong."""
         launch, home, (value, there) = start.site.launch, home_of(start.target), self.origin(start)
         same = {*self.flow.instance(home, start.site), *launch.host, *(loop.sym for loop in around)}
         goals, at = self.begun(start, start.target, same)
@@ -218,7 +221,8 @@ class Sums(Mutable):
         return goals, tuple([replace(share, lanes=own) for share, own in lanes.items()])
 
     def begun(self, event: Event, place: Value, same: Collection[Sym]) -> tuple[tuple[Formula, ...], Mapping[Sym, Expr]]:
-        """When `event` touches `PLACES` of a part, and where: at coordinates but `same` that its tag says, there alone."""
+        """The condition that `event` accesses `PLACES` of a part, and at which coordinates, beside `same`, by the inverse of
+        its tag."""
         dims, own = event.site.dims, subscripts(place)
         said, rest = dict(zip(dims, self.tags[event].inverse, strict=False)), [s for s in dims if s not in same]
         values = [dict(zip(ELEMENTS, index, strict=False)) for index in (map(expr, PLACES), own)]
@@ -230,19 +234,19 @@ class Sums(Mutable):
         return tuple([f for f in (*(rename(f, at) for f in event.site.where), *placed) if f != Eq(expr(0))]), at
 
     def joined(self, event: Event, start: Event, same: Collection[Sym]) -> Iterator[Share]:
-        """What `event` joins into a place, for all of its coordinates but `same`. Raises Wrong."""
-        turn = self.flow.reading.events.index(self.joins[event].beside[0])  # the elements of a tuple have the same
+        """The updates of a place by `event`, over all of its coordinates except `same`. Raises Wrong."""
+        turn = self.flow.reading.events.index(self.joins[event].beside[0])  # equal for the elements of a tuple
         own = {s: Sym(f"{s.name}◦{turn}") for s in event.site.dims if s not in same}
         facts = [f for g in event.site.where if (f := rename(g, own)) not in start.site.where]
         facts += [Eq(x.substitute(own) - y) for x, y in zip(subscripts(event.target), PLACES, strict=False)]
         yield from (share.moved(own, own.values(), facts) for share in self.held(*self.origin(event)))
 
     def shape(self, event: Event) -> tuple[Share, ...]:
-        """What an event joins, but for which element of a tuple that is. Raises Wrong."""
+        """The updates by an event, without the position in a tuple. Raises Wrong."""
         return tuple([replace(share, pile=tuple(map(arm, share.pile))) for share in self.held(*self.origin(event))])
 
     def questions(self, tagged: Mapping[Event, Tag | None]) -> Iterator[Asked]:
-        """What is to be proved. Raises Wrong."""
+        """The obligations. Raises Wrong."""
         ways = dict[Event, list[tuple[Share, Formula]]]()
         stores = [self.keep(home) for home in self.writes if isinstance(home, Buffer) and self.flow.space(home) is Space.GLOBAL]
         tuples = dict.fromkeys(join.beside for join in self.joins.values() if len(join.beside) > 1)
@@ -265,7 +269,7 @@ class Sums(Mutable):
             yield claim(event, what, "for all sizes"), witness, (facts, self.flow.premises)
 
     def taking(self, leaf: Event, ways: Mapping[Event, Sequence[tuple[Share, Formula]]]) -> tuple[Formula, ...]:
-        """What must hold of a thread for its sum by `leaf`, which all threads do alike, each in a register, to be taken."""
+        """The condition that the sum of a thread is used, for a `leaf` that all threads execute redundantly in registers."""
         launch, threads = leaf.site.launch, {*leaf.site.launch.threads}
         taken = [(e, share) for e, found in ways.items() for share, _ in found if leaf in share.pile]
         lane = frozenset({0})
@@ -277,14 +281,14 @@ class Sums(Mutable):
         return tuple(f for f in dict.fromkeys(flat(taken[0][0].site.where)) if all(f in each for each in asked))
 
     def narrowed(self) -> Iterator[tuple[Event, Match]]:
-        """The leaves of threads whose sums are taken: what others sum is nobody's. What takes parts does no statement."""
+        """The leaves of threads whose sums are used; other sums are never read. Events that use parts execute no statement."""
         for leaf, facts in self.spare.items():
             for match in self.leaves[leaf] if facts and isinstance(self.tags[leaf], Statement) else ():
                 site = match.event.site
                 yield leaf, replace(match, event=replace(match.event, site=replace(site, domain=(*site.domain, *facts))))
 
     def way(self, share: Share, event: Event) -> Formula:
-        """When the place that a leaf updates is in a share of what `event` makes. Raises Wrong."""
+        """The condition that the place that a leaf updates is in a share of `event`. Raises Wrong."""
         sides = sides_of(event.site, event.site)
         there = share.moved(sides.right)
         facts = list(flat((*there.facts, there.near(sides.a(event.site.launch.thread)))))
@@ -294,7 +298,7 @@ class Sums(Mutable):
         return found
 
     def final(self, event: Event, tag: Tag | None, action: Action, shares: Sequence[Share]) -> Match:
-        """`event` as all turns of the loops of `action` whose order is free, as `tag` says. Raises Wrong."""
+        """`event` as all iterations of those loops of `action` whose order is free, by its tag. Raises Wrong."""
         said = [s for s in tag.of if self.flow.program.actions[s.action] is action] if isinstance(tag, Joined) else []
         outer = fixed(action)
         home, alike = home_of(event.target), self.joins[event].how == self.kind(shares)[0]
@@ -304,9 +308,9 @@ class Sums(Mutable):
         return Match(event, action, dict(zip(outer, said[0].indices, strict=True)), (), said[0].inverse)
 
     def exactly(self, leaf: Event, event: Event, each: Sequence[Formula]) -> Iterator[Doubt]:
-        """That a final, or a store, takes all that `leaf` updates its element by, once, and nothing else, in `each` way.
+        """A final, or a store, includes each update of its element by `leaf` once, and nothing else, for `each` of its ways.
 
-        That is asked of any place of the array that it updates, so that leaves which are alike ask the same. Raises Wrong.
+        The claim is about any place of the array that the leaf updates, so that equal leaves have equal claims. Raises Wrong.
         """
         sides, host = sides_of(leaf.site, event.site), [expr(s) for s in event.site.launch.host]
         made = {f.action: f.indices for f in self.made if f.event is event}
@@ -330,7 +334,7 @@ class Sums(Mutable):
             yield event, "no update is taken twice", (*here, one, two)
 
     def keep(self, home: Buffer) -> Event:
-        """What stores parts in an array for a later launch, each of whose elements is to be taken once. Raises Wrong."""
+        """The event that stores parts in an array for a later launch, each element of which is used once. Raises Wrong."""
         *_, store = self.writes[home]
         launch, place = store.site.launch, subscripts(store.target)
         sources = {e: self.origin(e)[0] for e in self.joins}
@@ -338,7 +342,7 @@ class Sums(Mutable):
         behind = dict.fromkeys(leaf for e in takes for share in self.held(*self.origin(e)) for leaf in share.pile)
         matches = [(leaf.site, m) for leaf in behind for m in self.leaves[leaf]]
         where, host = [{*leaf.site.where} for leaf in behind], tuple(map(expr, launch.host))
-        for e, source in takes.items():  # of which element a part is, its place says, or it is the same in all the launch
+        for e, source in takes.items():  # the place of a part determines its element, or it is constant in the launch
             self.leaves[e] = found = list[Match]()
             for site, m in matches:
                 said = dict(zip((*host, *(plainly(x, site) for x in place)), (*host, *source.index), strict=True))
@@ -352,15 +356,15 @@ class Sums(Mutable):
         return store
 
     def touched(self) -> Iterator[tuple[object, Access]]:
-        """What touches parts in arrays, to be in textual order, by one thread behind another; and the memory that it is.
+        """The accesses to parts in arrays, which have to be in textual order between threads; with the memory.
 
-        A thread's own is so but for the lanes of a vector: each of these loops counts as another memory.
+        Accesses of one thread are in order, except for the lanes of a vector: each of these loops counts as another memory.
         """
         for event in dict.fromkeys((*chain(*self.writes.values()), *self.joins)):
             for place, site, write in ((*self.origin(event), False), (event.target, event.site, True)):
                 if isinstance(place, Load) and place.buffer in self.parts:
                     launch, lanes = site.launch, [loop for loop in site.loops if loop.kind == "simd"] or [site]
-                    steps = (*launch.time, *site.time, *launch.blocks, *launch.threads, int(write))  # others are all at once
+                    steps = (*launch.time, *site.time, *launch.blocks, *launch.threads, int(write))  # others are simultaneous
                     syms = (s if isinstance(s, int | Sym) else s.sym for s in steps)
                     when = tuple(s if isinstance(s, int) else (ir.Seq(s, expr(0), ()), expr(s)) for s in syms)
                     access = Access(event, site, place.buffer, place.index, write, when, place.buffer, (), ())
@@ -368,13 +372,13 @@ class Sums(Mutable):
 
 
 def is_sum(action: Action) -> bool:
-    """Whether a loop around an update frees its order."""
+    """Whether a loop around an update has a free order."""
     return any(action.stored in loop.reduce for loop in action.spot.loops)
 
 
 def fixed(action: Action) -> tuple[Sym, ...]:
-    """The indices that one sum of updates by `action` has: of the loops around all whose order is free, and of those inside of
-    them that a subscript of the element is."""
+    """The indices that one sum of updates by `action` has: of the loops outside of those with a free order, and of those inside
+    that occur in the subscripts of the element."""
     free = [action.stored in loop.reduce for loop in action.spot.loops]
     depth = free.index(True) if any(free) else 0
     named = {e.as_sym for e in subscripts(action.target)}
@@ -383,7 +387,7 @@ def fixed(action: Action) -> tuple[Sym, ...]:
 
 
 def arm(event: Event) -> tuple[object, ...]:
-    """The list of statements that an event stands in."""
+    """The list of statements that contains an event."""
     return event.site.launch, event.site.time[:-1]
 
 
@@ -393,13 +397,13 @@ def common(a: Site, b: Site) -> list[k.For]:
 
 
 def precedes(a: Site, b: Site) -> bool:
-    """Whether one stands before the other in the text."""
+    """Whether one precedes the other in the text."""
     times = zip((*a.launch.time, *a.time), (*b.launch.time, *b.time), strict=False)
     return next((isinstance(x, int) and isinstance(y, int) and x < y for x, y in times if x != y), False)
 
 
 def exchanged(event: Event, share: Share) -> Share:
-    """What a lane gets by `event`, if it is an exchange, where each lane holds `share`. Raises Wrong."""
+    """The contents of a register after `event`, if it is an exchange, where each lane has `share`. Raises Wrong."""
     stmt, launch = event.stmt, event.site.launch
     if not isinstance(stmt, k.Exchange):
         return share

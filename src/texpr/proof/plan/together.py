@@ -1,4 +1,4 @@
-"""Which threads reach a barrier together."""
+"""Uniformity: which threads reach an operation together."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from texpr.proof.read.order import Sides, ranks, sides_of
 
 
 def diverging(stmt: Operation, site: Site, matches: Sequence[Match], premises: Formula) -> Point | None:
-    """Two threads of those that must reach `stmt` together, of which one does so more often.
+    """Two threads that must reach `stmt` together, one of which does so more often.
 
-    Raises Undecided, or ValueError where a test of data is in the way that no statement of the program has.
+    Raises Undecided, or ValueError if a test of data that corresponds to none of the program is around it.
     """
-    launch = site.launch  # how many neighbours exchange something, or meet
+    launch = site.launch  # the width of an exchange or barrier
     width = BLOCK if stmt.meets is None else launch.kernel.group(stmt.meets)
     sides = sides_of(site, site, (*launch.host, *(launch.blocks if width >= 0 else ()), *(loop.sym for loop in site.loops)))
     here = [rename(f, names) for names in (sides.left, sides.right) for f in launch.domain]
@@ -27,7 +27,7 @@ def diverging(stmt: Operation, site: Site, matches: Sequence[Match], premises: F
         if not (wide := ranks(launch)):
             raise ValueError("which blocks are a cluster is not known")
         here += [Eq(sides.a(s) // wide.get(s, 1) - sides.b(s) // wide.get(s, 1)) for s in launch.blocks]
-        wrong += [differ([a.extent % wide.get(a.sym, 1)], [0]) for a in launch.kernel.axes]  # a block that is not there
+        wrong += [differ([a.extent % wide.get(a.sym, 1)], [0]) for a in launch.kernel.axes]  # a block that does not exist
     if width > 0:
         here.append(Eq(sides.a(launch.thread) // width - sides.b(launch.thread) // width))
     for fact in site.domain:
@@ -38,7 +38,7 @@ def diverging(stmt: Operation, site: Site, matches: Sequence[Match], premises: F
 
 
 def _unlike(test: tuple[object, Site], matches: Sequence[Match], sides: Sides) -> Formula:
-    """That two threads ask different instances of a test of the program, or one of them something else."""
+    """The condition that two threads evaluate different instances of a test of the program, or one of them another test."""
     for match in matches:
         found = match.event.site.tests
         if test in found and len(match.action.spot.tests) == len(found):

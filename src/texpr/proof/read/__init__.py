@@ -1,5 +1,5 @@
-"""What a program says and what kernels do, event by event: the two sides that the verifier compares.
+"""Programs and kernels in a common form, as events: the two sides that the checkers compare.
 
-Instructions of the kernel form are taken apart into elements that are written and read, by threads, at times. Nothing is
-decided here, and nothing is known of how a kernel was made.
+Operations of the kernel form are decomposed into reads and writes of elements, by threads, at times. The reading makes no
+decisions and uses no knowledge of how a kernel was made.
 """

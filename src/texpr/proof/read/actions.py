@@ -1,8 +1,9 @@
-"""What the program does, statement by statement: over which indices, when, and reading and writing what.
+"""The program as actions: for each statement its domain, time, reads and writes.
 
-A statement's time is a vector: its place among its neighbours, the index of the loop around it, its place there, and so on.
-Of two instances the one with the lesser vector comes first. Instances that differ first in the index of a `par` are free: the
-program is legal, so no data goes from one to the other, but through what they reduce into.
+The time of a statement is a vector: its position among its neighbours, the index of the loop around it, its position there, and
+so on. Of two instances the one with the lexicographically smaller vector comes first. Instances that first differ in the index
+of a `par` are unordered: the program is legal, so there are no dependences between them, except through buffers that it reduces
+into.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from texpr.support.span import Span
 Time: TypeAlias = tuple["int | ir.Loop", ...]
 
 TESTED, *ARMS = 2, 6, 10
-"""The places in time, in a branch, of asking what its test gave, and of its arms, of which one runs."""
+"""The positions of the evaluation of a branch's test, and of its arms, only one of which executes."""
 
 
 class Spot(Record, eq=False):
-    """A place in the program: when a statement runs, over which indices, and under which tests of data, with their times."""
+    """A position in the program: time, loops, domain, and the tests of data around it, each with its own position."""
 
     time: Time
     loops: tuple[ir.Loop, ...]
@@ -38,9 +39,9 @@ class Spot(Record, eq=False):
 
 
 class Action(Record, eq=False):
-    """One element that is given one value, `value`, in which an update reads what was there.
+    """The assignment of one `value` to one element; in an update the value reads the previous contents.
 
-    `stored`: what it writes to, a buffer, or the symbol of a `let`.
+    `stored`: the memory that it writes, a buffer, or the symbol of a `let`.
     """
 
     spot: Spot
@@ -56,12 +57,13 @@ class Action(Record, eq=False):
 
     @property
     def span(self) -> Span:
-        """Where it stands in the text."""
+        """The position in the source."""
         return self.stmt.span
 
 
 class Program(Record):
-    """A function's actions. `scopes`: how many loops stand around what makes a buffer or a `let`, whose copies they number."""
+    """A function's actions. `scopes`: the number of loops around the declaration of a buffer or `let`, whose instances they
+    index."""
 
     function: ir.Function
     actions: tuple[Action, ...]
@@ -70,7 +72,7 @@ class Program(Record):
 
 
 def actions(function: ir.Function) -> Program:
-    """What `function` does."""
+    """The actions of `function`."""
     reader = _Reader({b: 0 for b in (*function.params, *function.results)}, {})
     found = tuple(reader.block(function.body, Spot((), (), ())))
     return Program(function, found, reader.scopes, reader.lets)
@@ -93,7 +95,7 @@ class _Reader(Mutable):
                 case ir.New():
                     self.scopes.setdefault(stmt.buffer, len(here.loops))
                 case ir.Let():
-                    if stmt.value.dtype.is_integer:  # index expressions name it as what it is a function of
+                    if stmt.value.dtype.is_integer:  # index expressions use it as a function of the loop indices
                         named = {stmt.sym: number_of(stmt.sym.name, indices(here))}
                         rest[at + 1 :] = substitute_block(tuple(rest[at + 1 :]), named)
                     self.scopes[stmt.sym] = len(here.loops)
@@ -115,7 +117,7 @@ class _Reader(Mutable):
             yield Action(here, target, value, stmt.update, stmt, (arm,))
 
     def branch(self, stmt: ir.If, here: Spot) -> Iterator[Action]:
-        """Both arms, and before them the test, if it asks for data: a value that may be kept, and has a name like a `let`."""
+        """Both arms, and before them the test if it depends on data: a value that may be stored, named like a `let`."""
         found, asked, behind = test(stmt.condition), stmt.condition, replace(here, time=(*here.time, TESTED))
         if found is None:
             asked = Ref(Sym(f"test {len(self.lets)}"), BOOL)
@@ -133,7 +135,7 @@ class _Reader(Mutable):
 
 
 def bound(function: ir.Function, plan: k.Plan) -> ir.Function:
-    """`function` over the buffers of `plan`, which are those of the same name, type and shape."""
+    """`function` over the buffers of `plan` with the same name, type and shape."""
     there = {b.name: b for b in (*plan.workspace, *plan.results, *plan.params)}
 
     def buffer(old: Buffer) -> Buffer:

@@ -1,7 +1,7 @@
-"""What one copy of the tensor memory accelerator moves, element by element: where each lies in shared memory and in the tensor.
+"""Copies by the tensor memory accelerator, element by element: the positions in shared memory and in the tensor.
 
-An element of a box is a point over fresh symbols, one for each dimension of the box; so a copy is one event or two. Where it
-lies is said by the fields of the map alone. PTX ISA, "Tensors" and "cp.async.bulk.tensor"; CUDA driver API, "Tensor Map".
+An element of a box is a point over fresh symbols, one for each dimension of the box; so a copy is one event or two. The
+positions follow from the fields of the map alone. PTX ISA, "Tensors" and "cp.async.bulk.tensor"; CUDA driver API, "Tensor Map".
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from texpr.presburger.formula import FALSE, Eq, Formula, Ge, between, conj, disj
 from texpr.support.record import Record, field, replace
 
 ROUNDED = frozenset(("float32_ftz", "tfloat32", "tfloat32_ftz"))
-"""Types of maps as which numbers are not moved as they are (CUDA driver API, `CUtensorMapDataType`)."""
+"""Types of maps that do not copy numbers exactly (CUDA driver API, `CUtensorMapDataType`)."""
 
 
 Copy: TypeAlias = k.CopyTensor | k.StoreTensor | k.CopyBulk
-"""What an engine moves."""
+"""Copies by an engine."""
 
 
 class Piece(Record):
-    """Elements that a copy moves, over `loops`, where `domain` holds and `tests` of data have these results.
+    """Elements that a copy moves, over `loops` with `domain`, if `tests` of data have these results.
 
-    `near` lies in shared memory, `far` in global memory: None for one that is filled.
+    `near` is in shared memory, `far` in global memory: None for a filled element.
     """
 
     loops: tuple[k.For, ...]
@@ -42,8 +42,8 @@ class Piece(Record):
 
 
 def needed(stmt: Copy, kernel: k.Kernel, known: Known) -> Formula | None:
-    """What must hold wherever a copy runs, also where none of its elements lies in the tensor: else there is no such
-    instruction, or it is not what `pieces` says. Raises ValueError."""
+    """The conditions of a valid copy, even if none of its elements is in the tensor: otherwise the instruction is illegal, or
+    differs from `pieces`. None if there are none. Raises ValueError."""
     if isinstance(stmt, k.CopyBulk):
         near, far = _ends(stmt, kernel)
         needs = (*aligned(near, CHUNK, known), *aligned(far, CHUNK, known), *_chunks(stmt, near, known))
@@ -52,7 +52,7 @@ def needed(stmt: Copy, kernel: k.Kernel, known: Known) -> Formula | None:
 
 
 def _ends(stmt: k.CopyBulk, kernel: k.Kernel) -> tuple[Load, Load]:
-    """Where a run begins in shared and in global memory."""
+    """The first elements of a run in shared and in global memory."""
     inward = any(array.buffer is stmt.target.buffer for array in kernel.arrays)
     return (stmt.target, stmt.source) if inward else (stmt.source, stmt.target)
 
@@ -65,9 +65,10 @@ def _map(stmt: k.CopyTensor | k.StoreTensor, kernel: k.Kernel) -> k.TensorMap:
 
 
 def pieces(stmt: Copy, kernel: k.Kernel, name: str, known: Known, dims: Sequence[Sym]) -> Iterator[Piece]:
-    """The elements of a copy, where something is `known`; symbols are called after `name`, and data are functions of `dims`.
+    """The elements of a copy, given `known` facts; symbols are derived from `name`, and data are functions of `dims`.
 
-    Raises ValueError."""
+    Raises ValueError for a copy that is not supported.
+    """
     if isinstance(stmt, k.CopyBulk):
         near, far = _ends(stmt, kernel)
         if stmt.reduce is not None and combined_as(stmt.reduce, far.dtype) is None:
@@ -99,15 +100,15 @@ def pieces(stmt: Copy, kernel: k.Kernel, name: str, known: Known, dims: Sequence
 
 
 def filled(stmt: k.Stmt, kernel: k.Kernel, near: Load) -> Literal:
-    """What a load writes for elements outside of the tensor."""
+    """The value that a load writes for elements outside of the tensor."""
     map = next(each for each in kernel.maps if isinstance(stmt, k.CopyTensor) and each.name == stmt.map)
     zero: float = 0.0 if near.dtype.is_float else 0
     return Literal(float("nan") if map.fill == "nan" else zero, near.dtype)
 
 
 class Sender(Record):
-    """Who sends what a block gets, in coordinates of the block: its own (`values`), where they differ, over `loops`, of which
-    `domain` holds. `needs`: without which this is not so."""
+    """The senders of what a block receives, in coordinates of the block: `values` for coordinates in which they differ, over
+    `loops` with `domain`. `needs`: the condition for this, None if there is none."""
 
     values: Mapping[Sym, Expr] = field(default_factory=dict[Sym, Expr])
     loops: tuple[k.For, ...] = ()
@@ -116,9 +117,9 @@ class Sender(Record):
 
 
 def sender(stmt: Copy, kernel: k.Kernel, name: str) -> Sender:
-    """The blocks of a cluster from which each gets a box that is for several of them. Raises ValueError.
+    """The blocks of a cluster from which each receives a multicast box. Raises ValueError.
 
-    A block's rank counts x first, then y, then z. Along a dimension the sender is the block itself, or one of some.
+    A block's rank counts x first, then y, then z. Along a dimension the sender is the block itself, or one of several.
     """
     if not isinstance(stmt, k.CopyTensor):
         raise ValueError("a run, or a store, that is for several blocks")
@@ -137,13 +138,15 @@ def sender(stmt: Copy, kernel: k.Kernel, name: str) -> Sender:
             for sym, size in sizes.items():
                 rank, to[sym] = divmod(rank, size)
             if rank:
-                needs = FALSE  # a block that is none of the cluster
+                needs = FALSE  # a block outside of the cluster
             else:
                 found.append((at, to))
     free = [sym for sym in sizes if any(at[sym] != to[sym] for at, to in found)]
     loops = tuple(k.For(Sym(f"{name}.{s}"), ZERO, expr(sizes[s]), (), ONE, "simd") for s in free)
     ends = {a.sym: a.extent for a in kernel.axes if a.level is k.Level.GRID}
-    first = {s: ZERO if ends[s] is expr(sizes[s]) else expr(s) // sizes[s] * sizes[s] for s in free}  # of the cluster
+    first = {
+        s: ZERO if ends[s] is expr(sizes[s]) else expr(s) // sizes[s] * sizes[s] for s in free
+    }  # the first block of the cluster
     values = {s: first[s] + of.sym for s, of in zip(free, loops, strict=True)}
     every = [(at, to) for at in senders for to in senders if all(at[s] == to[s] for s in sizes if s not in free)]
     if len(found) == len(every) and all(pair in found for pair in every):
@@ -155,7 +158,7 @@ def sender(stmt: Copy, kernel: k.Kernel, name: str) -> Sender:
 
 
 def _of_box(stmt: k.CopyTensor | k.StoreTensor, map: k.TensorMap, kernel: k.Kernel, known: Known) -> Formula | None:
-    """A tile at a multiple of its swizzle's period, a type that is moved as it is, and combined so, a pixel, a corner."""
+    """The alignment of the tile, a map type that copies and combines exactly, and a valid first pixel and corner."""
     near = stmt.source if isinstance(stmt, k.StoreTensor) else stmt.target
     array = next(each for each in kernel.arrays if each.buffer is near.buffer)
     period = max(LINE, LINE * map.swizzle // CHUNK)
@@ -170,8 +173,8 @@ def _of_box(stmt: k.CopyTensor | k.StoreTensor, map: k.TensorMap, kernel: k.Kern
 
 
 def _corner(stmt: k.CopyTensor | k.StoreTensor, map: k.TensorMap, known: Known) -> Iterator[Formula]:
-    """That a copy begins at a multiple of 16 bytes in the innermost dimension, and a store nowhere before the tensor: else the
-    instruction is illegal (see `texpr.tma.rules`)."""
+    """The condition that a copy begins at a multiple of 16 bytes in the innermost dimension, and a store nowhere before the
+    tensor; otherwise the instruction is illegal (see `texpr.tma.rules`)."""
     begin = stmt.at[0] * map.buffer.dtype.bytes
     if not known.multiple(begin, CHUNK):
         yield Eq(begin % CHUNK)
@@ -180,13 +183,13 @@ def _corner(stmt: k.CopyTensor | k.StoreTensor, map: k.TensorMap, known: Known) 
 
 
 def aligned(first: Load, by: int, known: Known) -> tuple[Formula, ...]:
-    """That an element begins at a multiple of so many bytes; nothing where that is known."""
+    """The condition that an element is at a multiple of so many bytes; empty if that is known."""
     at = first.offset * first.dtype.bytes
     return () if known.multiple(at, by) else (Eq(at % by),)
 
 
 def _chunks(stmt: k.CopyBulk, near: Load, known: Known) -> tuple[Formula, ...]:
-    """That there is some of a run whose length is computed, in whole chunks."""
+    """The condition that a run of computed length is not empty, and a whole number of chunks."""
     if stmt.exactly is None:
         return ()
     size = stmt.exactly * near.dtype.bytes
@@ -194,12 +197,12 @@ def _chunks(stmt: k.CopyBulk, near: Load, known: Known) -> tuple[Formula, ...]:
 
 
 def _combines(stmt: k.StoreTensor, map: k.TensorMap) -> bool:
-    """Whether the map's type is one in which the elements are combined as in the buffer's."""
+    """Whether the map's type combines elements as the buffer's type does."""
     return stmt.reduce is None or element_of(map).name == combined_as(stmt.reduce, map.buffer.dtype)
 
 
 def _points(extents: Sequence[int], name: str) -> tuple[tuple[Expr, ...], tuple[k.For, ...]]:
-    """The point of a box as symbols, and the ranges of these; all elements are moved at once."""
+    """The point of a box as symbols, with their ranges; all elements are moved at once."""
     syms = [Sym(f"{name}.{at}") if extent > 1 else None for at, extent in enumerate(extents)]
     each = zip(syms, extents, strict=True)
     loops = tuple(k.For(sym, ZERO, expr(extent), (), ONE, "simd") for sym, extent in each if sym is not None)
@@ -207,9 +210,9 @@ def _points(extents: Sequence[int], name: str) -> tuple[tuple[Expr, ...], tuple[
 
 
 def _along(first: Load, at: Expr, count: int) -> Load:
-    """The element `at` behind `first`, of a run of `count` elements: one of several whole rows goes on in the next row.
+    """The element `at` after `first`, in a run of `count` elements; a run of several whole rows continues in the next row.
 
-    Where it begins is kept, so subscripts stay those of that address: row 0, column 4 of rows of 4 is row 1, column 0.
+    The start is unchanged, so subscripts remain those of its address: row 0, column 4 of rows of 4 is row 1, column 0.
     """
     index, dim = list(first.index), first.buffer.rank - 1
     while dim and first.buffer.strides is None and first.buffer.shape[dim].is_constant:
@@ -223,7 +226,7 @@ def _along(first: Load, at: Expr, count: int) -> Load:
 
 
 def _tile(near: Load, map: k.TensorMap, number: Expr, column: Expr) -> Expr:
-    """How many elements behind the first of a tile that of a row and a column lies, before chunks move."""
+    """The offset in a tile, in elements, of a row and a column, before chunks are permuted."""
     return number * (max(map.tile[0] * near.dtype.bytes, map.swizzle) // near.dtype.bytes) + column
 
 
@@ -255,7 +258,8 @@ def _near(first: Load, linear: Expr, loops: Sequence[k.For], swizzle: int = 0) -
 def _coordinates(
     stmt: k.CopyTensor | k.StoreTensor, map: k.TensorMap, points: Sequence[Expr], row: int | None, data: Number
 ) -> Iterator[tuple[tuple[Expr, ...], tuple[tuple[Value, bool], ...], tuple[tuple[Sym, Value], ...]]]:
-    """Where in the tensor the element at a point is, case by case: coordinates, what is tested, which of them is data."""
+    """The position in the tensor of the element at a point, case by case: coordinates, tests, and data-dependent
+    coordinates."""
     if row is not None:
         (column,) = stmt.at
         yield from _named_row(stmt.rows[row], column + points[0], data, ())
@@ -268,7 +272,7 @@ def _coordinates(
 def _named_row(
     value: Value, column: Expr, data: Number, tests: tuple[tuple[Value, bool], ...]
 ) -> Iterator[tuple[tuple[Expr, ...], tuple[tuple[Value, bool], ...], tuple[tuple[Sym, Value], ...]]]:
-    """A row whose number is a value: chosen by a test, constant, or data."""
+    """A row whose number is a value: selected by a test, constant, or data."""
     match value:
         case Op("select", (test, one, other)):
             yield from _named_row(one, column, number_of(f"{data.label}t", data.args), (*tests, (test, True)))
@@ -278,13 +282,14 @@ def _named_row(
         case Index(number):
             yield (column, number), tests, ()
         case Cast(Load() as wide, _) if wide.dtype.is_integer and value.dtype.is_integer:
-            yield from _named_row(wide, column, data, tests)  # a row of the matrix, as subscripts of the program are: below 2³¹
+            yield from _named_row(wide, column, data, tests)  # as subscripts of the program are, a row is below 2³¹
         case _:
             yield (column, expr(data)), tests, ((data, value),)
 
 
 def _pixel(stmt: k.CopyTensor, map: k.TensorMap, points: Sequence[Expr]) -> tuple[Expr, ...]:
-    """A channel of a pixel in im2col mode: pixels are counted through the bounding box, W first, then through those behind."""
+    """A channel of a pixel in im2col mode: pixels are counted through the bounding box, W first, then through the next
+    images."""
     total, weight = points[1], ONE
     steps, sizes = map.steps[1:-1], [_positions(map, dim) for dim in range(len(map.corners))]
     for at, step, size, (lower, _) in zip(stmt.at[1:-1], steps, sizes, map.corners, strict=True):
@@ -298,13 +303,13 @@ def _pixel(stmt: k.CopyTensor, map: k.TensorMap, points: Sequence[Expr]) -> tupl
 
 
 def _positions(map: k.TensorMap, dim: int) -> Expr:
-    """How many pixels there are in a row of the bounding box, along a dimension of space."""
+    """The number of pixels in a row of the bounding box, along a spatial dimension."""
     (lower, upper), step = map.corners[dim], map.steps[dim + 1]
     return (map.sizes[dim + 1] - 1 + upper - lower) // step + 1
 
 
 def _pixels(stmt: k.Stmt, map: k.TensorMap) -> tuple[Formula, ...]:
-    """That the first pixel is one of the bounding box."""
+    """The condition that the first pixel is in the bounding box."""
     if not map.corners or not isinstance(stmt, k.CopyTensor):
         return ()
     parts: list[Formula] = []
@@ -315,7 +320,7 @@ def _pixels(stmt: k.Stmt, map: k.TensorMap) -> tuple[Formula, ...]:
 
 
 def _inside(map: k.TensorMap, where: Sequence[Expr], data: Sequence[tuple[Sym, Value]]) -> tuple[Formula, ...]:
-    """The engine's own test of coordinates; a row that is data is one of the matrix, as subscripts of the program are."""
+    """The engine's bounds test; a data-dependent row is in bounds, as subscripts of the program are."""
     known = {sym for sym, _ in data}
     return tuple(between(0, e, size) for e, size in zip(where, map.sizes, strict=True) if e.as_sym not in known)
 
@@ -323,14 +328,14 @@ def _inside(map: k.TensorMap, where: Sequence[Expr], data: Sequence[tuple[Sym, V
 def _element(map: k.TensorMap, where: Sequence[Expr], data: tuple[tuple[Sym, Value], ...]) -> Load:
     """The element of the buffer at coordinates of the tensor: its address is their sum by the map's strides.
 
-    Each dimension of the tensor runs along one of the buffer, or along some neighbours as if they were one.
+    Each dimension of the tensor is along one of the buffer, or along several adjacent ones as if they were one.
     """
     buffer, size = map.buffer, map.buffer.dtype.bytes
     strides = buffer.strides or tuple(_product(buffer.shape[at + 1 :]) for at in range(buffer.rank))
     index = [ZERO] * buffer.rank
     parts = [(e, stride, extent) for e, stride, extent in zip(where, (expr(size), *map.strides), map.sizes, strict=True)]
     rest = map.offset
-    for at, stride in enumerate(strides):  # what lies before the first element of the tensor
+    for at, stride in enumerate(strides):  # the offset of the tensor in the buffer
         (monomial, coefficient) = stride.terms[0] if stride.terms else ((), stride.constant)
         here = _part(rest, monomial, coefficient)
         index[at], rest = index[at] + here, rest - here * stride
@@ -364,20 +369,20 @@ def _product(extents: Sequence[Expr]) -> Expr:
 
 
 def _size(extent: Expr) -> Expr:
-    """The size that a map calls 1 where it is 0."""
+    """The size whose maximum with 1 is in a map."""
     atom = extent.as_atom
     others = [each for each in atom.args if each is not ONE] if isinstance(atom, Max) and ONE in atom.args else []
     return others[0] if len(others) == 1 else extent
 
 
 def _ratio(stride: Expr, unit: Expr) -> int | None:
-    """How many units a stride is, a constant; None where it is none."""
+    """The constant quotient of a stride and a unit; None if it is not constant and positive."""
     found = _quotient(stride, unit)
     return found.constant if found is not None and found.is_constant and found.constant > 0 else None
 
 
 def _quotient(product: Expr, factor: Expr) -> Expr | None:
-    """The other factor of a product, None where there is none that can be seen."""
+    """The other factor of a product, None if none is found."""
     for monomial, coefficient in factor.terms or (((), factor.constant),):
         found = _part(product, monomial, coefficient)
         if factor * found is product:
@@ -386,7 +391,7 @@ def _quotient(product: Expr, factor: Expr) -> Expr | None:
 
 
 def _part(whole: Expr, monomial: Monomial, coefficient: int) -> Expr:
-    """The terms of a sum that a term divides, divided by it."""
+    """The terms of a sum that a given term divides, divided by it."""
     total = ZERO
     for found, number in (*whole.terms, ((), whole.constant)):
         rest = without(found, monomial)

@@ -1,4 +1,4 @@
-"""Conditions and subscripts as formulas and index expressions, where they ask for no data."""
+"""Conditions and subscripts as formulas and index expressions, if they do not depend on data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SYMBOL = {"lt": "<", "ge": ">=", "le": "<=", "gt": ">", "eq": "==", "ne": "!="}
 
 
 def test(value: Value) -> Formula | None:
-    """A condition over indices as a formula, None where it asks for data."""
+    """A condition on indices as a formula, None if it depends on data."""
     match value:
         case Literal():
             return TRUE if value.value else FALSE
@@ -31,7 +31,7 @@ def test(value: Value) -> Formula | None:
 
 
 def index_of(value: Value) -> Expr | None:
-    """The index expression that a value is, if it is one."""
+    """The index expression of a value, if it is one."""
     match value:
         case Index(e):
             return e

@@ -1,4 +1,4 @@
-"""What the kernels do, statement by statement: on which threads, when, and reading and writing what.
+"""The kernels as events: for each assignment its threads, time, reads and writes.
 
 An instance of an event is a point over the indices of host loops, the axes of the kernel and its loops.
 """
@@ -27,7 +27,7 @@ Block: TypeAlias = tuple[k.Stmt, ...]
 
 
 class Launch(Record, eq=False):
-    """One launch: when, and over which coordinates. `domain` has those of the host's loops and of the axes."""
+    """One launch: its time and coordinates. `domain`: the ranges of host loops and axes."""
 
     kernel: k.Kernel
     time: Host
@@ -36,7 +36,7 @@ class Launch(Record, eq=False):
     threads: tuple[Sym, ...]
 
     host: tuple[Sym, ...] = field(init=False)
-    """Indices of the host's loops."""
+    """The indices of the host's loops."""
     block: tuple[Expr, ...] = field(init=False)
     """The coordinates of a block."""
     thread: Expr = field(init=False)
@@ -54,7 +54,7 @@ class Launch(Record, eq=False):
 
 
 class Site(Record, eq=False):
-    """A place in a kernel: when it runs, in which loops, where, under which tests of data. `path`: the lists it stands in."""
+    """A position in a kernel: time, loops, domain, and the tests of data around it. `path`: the lists that contain it."""
 
     launch: Launch
     time: tuple[int | k.For, ...] = ()
@@ -72,27 +72,27 @@ class Site(Record, eq=False):
 
     @property
     def block(self) -> tuple[Expr, ...]:
-        """The coordinates of the block that runs an instance: another one than `launch.blocks` where it sends that a box."""
+        """The coordinates of the block that executes an instance: of the sender, for a box from another block."""
         return self.sender or self.launch.block
 
     def at(self, number: int, block: Block, names: Mapping[Sym, Expr]) -> Site:
-        """The place of a statement of a list that stands here."""
+        """The site of a statement in a list at this site."""
         time, path = (*self.time, 2 * number), (*self.path, (block, number))
         return Site(self.launch, time, self.loops, self.domain, self.tests, path, names, self.bounds, self.sender, self.joint)
 
     @property
     def dims(self) -> tuple[Sym, ...]:
-        """The indices of an instance."""
+        """The coordinates of an instance."""
         return _dims(self)
 
     @property
     def where(self) -> tuple[Formula, ...]:
-        """Which instances there are."""
+        """The conditions of an instance."""
         return (*self.launch.domain, *self.domain)
 
 
 def over(site: Site, loops: tuple[k.For, ...]) -> Site:
-    """A site in further loops of an operation's own."""
+    """A site in further loops that an operation implies."""
     domain = tuple(between(loop.lo, loop.sym, loop.hi) for loop in loops)
     bounds = {**site.bounds, **{loop: (loop.lo, loop.hi) for loop in loops}}
     time = (*site.time, *(step for loop in loops for step in (loop, 0)))
@@ -100,7 +100,7 @@ def over(site: Site, loops: tuple[k.For, ...]) -> Site:
 
 
 def in_arms(a: Site, b: Site) -> bool:
-    """Whether two places stand in two arms of one branch, of which one turn of the loops around it runs one."""
+    """Whether two sites are in the two arms of one branch, of which one executes in an iteration of the loops around it."""
     parted = ((block is not other, at != to) for (block, at), (other, to) in zip(a.path, b.path, strict=False))
     return a.launch is b.launch and next((arms for arms, steps in parted if arms or steps), False)
 
@@ -113,13 +113,13 @@ def _dims(site: Site) -> tuple[Sym, ...]:
 
 @lru_cache(maxsize=1 << 12)
 def ranged(site: Site) -> Simplifier:
-    """What knows the ranges of the coordinates and loops of a site, as far as constants say them, and of sizes."""
+    """A simplifier with the constant ranges of a site's coordinates and loops, and of sizes."""
     return _ranged(site.launch.kernel, tuple([(loop.sym, site.bounds[loop]) for loop in site.loops]))
 
 
 @lru_cache(maxsize=1 << 10)
 def _ranged(kernel: k.Kernel, loops: tuple[tuple[Sym, tuple[Expr, Expr]], ...]) -> Simplifier:
-    """The same, of all sites in the same loops: what was found out of one is remembered for all."""
+    """A simplifier shared by all sites in the same loops, for its cache."""
     ranges: dict[Sym, Range] = {size: (0, None) for size in kernel.sizes}
     ranges |= {a.sym: (0, a.extent.constant - 1) for a in kernel.axes if a.extent.is_constant}
     for sym, ends in loops:
@@ -129,12 +129,12 @@ def _ranged(kernel: k.Kernel, loops: tuple[tuple[Sym, tuple[Expr, Expr]], ...]) 
 
 
 def plainly(value: Expr, site: Site) -> Expr:
-    """`value` as it is at all instances of a site."""
+    """`value`, simplified for the instances of a site."""
     return ranged(site)(value)
 
 
 class Variable(Record, eq=False):
-    """A register. `value`: what it always holds, None where it is assigned again."""
+    """A register. `value`: its value, None if it is reassigned."""
 
     sym: Sym
     site: Site
@@ -143,10 +143,10 @@ class Variable(Record, eq=False):
 
 
 class Event(Record, eq=False):
-    """One element or variable that is given a value. `kind`: plain, atomic, async, or exchange; `stmt` is what does it.
+    """The assignment of a value to one element or variable. `kind`: plain, atomic, async, or exchange; `stmt`: its operation.
 
-    `let`: a register that never changes, which the program may have too, or not. Of a copy that goes on by itself, `signal`: it
-    brings bytes to a barrier; `group`: it is of a group; `joins`: it combines with what is there, at once.
+    `let`: a register that is never reassigned, which may be a `let` of the program. For an asynchronous copy, `signal`: its
+    bytes at a barrier; `group`: the kind of its group; `joins`: whether it combines with the target atomically.
     """
 
     site: Site
@@ -161,22 +161,23 @@ class Event(Record, eq=False):
 
     @property
     def atomic(self) -> bool:
-        """Whether nothing comes between what it reads of its target and what it writes."""
+        """Whether its read and write of the target are atomic."""
         return self.kind == "atomic" or self.joins
 
     @property
     def engine(self) -> bool:
-        """Whether no thread moves it, but the engine of tensors does."""
+        """Whether it is done by an engine, not by a thread."""
         return isinstance(self.stmt, Operation) and self.stmt.AGENT is Agent.ENGINE
 
     @property
     def span(self) -> Span:
-        """Where it stands in the text."""
+        """The position in the source."""
         return getattr(self.stmt, "span", NOWHERE)
 
 
 class Signal(Record, eq=False):
-    """What makes a barrier, arrives at it, brings bytes to it, or waits for it: an element of an array of barriers."""
+    """An initialisation of a barrier, an arrival, a copy that brings bytes, or a wait, at an element of an array of
+    barriers."""
 
     stmt: Operation
     site: Site
@@ -189,17 +190,17 @@ class Signal(Record, eq=False):
 
     @property
     def parity(self) -> Expr:
-        """The parity of the phase that a wait names, or that is as completed when a barrier is made."""
+        """The parity that a wait names; an initialisation counts as a phase of parity 1 before the first one."""
         return self.what.parity if isinstance(self.what, Waits) else ONE
 
     @property
     def bytes(self) -> Expr:
-        """How many bytes an arrival expects, or a copy brings; none at a wait."""
+        """The number of bytes that an arrival expects or a copy brings; 0 for a wait."""
         return self.what.bytes if isinstance(self.what, Arrives | Brings) else ZERO
 
 
 class Step(Record, eq=False):
-    """What ends a group of copies, waits for some, or makes writes known to engines."""
+    """An operation that closes a group of copies, waits for groups, or is a fence."""
 
     stmt: Operation
     site: Site
@@ -207,10 +208,10 @@ class Step(Record, eq=False):
 
 
 class Reading(Mutable):
-    """All of a plan. `together`: what threads must reach together; `strange`: what is not understood; `steps`: what ends groups
-    of copies, waits for them, or makes writes known, in the order of the text. `named`: registers that index expressions name
-    as a `let` of the program, each with the number that it is to be; what others hold is a function of where they are declared.
-    `needed`: without which the machine does not move what is said here.
+    """The events of a plan. `together`: operations that threads must reach together; `strange`: opaque statements; `steps`:
+    operations that close groups of copies, wait for them, or are fences, in textual order. `named`: registers that index
+    expressions use as a `let` of the program, each with the integer that it has to be; other registers are functions of the
+    coordinates of their declaration. `needed`: the conditions under which the machine does what the events describe.
     """
 
     events: list[Event] = field(default_factory=list[Event])
@@ -226,20 +227,20 @@ class Reading(Mutable):
 
     @property
     def touched(self) -> Iterator[tuple[Load, Site, Span]]:
-        """Every element that the text names, and where."""
+        """Every element that the text accesses, with its site."""
         for event in self.events:
             if isinstance(event.target, Load):
                 yield event.target, event.site, event.span
             for value, site in ((event.value, event.site), *event.site.tests):
                 yield from ((load, at, event.span) for load, at in read_by(value, site))
         yield from ((each.barrier, each.site, getattr(each.stmt, "span", NOWHERE)) for each in self.signals)
-        for variable in self.variables.values():  # read where it is declared, wherever that is wanted
+        for variable in self.variables.values():  # read where it is declared, whatever uses it
             if variable.value is not None:
                 yield from ((load, at, NOWHERE) for load, at in read_by(variable.value, variable.site))
 
 
 def read_by(value: Value, site: Site) -> Iterator[tuple[Load, Site]]:
-    """The elements that a value reads, and where: of a `select`, an arm only where it is taken."""
+    """The elements that a value reads, with their sites: in a `select`, an arm is read only if it is selected."""
     fact = test(value.args[0]) if isinstance(value, Op) and value.name == "select" else None
     if isinstance(value, Load):
         yield value, site
@@ -249,7 +250,7 @@ def read_by(value: Value, site: Site) -> Iterator[tuple[Load, Site]]:
 
 
 def index_names(values: Iterable[Value]) -> frozenset[Sym]:
-    """What index expressions in values name."""
+    """The symbols of index expressions in values."""
     found: set[Sym] = set()
     rest = [*values]
     while rest:

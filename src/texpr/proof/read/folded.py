@@ -1,4 +1,4 @@
-"""Axes of a grid that stand for several loops: their indices are its digits, which a kernel declares first."""
+"""Axes of a grid that represent several loops: a kernel declares their indices first, as digits of the axis' index."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ Block = tuple[k.Stmt, ...]
 
 
 def folded(axis: k.Axis, body: Block) -> tuple[dict[Sym, Expr], int, dict[Sym, Expr]] | None:
-    """An axis whose index is taken apart into digits of a mixed radix, by the first statements: the digits with their
-    extents, how many statements that are, and what they name.
+    """The digits of an axis' index, in a mixed radix, that the first statements declare: the digits with their extents, the
+    number of these statements, and the names of the digits.
 
     0 ≤ z < e₁ · … · eₙ and the points of 0..e₁ × … × 0..eₙ correspond one to one, by division with remainder.
     """

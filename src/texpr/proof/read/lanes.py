@@ -1,4 +1,4 @@
-"""Loops that join registers over lanes: each with what lane ^ 16 has of it, then lane ^ 8, …, then lane ^ 1, of 32."""
+"""Butterfly reductions: loops that combine registers with those of lane ^ 16, then lane ^ 8, …, lane ^ 1, of 32."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from texpr.ir.value import Ref, Value, walk
 
 
 def joins_lanes(loop: k.Stmt) -> bool:
-    """Whether `loop` does nothing else, if each register that it assigns is joined with what was exchanged of it.
+    """Whether `loop` is a butterfly reduction of the registers that it assigns, and does nothing else.
 
-    Then that holds behind it what all of these lanes held: what the others held joins once, as is seen turn by turn, from the
-    lane half of them away on. All that is assigned, and each test of that, is computed of what is exchanged: so nobody can take
-    it for anything else.
+    Then a register combines the values of all these lanes, each other lane's once, as follows by induction over the iterations,
+    from the lane at half the warp's distance on. All assigned values, and tests of them, are computed from exchanged values, so
+    no other rule can match them.
     """
     if not isinstance(loop, k.For) or loop.uniform:
         return False
@@ -31,11 +31,11 @@ def joins_lanes(loop: k.Stmt) -> bool:
 
 
 def _named(value: Value, some: Collection[Sym]) -> list[Sym]:
-    """Which of some registers a value names."""
+    """Those of `some` registers that a value uses."""
     return [node.sym for node in walk(value) if isinstance(node, Ref) and node.sym in some]
 
 
 def _halves(exchange: k.Exchange, loop: k.For) -> bool:
-    """Whether an exchange is by a power of two in the first turn, and by half as much in each turn up to by 1."""
+    """Whether an exchange has a power of two as mask in the first iteration, halved in each iteration until it is 1."""
     turns = loop.lo, loop.step, loop.hi, exchange.shift
     return exchange.mask.bit_count() == 1 and turns == (ZERO, ONE, expr(exchange.mask.bit_length()), expr(loop.sym))

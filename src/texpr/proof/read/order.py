@@ -1,7 +1,7 @@
-"""Which of two instances comes first: in the program, and on the threads of a kernel.
+"""Order of instances: in the program, and among the threads of a kernel.
 
-In a kernel one instance comes before another where its launch does; in one launch where one thread runs both, in that order;
-and where all threads of both meet at a barrier in between. Blocks of a launch never meet, but for those of one cluster.
+In a kernel one instance precedes another if its launch does; in one launch, if one thread executes both in that order; or if
+all threads of both reach a barrier in between. Blocks of a launch are unordered, except within a cluster.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ Run: TypeAlias = tuple["int | k.For | k.HostLoop", "int | k.For | k.HostLoop"]
 
 
 def when(spot: Spot, indices: Mapping[Sym, Sym | Expr], last: int) -> When:
-    """The time of an instance in the program, in coordinates of the kernel; of a whole loop where its index is not given.
+    """The time of an instance in the program, in coordinates of the kernel; of a whole loop if its index is not given.
 
-    `last`: what comes first in one statement; below 0 if it is none of the program's.
+    `last`: the position within one statement; negative for accesses that are not in the program.
     """
     found: list[int | tuple[ir.Loop, Expr]] = []
     for step in spot.time:
@@ -40,18 +40,19 @@ def when(spot: Spot, indices: Mapping[Sym, Sym | Expr], last: int) -> When:
 
 
 def is_free(loop: ir.Loop, stored: Buffer | Sym | None) -> bool:
-    """Whether iterations have no order, but for what they make of what is not `stored`."""
+    """Whether iterations are unordered, except for their effects on memory other than `stored`."""
     return isinstance(loop, ir.Par) and stored not in loop.reduce
 
 
 def cases(a: When, b: When, free: Buffer | Sym | None, *, whole: bool = False, either: int = 0) -> Iterator[Case]:
-    """When `a` comes before `b` in the program: whether they first differ in a `par` that does not reduce into `free`.
+    """The cases in which `a` precedes `b` in the program: whether they first differ in a `par` that does not reduce into
+    `free`.
 
-    Of those among the first `either` loops, both orders count. Of statements in the two arms of a branch, in one iteration of
-    all loops around it, one does not run.
+    For the first `either` such loops, both orders count. Of statements in the two arms of a branch, in one iteration of all
+    loops around it, only one executes.
 
-    Where one stands for all turns of a loop that reduces into `free`, and the other for one of them, they are updates whose
-    order is free. That is not decided, or with `whole` says that neither comes first.
+    If one represents all iterations of a loop that reduces into `free`, and the other is in one of them, they are updates whose
+    order is free. That is undecided, or with `whole` neither precedes the other.
     """
     before, depth = list[Formula](), 0
     for mine, theirs in zip(a, b, strict=False):
@@ -73,23 +74,23 @@ def cases(a: When, b: When, free: Buffer | Sym | None, *, whole: bool = False, e
 
 
 def _in_arms(a: When, b: When, mine: int, theirs: int) -> bool:
-    """Whether two steps are of arms of which one runs. The program does no copy, and no hole: an arm that has their time may be
-    the one that does not run, so they are before, or behind, what the other one does."""
+    """Whether two positions are in arms of which one executes. Copies and holes are not in the program: the arm that has their
+    time may be the one that does not execute, so they are ordered with the other arm, too."""
     return [mine, theirs] == ARMS and all(not isinstance(x[-1], int) or x[-1] >= 0 for x in (a, b))
 
 
 def precedes(a: When, b: When, free: Buffer | Sym | None) -> Formula:
-    """When `a` comes before `b` in the program, where that is known."""
+    """The condition that `a` precedes `b` in the program, where that is known."""
     return disj(f for _, f in cases(a, b, free, whole=True))
 
 
 def equals(x: Expr, y: Expr) -> tuple[Formula, ...]:
-    """That two numbers are the same, where they are not the same text."""
+    """The condition that two numbers are equal; empty if they are the same expression."""
     return () if x is y else (Eq(x - y),)
 
 
 class Names(dict[Sym, Expr]):
-    """Other names of an instance's coordinates. What was renamed is remembered."""
+    """A renaming of an instance's coordinates, with a cache of renamed expressions."""
 
     __slots__ = ("_known", "_times")
 
@@ -99,14 +100,14 @@ class Names(dict[Sym, Expr]):
         self._times: dict[When, When] = {}
 
     def __call__(self, value: Expr | Sym) -> Expr:
-        """`value` by these names."""
+        """`value` with these names."""
         found = self._known.get(value)
         if found is None:
             found = self._known[value] = expr(value).substitute(self)
         return found
 
     def times(self, when: When) -> When:
-        """A time by these names."""
+        """A time with these names."""
         found = self._times.get(when)
         if found is None:
             found = self._times[when] = tuple([t if isinstance(t, int) else (t[0], self(t[1])) for t in when])
@@ -114,7 +115,7 @@ class Names(dict[Sym, Expr]):
 
 
 class Sides(Record, eq=False):
-    """The two instances' own names of the indices of their sites."""
+    """The renamings of two instances' coordinates."""
 
     left: Mapping[Sym, Sym | Expr]
     right: Mapping[Sym, Sym | Expr]
@@ -127,7 +128,7 @@ class Sides(Record, eq=False):
 
 
 def sides_of(a: Site, b: Site, same: Sequence[Sym] = ()) -> Sides:
-    """Names for the indices of two instances, of which those of `same` are equal."""
+    """Renamings of the coordinates of two instances, of which those in `same` are equal."""
     return _sides(a, b, tuple(same))
 
 
@@ -147,13 +148,13 @@ def _marked(sym: Sym, mark: str) -> Expr:
 
 
 def domains(a: Site, b: Site, sides: Sides) -> Iterator[Formula]:
-    """That there are both instances."""
+    """The conditions that both instances exist."""
     yield from renamed(a, sides.a)
     yield from renamed(b, sides.b)
 
 
 def renamed(site: Site, names: Mapping[Sym, Sym | Expr]) -> tuple[Formula, ...]:
-    """That there is an instance of a site, by these names."""
+    """The conditions that an instance of a site exists, with these names."""
     return _renamed(site, tuple(names.items()))
 
 
@@ -172,10 +173,11 @@ def in_step(
     alone: bool,
     later: bool,
 ) -> bool:
-    """Whether it is plain that `a` comes first in the kernels wherever it does in the program: both turn the same loops alike.
+    """Whether it is plain that `a` precedes `b` in the kernels wherever it does in the program: both execute the same loops
+    alike.
 
-    `times`: in the program, but for loops that are `skipped`, by their depth, the order of whose turns is no matter. `alone`:
-    one thread runs both; else the launches must say it. `later`: as for `unordered`.
+    `times`: the times in the program; the order of iterations of loops that are `skipped`, by their depth, is irrelevant.
+    `alone`: one thread executes both; otherwise the launches must have the order. `later`: as for `unordered`.
     """
     runs = [*zip(a.launch.time, b.launch.time, strict=False), *(zip(a.time, b.time, strict=False) if alone else ())]
     at = depth = 0
@@ -186,7 +188,7 @@ def in_step(
             if not (isinstance(mine, int) and isinstance(theirs, int)):
                 return False
             if mine > theirs or _in_arms(*times, mine, theirs):
-                return True  # it never comes first
+                return True  # it never precedes
             at = _parting(runs, at, sides)
             return _first(runs[at]) if at < len(runs) else alone and later
         depth += 1
@@ -201,11 +203,11 @@ def in_step(
         if not (alike and not lanes) and not skipped(depth - 1, loop):
             return False
         at += alike
-    return True  # neither comes first
+    return True  # neither precedes the other
 
 
 def _parting(runs: Sequence[Run], at: int, sides: Sides) -> int:
-    """From `at` on, the first step of kernels that is perhaps not the same of both."""
+    """From `at` on, the first step of the kernels' times that may differ."""
     while at < len(runs):
         one, other = runs[at]
         same = one == other if isinstance(one, int) or isinstance(other, int) else sides.a(one.sym) is sides.b(other.sym)
@@ -216,17 +218,17 @@ def _parting(runs: Sequence[Run], at: int, sides: Sides) -> int:
 
 
 def _first(step: Run) -> bool:
-    """Whether by a step the first comes first."""
+    """Whether the first precedes the second by this step."""
     one, other = step
     return isinstance(one, int) and isinstance(other, int) and one < other
 
 
 @lru_cache(maxsize=1 << 12)
 def unordered(a: Site, b: Site, sides: Sides, space: Space, *, later: bool) -> tuple[Formula, ...]:
-    """When `a` does not surely come before `b`, both at a place of `space`, in the kernels, case by case.
+    """The cases in which `a` may not precede `b` in the kernels, both at a place of `space`.
 
-    `later`: in one instance `b` is behind `a`. All lanes of a warp do a shuffle at once: the order of what they keep is that of
-    who keeps it.
+    `later`: in one instance `b` is after `a`. All lanes of a warp execute a shuffle at once, so accesses to registers of lanes
+    have the order of their owner.
     """
     found = list(launched_later(a, b, sides))
     if a.launch is not b.launch:
@@ -255,33 +257,33 @@ def unordered(a: Site, b: Site, sides: Sides, space: Space, *, later: bool) -> t
 
 @lru_cache(maxsize=1 << 6)
 def ranks(launch: Launch) -> Mapping[Sym, int]:
-    """The indices of blocks along which there are clusters, and how many blocks each has there."""
+    """The block indices along which there are clusters, each with the number of blocks of a cluster."""
     wide = {axis.dim: axis.extent.constant for axis in launch.kernel.axes if axis.level is k.Level.CLUSTER}
     found = {a.sym: wide[a.dim] for a in launch.kernel.axes if a.level is k.Level.GRID and a.dim in wide}
     return found if found.keys() <= set(launch.blocks) else {}
 
 
 def within(launch: Launch) -> tuple[Sym, ...]:
-    """The one index along which there are clusters, if there is one cluster along it."""
+    """The only index along which there are clusters, if there is exactly one cluster along it."""
     extents = {axis.sym: axis.extent for axis in launch.kernel.axes}
     return tuple(s for s, n in ranks(launch).items() if len(ranks(launch)) == 1 and extents[s] is expr(n))
 
 
 def unjoined(site: Site) -> Formula:
-    """When blocks of a cluster perhaps do not meet behind an instance, before the kernel ends."""
+    """The condition that no barrier of the cluster may follow an instance before the kernel ends."""
     ways = [(meets(block[at + 1 :]), FALSE) for block, at in site.path]
     ways += [(meets(node.body), Ge(expr(node.sym) + node.step - site.bounds[node][1])) for node in _loops(site, 0)]
     return conj(unless for width, unless in ways if width >= CLUSTER)
 
 
 def earlier(a: Site, b: Site, sides: Sides) -> Formula:
-    """That `a` comes in an earlier turn of the kernel's loops around both."""
+    """The condition that `a` is in an earlier iteration of the kernel's loops around both."""
     ends = [(sides.a(x.sym), sides.b(x.sym)) for x, y in zip(a.loops, b.loops, strict=False) if x is y]
     return disj(conj((*(Eq(x - y) for x, y in ends[:at]), Ge(ends[at][1] - ends[at][0] - 1))) for at in range(len(ends)))
 
 
 def textual(a: Site, b: Site, sides: Sides) -> list[Formula]:
-    """When `b` stands behind `a` in what is launched, or runs in a later turn of a loop around both."""
+    """The cases in which `b` is after `a` in textual order of the launches, or in a later iteration of a loop around both."""
     turned = Sides(sides.right, sides.left)
     found = list(launched_later(b, a, turned))
     if a.launch is b.launch:
@@ -291,12 +293,12 @@ def textual(a: Site, b: Site, sides: Sides) -> list[Formula]:
 
 
 def equal_all(syms: Sequence[Sym], sides: Sides) -> list[Formula]:
-    """That coordinates are the same on both sides."""
+    """The conditions that coordinates are equal on both sides."""
     return [f for s in syms for f in equals(sides.a(s), sides.b(s))]
 
 
 def launched_later(a: Site, b: Site, sides: Sides) -> Iterator[Formula]:
-    """When the launch of `a` is later than that of `b`."""
+    """The cases in which the launch of `a` is later than that of `b`."""
     before: list[Formula] = []
     for mine, theirs in zip(a.launch.time, b.launch.time, strict=False):
         if isinstance(mine, int) or isinstance(theirs, int):
@@ -312,7 +314,7 @@ def launched_later(a: Site, b: Site, sides: Sides) -> Iterator[Formula]:
 
 
 def not_behind(a: Site, b: Site, sides: Sides, later: bool) -> Iterator[Formula]:
-    """When one thread runs `b` first, or both at once, or in lanes of a vector."""
+    """The cases in which one thread executes `b` first, both at once, or both in lanes of a vector."""
     before: list[Formula] = []
     for mine, theirs in zip(a.time, b.time, strict=False):
         if isinstance(mine, int) or isinstance(theirs, int):
@@ -330,7 +332,8 @@ def not_behind(a: Site, b: Site, sides: Sides, later: bool) -> Iterator[Formula]
 
 
 def _unmet(a: Site, b: Site, sides: Sides, least: int = 0) -> Iterator[Formula]:
-    """When two threads do not meet behind `a` and before `b`, given that `a` is to come first. `least`: how many must meet."""
+    """The cases in which two threads have no common barrier after `a` and before `b`, if `a` precedes. `least`: its least
+    size."""
     before: list[Formula] = []
     for depth, (mine, theirs) in enumerate(zip(a.path, b.path, strict=False)):
         (block, at), (other, to) = mine, theirs
@@ -348,7 +351,7 @@ def _unmet(a: Site, b: Site, sides: Sides, least: int = 0) -> Iterator[Formula]:
             x, y = sides.a(node.sym), sides.b(node.sym)
             if x is not y:
                 yield conj((*before, compare(">", x, y)))
-                whole = [(meets(node.body), Eq(y - x - node.step))]  # where a whole turn lies in between, they meet in it
+                whole = [(meets(node.body), Eq(y - x - node.step))]  # a whole iteration in between contains their barrier
                 yield from _missed(whole, [*before, compare("<", x, y)], a, b, depth, sides, least, carried=True)
             before += equals(x, y)
     yield conj(before)
@@ -370,9 +373,10 @@ def _missed(
     *,
     carried: bool = False,
 ) -> Iterator[Formula]:
-    """When no barrier lies on the way, where all of `before` holds and `between` is given with what is missed else.
+    """The cases in which a path has no barrier, if all of `before` holds; `between`: barriers with the cases in which they are
+    missed.
 
-    A way of None: `b` stands before `a`. Each barrier on the way is for a number of threads, and is missed in some case.
+    None as path: `b` precedes `a` in the text. Each barrier of the path is of some threads, and is missed in some case.
     """
     if between is None:
         yield conj(before)
@@ -393,7 +397,7 @@ def _missed(
 
 
 def _behind(a: Site, depth: int, carried: bool, sides: Sides) -> Iterator[tuple[int, Formula]]:
-    """Barriers behind `a`, below the list `depth`: in what follows there, or in a later turn of a loop around `a`."""
+    """Barriers after `a`, below the list `depth`: in what follows there, or in a later iteration of a loop around `a`."""
     for deep, (block, at) in enumerate(a.path[depth + 1 :], depth + 1):
         yield meets(block[at + 1 :]), FALSE
         yield from _turned(a, sides.a, deep, block[at + 1 :])
@@ -402,7 +406,7 @@ def _behind(a: Site, depth: int, carried: bool, sides: Sides) -> Iterator[tuple[
 
 
 def _ahead(b: Site, depth: int, carried: bool, sides: Sides) -> Iterator[tuple[int, Formula]]:
-    """The same, before `b`."""
+    """Barriers before `b`, likewise."""
     for deep, (block, at) in enumerate(b.path[depth + 1 :], depth + 1):
         yield meets(block[:at]), FALSE
         yield from _turned(b, sides.b, deep, block[:at])
@@ -411,7 +415,7 @@ def _ahead(b: Site, depth: int, carried: bool, sides: Sides) -> Iterator[tuple[i
 
 
 def _loops(site: Site, depth: int) -> Iterator[k.For]:
-    """The loops around `site` that all threads run alike, from those of the list `depth` on."""
+    """The loops around `site` that are uniform, from those of the list `depth` on."""
     for block, at in site.path[depth:-1]:
         node = block[at]
         if isinstance(node, k.For) and node.uniform:
@@ -419,9 +423,9 @@ def _loops(site: Site, depth: int) -> Iterator[k.For]:
 
 
 def _turned(site: Site, names: Names, depth: int, stmts: Sequence[k.Stmt]) -> Iterator[tuple[int, Formula]]:
-    """Barriers in loops as long as sizes and coordinates of all threads say, and when such a loop has no turn.
+    """Barriers in loops whose trip count depends on sizes and uniform coordinates only, with the case of no iterations.
 
-    `stmts` stand in the list `depth` around `site`, that has `names`: a loop below it may be called alike.
+    `stmts` are in the list `depth` around `site`, which has `names`: a loop in it may have the same name.
     """
     launch, nodes = site.launch, (block[at] for block, at in site.path[:depth])
     around = {node.sym for node in nodes if isinstance(node, k.For)}
@@ -432,7 +436,7 @@ def _turned(site: Site, names: Names, depth: int, stmts: Sequence[k.Stmt]) -> It
 
 
 def meets(stmts: Sequence[k.Stmt]) -> int:
-    """How many threads surely meet in `stmts`: a block, some lanes, or none."""
+    """The number of threads that a barrier in `stmts` certainly synchronises: a block, some lanes, or none."""
     return max(map(_meets, stmts), default=0)
 
 

@@ -1,4 +1,4 @@
-"""Kernels read, statement by statement: constants of a thread are written out, vectors and tiles taken apart into elements."""
+"""Reads kernels as events: registers that are never reassigned are substituted, vectors and tiles decomposed into elements."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from texpr.support.record import Mutable, Record, field, replace
 
 
 def read(plan: k.Plan, program: Program) -> Reading:
-    """What `plan` does, in which registers may be called after what `program` stores in."""
+    """The events of `plan`; its registers may be named after memory of `program`."""
     stored = {a.stored for a in program.actions if not isinstance(a.stored, Buffer) or a.stored.role == "local"}
     single = frozenset(s.name for s in stored if not isinstance(s, Buffer) or not s.rank)
     promised = tuple(compare(c.op, c.left, c.right) for c in plan.requires)
@@ -42,19 +42,19 @@ def read(plan: k.Plan, program: Program) -> Reading:
 
 
 def _facts(promise: Formula) -> Iterator[Fact]:
-    """What a promise says of sizes."""
+    """The facts about sizes in a promise."""
     if isinstance(promise, Ge | Eq):
         yield Fact(0, promise.expr, 1 if isinstance(promise, Eq) else None)
 
 
 def _first(sym: Sym) -> Sym:
-    """What `sym` is a copy of, if it is called like one."""
+    """The symbol that `sym` is a copy of, by its name."""
     first, _, number = sym.name.rpartition("_")
     return Sym(first) if first and number.isdecimal() else sym
 
 
 def _read(value: Value, meant: Value) -> dict[Sym, Expr]:
-    """Of which indices `value` is `meant`, by the subscripts of what both read: loops that are cut are called otherwise."""
+    """The indices for which `value` is `meant`, by the subscripts of loads in both: divided loops have other names."""
     loads = zip(*([each for each in walk(v) if isinstance(each, Load)] for v in (value, meant)), strict=False)
     pairs = (pair for own, other in loads if own.buffer == other.buffer for pair in zip(other.index, own.index, strict=True))
     return {sym: own for other, own in pairs if (sym := other.as_sym) is not None}
@@ -83,7 +83,7 @@ class _Reader(Mutable):
 
     def kernel(self, kernel: k.Kernel, time: Host, domain: tuple[Formula, ...]) -> None:
         for array in kernel.arrays:
-            rows = replace(array.buffer, shape=(expr(kernel.threads), *array.buffer.shape))  # each thread's, of what lanes keep
+            rows = replace(array.buffer, shape=(expr(kernel.threads), *array.buffer.shape))  # a row for each thread
             made = self.lanes.setdefault(array.buffer, rows) if array.space is Space.LANES else array.buffer
             self.found.spaces[made] = array.space
         blocks: list[Sym] = []
@@ -94,7 +94,7 @@ class _Reader(Mutable):
         for axis in (a for a in kernel.axes if a.sym not in ranks):
             own = threads if axis.level is Level.BLOCK else blocks
             found = folded(axis, kernel.body) if axis.level in (Level.GRID, Level.CORE) else None
-            known, facts = self.known.nonnegative, (*domain, *self.promised)  # a product of two extents below 0 is above 0
+            known, facts = self.known.nonnegative, (*domain, *self.promised)  # a product of two negative extents is positive
             if found is not None and all(known(e) or is_never_negative(e, facts) for e in found[0].values()):
                 digits, skip, env = found
                 own.extend(digits)
@@ -104,7 +104,7 @@ class _Reader(Mutable):
                 domain = (*domain, between(0, axis.sym, axis.extent))
         launch = Launch(kernel, time, domain, tuple(blocks), tuple(threads))
         self.found.launches.append(launch)
-        if ranks:  # a cluster is whole, whoever meets there
+        if ranks:  # clusters are whole, wherever their barriers are
             self.found.together.append((k.Barrier(Level.CLUSTER, span=kernel.span), Site(launch)))
         assigned = {s.sym for s in k.walk(kernel.body) if isinstance(s, k.Assign)}
         plain = Simplifier(
@@ -125,7 +125,7 @@ class _Scope(Record):
 
 
 class _Body(Mutable):
-    """`data`: what data of the statement at `site` mean, in all that it reads and writes."""
+    """`data`: the data-dependent integers of the statement at `site`, for all its reads and writes."""
 
     reader: _Reader
     launch: Launch
@@ -160,7 +160,7 @@ class _Body(Mutable):
                 self.goes_on(stmt, site, scope)
 
     def goes_on(self, stmt: k.Operation, site: Site, scope: _Scope) -> None:
-        """What an operation has to do with copies that go on by themselves; those that are such tell of it as they start."""
+        """Records the role of an operation in asynchronous copies; the copies themselves are recorded by their effects."""
         what = stmt.completion(self.maps)
         if isinstance(what, Closes | Awaits | Fences):
             self.reader.found.steps.append(Step(stmt, site, what))
@@ -169,7 +169,7 @@ class _Body(Mutable):
             self.signal(stmt, stmt.completion(self.maps), site, scope)
 
     def signal(self, stmt: k.Operation, what: Completion | None, site: Site, scope: _Scope) -> None:
-        """What is done with a barrier in shared memory."""
+        """Records an operation on a barrier in shared memory."""
         match what:
             case Makes():
                 what = Makes(self.load(what.at, scope), what.count)
@@ -212,7 +212,7 @@ class _Body(Mutable):
                 self.block(body, replace(site, time=(*site.time, number), domain=domain, tests=tests), scope)
 
     def resolved(self, value: Value) -> Value:
-        """`value` with a variable that says nothing but a test of indices written out."""
+        """`value` with a variable that only holds a test of indices substituted."""
 
         def leaf(node: Value) -> Value | None:
             variable = self.reader.found.variables.get(node.sym) if isinstance(node, Ref) else None
@@ -223,16 +223,16 @@ class _Body(Mutable):
     def name(self, sym: Sym, site: Site, value: Value | None, scope: _Scope) -> Sym:
         made = Sym(f"{sym.name}#{next(self.reader.numbers)}")
         lets = self.reader.lets
-        called = sym if sym in lets or _first(sym) not in lets else _first(sym)  # a copy of a `let` is called after it
+        called = sym if sym in lets or _first(sym) not in lets else _first(sym)  # a copy of a `let` has its name
         self.reader.found.variables[made] = Variable(made, site, value, called)
         scope.refs[sym] = made
         scope.exprs.pop(sym, None)
         return made
 
     def number(self, made: Sym) -> Expr:
-        """What a register that never changes holds, as index expressions name it: a `let` of the program that is called so, of
-        the indices by which it reads the same elements, or that are called so there; which is to be proved. Else any function
-        of where it is declared."""
+        """The contents of a register that is never reassigned, for index expressions: a `let` of the program of that name, with
+        the indices for which it reads the same elements, or of the same names, which is to be proved. Otherwise an
+        uninterpreted function of the coordinates of its declaration."""
         variable = self.reader.found.variables[made]
         site, let = variable.site, self.reader.lets.get(variable.name)
         called = {**{sym: expr(sym) for sym in site.dims}, **site.names}
@@ -244,7 +244,7 @@ class _Body(Mutable):
         return self.reader.found.named.setdefault(made, named)
 
     def engine(self, stmt: Copy, site: Site, scope: _Scope) -> None:
-        """A copy of a tile as its elements; of one that several blocks get, those that one of them gets, from each sender."""
+        """Decomposes a copy of a tile into elements; a multicast copy into those that one block receives, from each sender."""
         found, name = self.reader.found, f"box{next(self.reader.numbers)}"
         moved, signal, by = self.moved(stmt, scope), None, Sender()
         if moved.moved(self.maps).peers:
@@ -280,7 +280,7 @@ class _Body(Mutable):
             found.events.append(Event(place, target, value, stmt, "async", signal=signal, group=group, joins=joins))
 
     def moved(self, stmt: Copy, scope: _Scope) -> Copy:
-        """A copy over coordinates and registers by their unique names."""
+        """A copy with unique names of coordinates and registers."""
 
         def operand(value: Value) -> Value:
             return self.load(value, scope) if isinstance(value, Load) else self.value(value, scope)
@@ -288,14 +288,14 @@ class _Body(Mutable):
         return cast("Copy", stmt.over(operand, lambda e: e.substitute(scope.exprs)))
 
     def sent(self, site: Site, by: Sender) -> Site:
-        """A site as who gets a box sees that of its sender."""
+        """A site of the sender of a box, in coordinates of the receiver."""
         domain = tuple(rename(fact, by.values) for fact in site.domain)
         bounds = {loop: (lo.substitute(by.values), hi.substitute(by.values)) for loop, (lo, hi) in site.bounds.items()}
         own = tuple(expr(sym).substitute(by.values) for sym in site.launch.blocks)
         return over(replace(site, domain=(*domain, *by.domain), bounds=bounds, sender=own), by.loops)
 
     def within(self, site: Site, piece: Piece, scope: _Scope) -> Site:
-        """Where and when the elements of a copy are moved."""
+        """The domain and time of the elements of a copy."""
         inside = over(site, piece.loops)
         domain, tests = (*inside.domain, *piece.domain), inside.tests
         for asked, taken in piece.tests:
@@ -307,7 +307,7 @@ class _Body(Mutable):
         return replace(inside, domain=domain, tests=tests)
 
     def value(self, value: Value, scope: _Scope) -> Value:
-        """`value` over coordinates and registers by their unique names."""
+        """`value` with unique names of coordinates and registers."""
 
         def leaf(node: Value) -> Value | None:
             match node:
@@ -315,7 +315,7 @@ class _Body(Mutable):
                     return self.load(node, scope)
                 case Index(e):
                     return Index(e.substitute(scope.exprs), node.dtype, node.span)
-                case Ref(sym) if sym in scope.refs:  # before its number, if it has one
+                case Ref(sym) if sym in scope.refs:  # before its integer, if it has one
                     return Ref(scope.refs[sym], node.dtype)
                 case Ref(sym) if sym in scope.exprs:
                     return Index(scope.exprs[sym], node.dtype)
@@ -325,14 +325,14 @@ class _Body(Mutable):
         return map_value(value, leaf)
 
     def kept(self, load: Load, thread: Expr | None = None) -> Load:
-        """An element that a thread keeps for the lanes of its warp; the running one, where none is named."""
+        """An element in registers of a lane: of the running thread, if no other is given."""
         lanes = self.reader.lanes.get(load.buffer)
         if lanes is None:
             return load
         return replace(load, buffer=lanes, index=(self.launch.thread if thread is None else thread, *load.index))
 
     def load(self, load: Load, scope: _Scope, thread: Expr | None = None) -> Load:
-        """An element over coordinates and registers by their unique names, and numbers that data say here."""
+        """An element with unique names of coordinates and registers, and data-dependent integers of this statement."""
         inner, data = scope.copy() if load.data else scope, list[tuple[Sym, Value]]()
         for sym, meaning in load.data:
             said = sym, self.value(meaning, inner)
@@ -345,7 +345,7 @@ class _Body(Mutable):
 
 
 class _Here(Record):
-    """An operation at its place, which tells what it does there (`texpr.ir.operation.effects`)."""
+    """An operation at its site, which reports its effects (`texpr.ir.operation.effects`)."""
 
     body: _Body
     stmt: k.Operation

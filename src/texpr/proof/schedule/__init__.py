@@ -1,4 +1,4 @@
-"""That a program as a schedule laid it out does what was written: proved, so that no directive need be believed."""
+"""The proof that a scheduled program computes what the program as written does, so that no directive is trusted."""
 
 from texpr.proof.schedule.prove import faithful, require_kept
 

@@ -1,4 +1,4 @@
-"""What statements of a program as it is laid out touch: where, when, and which element of the program as it was written."""
+"""The accesses of a scheduled program: place, time, and the element of the written program."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Quotient = TypeVar("Quotient", FloorDiv, Mod)
 
 
 class Access(Record, eq=False):
-    """A place in memory that a statement touches. `place`: which of the copies of the memory, by the loops around what makes
-    it, and the subscripts there. `dims`: the indices of loops, and what data say, that all is over; `where`: facts about them.
+    """An access to a place in memory. `place`: the indices of the loops around its declaration, and the subscripts. `dims`: the
+    loop indices and data-dependent integers that all of this is over; `where`: facts about them.
 
-    `stored`: the memory of the written program whose `element`, again with its copy, that is; None for what fills a hole.
-    `meant`: when it is touched in the written program; nothing for a copy. `does`: the written statement that it is done by.
-    `is_update`: whether it is a step of a sum, whose order a `reduce` may free; `is_own`: whether it reads there what it
-    writes. `legal`: when the written program writes the element, in some instance, if that is one: where `is_one` holds.
-    `hole`: of what fills one, which element would be there if the memory that is copied were larger; a hint, or nothing.
+    `stored`, `element`: the memory of the written program, and the element in it, with its instance; None for the fill of a
+    hole. `meant`: the time of the access in the written program; empty for a copy. `does`: the written statement that it is
+    part of. `is_update`: whether it is a step of a sum, whose order a `reduce` may relax; `is_own`: whether it is the read of
+    an updated element. `legal`: the time at which the written program writes the element, by some instance, if `is_one` holds.
+    `hole`: for the fill of a hole, the element that a larger source would have there; an untrusted hint, perhaps empty.
     """
 
     action: Action
@@ -50,7 +50,7 @@ class Access(Record, eq=False):
 
     @property
     def is_certain(self) -> bool:
-        """Whether data decide neither that it happens nor where."""
+        """Whether neither its execution nor its place depends on data."""
         return not self.action.spot.tests and {*self.dims} <= {*indices(self.action.spot)}
 
     def __str__(self) -> str:
@@ -59,7 +59,7 @@ class Access(Record, eq=False):
 
 
 class Named(Record, eq=False):
-    """An access by other names of its coordinates, or at some."""
+    """An access with its coordinates renamed or substituted."""
 
     access: Access
     names: Names
@@ -73,7 +73,7 @@ class Named(Record, eq=False):
     hole: tuple[Expr, ...]
 
     def only(self, sym: Sym) -> Sym:
-        """The symbol that a coordinate is called by."""
+        """The symbol that a coordinate is renamed to."""
         found = self.names(sym).as_sym
         assert found is not None
         return found
@@ -81,12 +81,12 @@ class Named(Record, eq=False):
 
 @lru_cache(maxsize=1 << 10)
 def named(access: Access, mark: str) -> Named:
-    """`access`, its coordinates marked."""
+    """`access` with its coordinates renamed, by a mark."""
     return placed(access, {s: expr(Sym(f"{s.name}{mark}")) for s in access.dims})
 
 
 def placed(access: Access, at: Mapping[Sym, Expr]) -> Named:
-    """`access` at coordinates."""
+    """`access` with its coordinates substituted."""
     names = Names(at)
     place, element, hole = (tuple(map(names, each)) for each in (access.place, access.element, access.hole))
     where = tuple(rename(f, names) for f in access.where)
@@ -96,7 +96,7 @@ def placed(access: Access, at: Mapping[Sym, Expr]) -> Named:
 
 
 def touched(place: Load | Ref, spot: Spot, action: Action, program: Program, write: bool) -> Access:
-    """A place that a statement touches, of which nothing else is known."""
+    """An access of a statement to a place, without a meaning yet."""
     at = place_of(place, spot, program)
     dims = coordinates(indices(action.spot), at, program.function.sizes)
     where = dict.fromkeys(flat((*action.spot.domain, *spot.domain)))
@@ -105,14 +105,14 @@ def touched(place: Load | Ref, spot: Spot, action: Action, program: Program, wri
 
 
 def coordinates(loops: Iterable[Sym], exprs: Iterable[Expr], sizes: Collection[Sym]) -> tuple[Sym, ...]:
-    """The indices of loops, and whatever else expressions name but sizes, and numbers that are functions of these."""
+    """The indices of loops, and the other symbols in expressions, except sizes and functions of these."""
     own = dict.fromkeys(loops)
     said = {s for e in exprs for s in e.syms() if not isinstance(s, Number)}
     return (*own, *sorted(said - own.keys() - {*sizes}, key=lambda s: s.name))
 
 
 def same(one: Sequence[Expr], other: Sequence[Expr]) -> Iterator[Formula]:
-    """That two places are the same."""
+    """The condition that two places are equal."""
     pairs = [(a, b) for a, b in zip(one, other, strict=True) if a is not b]
     yield from (Eq(a - b) for a, b in (_unturned(*pair, pairs) for pair in pairs))
     for x, y, by in [(a.num, b.num, a.den) for a, b in _atoms(pairs, Mod) if a.den is b.den]:
@@ -123,13 +123,13 @@ def same(one: Sequence[Expr], other: Sequence[Expr]) -> Iterator[Formula]:
 
 
 def _atoms(pairs: Sequence[tuple[Expr, Expr]], kind: type[Quotient]) -> list[tuple[Quotient, Quotient]]:
-    """The pairs of such atoms."""
+    """The pairs of atoms of this kind."""
     atoms = ((a.as_atom, b.as_atom) for a, b in pairs)
     return [(a, b) for a, b in atoms if isinstance(a, kind) and isinstance(b, kind)]
 
 
 def _unturned(a: Expr, b: Expr, known: Sequence[tuple[Expr, Expr]]) -> tuple[Expr, Expr]:
-    """Two numbers that are the same, without what both are turned by, where that is the same."""
+    """Two equal numbers, without the xor if both are permuted by the same one."""
     match a.as_atom, b.as_atom:
         case Xor(x, y, width), Xor(u, v, wide) if width == wide and (y is v or (y, v) in known):
             return x, u
@@ -138,7 +138,7 @@ def _unturned(a: Expr, b: Expr, known: Sequence[tuple[Expr, Expr]]) -> tuple[Exp
 
 
 def there(each: Named, near: Named | None, pairs: Sequence[tuple[Expr, Expr]], more: Sequence[Formula] = ()) -> ExistsWitness:
-    """That somewhere the first of each pair is the second; `near`: what is in the same loops, where nothing else is known."""
+    """An access for which the first of each pair equals the second; `near`: an access in the same loops, as a hint."""
     around = {} if near is None else {s: near.names(s) for s in near.access.dims}
     known, own = found(each, pairs), {s: each.only(s) for s in each.access.dims}
     facts = (*each.where, *(Eq(a - b) for a, b in pairs if a is not b), *more)
@@ -146,6 +146,6 @@ def there(each: Named, near: Named | None, pairs: Sequence[tuple[Expr, Expr]], m
 
 
 def found(each: Named, pairs: Sequence[tuple[Expr, Expr]]) -> dict[Sym, Expr]:
-    """Coordinates at which the first of each pair is the second, by their names, as far as that says them."""
+    """Coordinates for which the first of each pair equals the second, by name, as far as that determines them."""
     extents = {each.only(x.sym): each.names(x.extent) for x in each.access.action.spot.loops}
     return solved(pairs, {mine: extents.get(mine) for mine in map(each.only, each.access.dims)})

@@ -1,7 +1,7 @@
-"""Whether a statement of the program as it is laid out is one of the program that was written, of indices that are said.
+"""Comparison of a statement of the scheduled program with a statement of the written one, with given indices.
 
-Values are compared part by part: they are built alike, index expressions in them are the same numbers, and what is read on the
-one side stands for what is read on the other.
+Values are compared recursively: the operations are equal, index expressions are equal numbers, and each load of one side
+corresponds to a load of the other.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from texpr.support.record import Mutable, Record, field
 
 
 class Operand(Record, eq=False):
-    """What a statement reads as it is laid out, and what it reads as it was written, each at its place in its program.
+    """A load of a scheduled statement, and the corresponding load of the written one, each with its position in its program.
 
-    `inner`: where it is read by a statement that is written out, the indices of that.
+    `inner`: for a load in a substituted statement, the indices of that statement.
     """
 
     given: Load | Ref
@@ -32,11 +32,11 @@ class Operand(Record, eq=False):
 
 
 class Comparison(Mutable):
-    """`given`, of the program as it is `laid` out, as `meant`, of the one that was `written`.
+    """`given`, a statement of the scheduled program `laid`, compared with `meant`, a statement of the program `written`.
 
-    What only one statement writes may be written out, where it is read, as what that writes. `inner` are the indices of that,
-    over those of what reads it. `made`: these statements; `sure`: what must hold for them to be what is read, over the indices
-    of what reads, and where that is.
+    A load of an element that only one statement writes may be substituted by that statement's value. `inner`: the indices of
+    that statement, over those of the load. `made`: the substituted statements; `sure`: conditions for them to be the writer of
+    the element, over the indices at the load, with its position.
     """
 
     laid: Program
@@ -62,7 +62,7 @@ class Comparison(Mutable):
         self.value(given.value, meant.value, given.spot, meant.spot)
 
     def value(self, given: Value, meant: Value, site: Spot, spot: Spot) -> None:
-        """A value on both sides."""
+        """Compares two values."""
         alike = parts(given, meant, site)
         for mine, theirs, where in alike or ():
             self.value(mine, theirs, where, spot)
@@ -70,7 +70,7 @@ class Comparison(Mutable):
             self.named(given, meant, site, spot)
 
     def named(self, given: Value, meant: Value, site: Spot, spot: Spot) -> None:
-        """An index, what is read, and names for what the other side writes out."""
+        """Compares indices, loads, and names that the other side substitutes."""
         match given, meant:
             case Index(), Index() if given.dtype == meant.dtype:
                 self.equations.append((given.expr, meant.expr.substitute(self.inner)))
@@ -86,7 +86,7 @@ class Comparison(Mutable):
                 raise Unlike
 
     def written_out(self, given: Value, meant: Load, site: Spot, spot: Spot) -> None:
-        """A value that stands for an element: as the one statement says that writes it."""
+        """Compares a value with an element: with the value of the one statement that writes it."""
         element = [e.substitute(self.inner) for e in place_of(meant, spot, self.written)]
         action, at = writer(self.written, meant.buffer, element)
         place = (e.substitute(at) for e in place_of(action.target, action.spot, self.written))
@@ -98,7 +98,7 @@ class Comparison(Mutable):
         self.inner = outer
 
     def subscripts(self, given: Load | Ref, meant: Load | Ref, site: Spot, spot: Spot) -> None:
-        """What data say in the subscripts of a place: the same on both sides."""
+        """Compares the data-dependent subscripts of two places."""
         mine, theirs = (each.data if isinstance(each, Load) else () for each in (given, meant))
         if len(mine) != len(theirs):
             raise Unlike
@@ -108,7 +108,7 @@ class Comparison(Mutable):
 
 
 def writer(program: Program, stored: Buffer, element: Sequence[Expr]) -> tuple[Action, Mapping[Sym, Expr]]:
-    """The one statement that gives an element of a local its value, and for which indices, to be proved. Raises Unlike."""
+    """The only statement that writes an element of a local, with its indices, to be proved. Raises Unlike."""
     writes = [action for action in program.actions if action.stored is stored]
     if len(writes) != 1 or stored.role != "local" or writes[0].update is not None or writes[0].spot.tests:
         raise Unlike
@@ -116,13 +116,13 @@ def writer(program: Program, stored: Buffer, element: Sequence[Expr]) -> tuple[A
     own = {sym: Sym(f"{sym.name}○") for sym in indices(action.spot)}
     place = [e.substitute(own) for e in place_of(action.target, action.spot, program)]
     found = solved([*zip(place, element, strict=True)], dict.fromkeys(own.values()))
-    if found.keys() != {*own.values()}:  # which instance gives it is not known
+    if found.keys() != {*own.values()}:  # the instance is not determined
         raise Unlike
     return action, {sym: found[name] for sym, name in own.items()}
 
 
 def _is_other(given: Load | Ref, meant: Load | Ref) -> bool:
-    """Whether what is read cannot stand for a local: memory that callers know."""
+    """Whether a load cannot correspond to one of a local: it is of memory that callers access."""
     return isinstance(given, Load) and isinstance(meant, Load) and given.buffer.role != "local" == meant.buffer.role
 
 

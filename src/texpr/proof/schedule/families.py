@@ -1,7 +1,8 @@
-"""Pairs of accesses that are asked about: one of each kind, where many statements do the same one after the other.
+"""Representatives of pairs of accesses, where many statements make the same access one after the other.
 
-Accesses of the same elements at the same places, in the same loops, are a family: what is asked of two depends on their
-families alone, on whether they write or update, and on which comes first, in each program. So questions grow as families do.
+Accesses of the same elements at the same places, in the same loops, are a family: obligations of a pair depend only on their
+families, on the kinds of access, and on the order of the two, in each program. So the number of obligations depends on
+families.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ Kind: TypeAlias = tuple[object, ...]
 
 
 def pairs(accesses: Sequence[Access], *, both: bool = False) -> Iterator[tuple[Access, Access]]:
-    """Of each kind of pair of accesses the first, with each access beside itself; in `both` orders, if asked."""
+    """The first pair of each kind, including pairs of an access with itself; in `both` orders if asked."""
     found = families(accesses)
     for one, other in product(found, found) if both else combinations_with_replacement(found, 2):
         yield from _kinds(one, other)
 
 
 def families(accesses: Sequence[Access]) -> list[list[Access]]:
-    """Accesses that are alike but for their place in the text."""
+    """Groups of accesses that differ only in their textual position."""
     found: dict[Kind, list[Access]] = defaultdict(list)
     for each in accesses:
         found[_family(each)].append(each)
@@ -40,7 +41,7 @@ def _family(each: Access) -> Kind:
 
 
 def _loops(time: When) -> int:
-    """How far the loops of a time reach."""
+    """The number of leading elements of a time that belong to loops."""
     return max((at + 1 for at, step in enumerate(time) if not isinstance(step, int)), default=0)
 
 
@@ -51,7 +52,7 @@ def _kinds(one: Sequence[Access], other: Sequence[Access]) -> Iterator[tuple[Acc
     seen: set[Kind] = set()
     for a, where in zip(one, mine, strict=True):
         for b, there in zip(other, theirs, strict=True):
-            if together:  # neighbours in one list of statements, in each program
+            if together:  # in one list of statements, in each program
                 kind: Kind = tuple([(x > y) - (x < y) for x, y in zip(where, there, strict=True)])
             else:
                 kind = (a is b, *(_order(x, y) for x, y in zip(_times(a), _times(b), strict=True)))
@@ -73,12 +74,12 @@ def _after_loops(time: When) -> tuple[int, ...]:
 
 
 def _is_branched(tails: Sequence[tuple[int, ...]]) -> bool:
-    """Whether a time ends in the second arm of a branch: where there are first ones only, neither is instead of another."""
+    """Whether some time ends in the second arm of a branch; otherwise no two are in different arms."""
     return any(ARMS[1] in tail for tail in tails)
 
 
 def _order(a: When, b: When) -> Kind:
-    """Which comes first by the text alone, and how far in: of the arms of a branch neither does."""
+    """The order of two times by the text alone, and the depth at which they differ; statements of different arms have none."""
     for at, (mine, theirs) in enumerate(zip(a, b, strict=False)):
         if isinstance(mine, int) and isinstance(theirs, int) and mine != theirs:
             return at, mine < theirs, not any((*cases((mine,), (theirs,), None), *cases((theirs,), (mine,), None)))

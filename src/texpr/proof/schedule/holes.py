@@ -1,6 +1,6 @@
-"""Holes that compute: iterations beyond those that were written, whose updates change nothing, as all they read are fills.
+"""Computing holes: iterations beyond the written ones, whose updates change nothing since all their operands are fills.
 
-But for the sign of a zero: x + 0 is x, unless x is −0. Who lets holes compute sees to that.
+The sign of a zero is an exception: x + 0 is x, unless x is −0. Directives that let holes compute take care of that.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from texpr.proof.schedule.places import Home
 Number: TypeAlias = int | float
 
 WHOLE = 8
-"""Whole numbers up to this one are exact in every floating type."""
+"""Integers up to this one are exact in every floating-point type."""
 
 
 def fill(value: Literal) -> Sym:
-    """What a hole holds: the one element of memory that nobody writes."""
+    """The element of a hole: a symbol of its own, which is never written."""
     return Sym(f"fill {value.value}")
 
 
 def is_fill(stored: Home | None) -> bool:
-    """Whether that is what a hole holds."""
+    """Whether the memory is that of fills."""
     return isinstance(stored, Sym) and stored.name.startswith("fill ")
 
 
 def fills(laid: Program) -> Mapping[Buffer, Literal]:
-    """The number that holes of memory are filled with, where it is one; in copies of such memory they hold the same."""
+    """The fill of each memory, if it is a constant; copies of such memory have the same fill."""
     found: dict[Buffer, Literal] = {}
     for action in laid.actions:
         if not action.stmt.instance and isinstance(action.value, Literal) and isinstance(action.target, Load):
@@ -61,7 +61,7 @@ def _copied(laid: Program, known: Mapping[Buffer, Literal]) -> Mapping[Buffer, L
 
 
 def changes_nothing(action: Action, known: Mapping[Buffer, Literal]) -> bool:
-    """Whether an update of holes alone leaves what it updates."""
+    """Whether an update whose operands are fills leaves its target unchanged."""
     if not isinstance(action.update, str) or not isinstance(action.stmt, ir.Bind) or len(action.stmt.targets) != 1:
         return False
     found = _folded(action.arms[0], known)
@@ -69,7 +69,7 @@ def changes_nothing(action: Action, known: Mapping[Buffer, Literal]) -> bool:
 
 
 def _folded(value: Value, known: Mapping[Buffer, Literal]) -> Number | None:
-    """What is made of fills, where that is known."""
+    """The value computed from fills, if it is known."""
     match value:
         case Literal():
             return value.value
@@ -86,7 +86,7 @@ def _folded(value: Value, known: Mapping[Buffer, Literal]) -> Number | None:
 
 
 def _exact(value: Number | None, dtype: DType) -> Number | None:
-    """A number, if a type has it as it is, so that nothing is rounded, and nothing wraps."""
+    """A number, if it is exact in a type: neither rounded nor wrapped."""
     if value is None or isnan(value):
         return None
     low, high = (-WHOLE, WHOLE) if dtype.is_float else dtype.limits

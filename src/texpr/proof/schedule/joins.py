@@ -1,8 +1,8 @@
-"""Parts of sums: what is added up in memory of its own first, and then joined at once with the element.
+"""Partial sums: updates that are accumulated in a memory of their own, and then combined with the element.
 
-Such memory holds no element of the written program but a part of its updates. If it begins with what changes nothing, if all
-that is added there is for one element, and if it is joined with that once, behind all of it, then each update comes about in
-the end; and as their order is free, it may be said to come about where the part is joined.
+Such memory holds no element of the written program but a part of its updates. If it is initialised with the neutral value, if
+all updates in it are of one element, and if it is combined with that element once, after all of them, then each update is
+applied in the end; and as their order is free, each may be taken to be applied at the combination.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from texpr.support.record import Mutable, replace
 
 
 class Part(Mutable):
-    """Memory, `touched` by nobody else, whose content `join` adds to an element; `read` is how that reads it, and `own` how it
-    reads the element."""
+    """A memory, with all its accesses `touched`, that holds a partial sum; `join` is the write of the combination with an
+    element; `read` its read of the partial sum, and `own` its read of the element."""
 
     touched: Sequence[Access]
     join: Access
@@ -40,14 +40,14 @@ class Part(Mutable):
 
     @property
     def fills(self) -> list[Access]:
-        """The writes of what changes nothing."""
+        """The writes of neutral values."""
         return [a for a in self.touched if a.write and a.does is None]
 
     def is_one(self) -> bool:
-        """Whether all that is done there are updates whose order is free, of what the join updates, and fills that change
-        nothing."""
+        """Whether all accesses are updates in any order of what the combination updates, and initialisations with neutral
+        values."""
         update, updates, target = self.join.action.update, self.updates, self.join.action.target
-        if not isinstance(update, str) or update == "sub" or not updates or not self.fills:  # a part of differences is added
+        if not isinstance(update, str) or update == "sub" or not updates or not self.fills:  # differences would be added
             return False
         nothing = neutral(update, target.dtype)
         free = all(a.is_update and a.does and a.does.update == update and self._free(a) for a in updates)
@@ -60,7 +60,7 @@ class Part(Mutable):
         return len(strict(update.meant, update.stored)) < len(update.meant)
 
     def accesses(self) -> Iterator[Access]:
-        """What is touched, as parts of a sum, and the element where that is joined."""
+        """The accesses as those of a partial sum, with the element at its combination."""
         part = Sym(f"part in {self.read.home.name}")
         for access in (*self.touched, self.read):
             yield replace(access, stored=part, element=access.place, meant=(), does=None, legal=())
@@ -71,18 +71,18 @@ class Part(Mutable):
         yield replace(self.join, **of, does=update.does, is_update=True)
 
     def _known(self, update: Access) -> dict[Sym, Expr]:
-        """The coordinates of an update that the place says where that is joined, over those of the join."""
+        """The coordinates of an update that its place determines, over those of the combination."""
         each, own = named(update, "○"), placed(self.read, {s: expr(s) for s in self.read.dims})
         known = found(each, [*zip(each.place, own.place, strict=True)])
         return {s: known[each.only(s)] for s in update.dims if each.only(s) in known}
 
     def _is_timed(self, update: Access) -> bool:
-        """Whether the place says for which element an update is, and when, but for the order that is free."""
+        """Whether the place of an update determines its element and time, except for the order that is free."""
         said = {s for e in (*update.element, *_turns(strict(update.meant, update.stored))) for s in e.syms()}
         return said & {*update.dims} <= self._known(update).keys()
 
     def questions(self) -> Iterator[Asked]:
-        """What must hold of a part."""
+        """The obligations of a partial sum."""
         span, about = self.join.action.span, str(self.join)
         for update in self.updates:
             args = named(update, "◁"), named(self.read, "▷")
@@ -96,7 +96,7 @@ class Part(Mutable):
             yield told, self.late, (named(one, "◁"), named(other, "▷"))
 
     def mixed(self, update: Named, read: Named) -> Point | None:
-        """What is added at a place for another element than that of the join, or at another time. Raises Undecided."""
+        """An update at a place whose combination is of another element or time. Raises Undecided."""
         first = self.updates[0]
         joined = placed(first, {s: expr(0) for s in first.dims} | {s: read.names(e) for s, e in self._known(first).items()})
         times = (_turns(strict(each.meant, first.stored)) for each in (update, joined))
@@ -104,23 +104,23 @@ class Part(Mutable):
         return self.both(update, read, apart)
 
     def lost(self, update: Named) -> Point | None:
-        """What is added, and joined with nothing after. Raises Undecided."""
+        """An update that no later combination includes. Raises Undecided."""
         read = named(self.read, "○")
         pairs = [*zip(read.place, update.place, strict=True)]
         behind = there(read, update, pairs, (precedes(update.time, read.time, None),))
         return nowhere(update.where, [behind], self.premises, solving=True)
 
     def joined_twice(self, a: Named, b: Named) -> Point | None:
-        """A place that is joined twice. Raises Undecided."""
+        """A place that is combined twice. Raises Undecided."""
         loops = a.access.dims
         return self.both(a, b, differ(map(a.names, loops), map(b.names, loops)))
 
     def late(self, a: Named, b: Named) -> Point | None:
-        """What comes to a place too late. Raises Undecided."""
+        """An update of a place after its combination. Raises Undecided."""
         return self.both(a, b, negate(precedes(a.time, b.time, None)))
 
     def both(self, a: Named, b: Named, wrong: Formula) -> Point | None:
-        """Two at one place, of which something holds. Raises Undecided."""
+        """Two accesses at one place for which `wrong` holds. Raises Undecided."""
         return witness((*a.where, *b.where, *same(a.place, b.place), wrong), self.premises)
 
 

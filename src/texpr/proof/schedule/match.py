@@ -1,4 +1,4 @@
-"""What each statement of a program as it is laid out does: one that was written, of some indices, or a copy of an element."""
+"""The meaning of each statement of a scheduled program: an instance of a written statement, or a copy of an element."""
 
 from __future__ import annotations
 
@@ -27,21 +27,22 @@ from texpr.proof.schedule.joins import Part
 from texpr.support.record import Mutable, field, replace
 
 SIDES = 4
-"""How many say when an element is written, of those that are asked."""
+"""The greatest number of writers that are considered for an element."""
 
 Done = tuple[Access, Mapping[Sym, Expr]]
-"""The write of a statement that does a written one, and of which indices."""
+"""The write of a statement that is an instance of a written one, with the indices."""
 
 IS_STATEMENT, IS_THERE = "is a statement", "what is read is there"
 """Kinds of obligations."""
 
 
 class Matches(Mutable):
-    """The accesses of the program as it is `laid` out. `given`: what callers know, of the one and of the other program.
+    """The accesses of the scheduled program `laid`. `given`: the parameters and results, from the scheduled to the written
+    program.
 
-    `strange`: statements of which it is not known what they do; `loosened`: updates in an order that is free, but not as it was
-    written; `asked`: what must hold of the others. `longer`: memory of the written program of which there are elements, in the
-    program as it is laid out, that this has not.
+    `strange`: statements without a meaning; `loosened`: updates in an order that is free, but was not in the written program;
+    `asked`: the obligations of the others. `longer`: memory of the written program with additional elements in the scheduled
+    one.
     """
 
     written: Program
@@ -59,12 +60,12 @@ class Matches(Mutable):
 
     def __post_init__(self) -> None:
         self.fills = fills(self.laid)
-        for let in self.laid.lets.values():  # what is not known to be a number of the written program is none of these
+        for let in self.laid.lets.values():  # other data-dependent integers are different from those of the written program
             args = indices(let.spot)
             self.numbers[number_of(_name(let), args)] = expr(number_of(f"{_name(let)}◇", args))
 
     def run(self) -> None:
-        """Takes statement by statement; copies of what is copied come when that is known."""
+        """Matches statement by statement; copies of copies are matched when their source is known."""
         wanted, slots = defaultdict[Expr, list[Action]](list), defaultdict[object, int](int)
         for action in self.written.actions:
             if action.stmt.instance:
@@ -79,7 +80,7 @@ class Matches(Mutable):
                     self.statement(action, of[slot], dict(zip(indices(of[slot].spot), at, strict=True)))
                 else:
                     self.strange.append((action, "noted as what there is not"))
-            elif not isinstance(action.target, Ref):  # that a test is kept is no statement
+            elif not isinstance(action.target, Ref):  # a stored test is no statement
                 copies.append(action)
         before = -1
         while len(copies) != before:
@@ -87,7 +88,8 @@ class Matches(Mutable):
         self.strange += ((action, "no statement, and no copy") for action in copies if not self.join(action))
 
     def statement(self, action: Action, meant: Action, at: Mapping[Sym, Expr], anew: bool = False) -> None:
-        """That a statement does a written one, of the indices `at`. `anew`: it makes the same again, like a copy."""
+        """Records that a statement is an instance of a written one, with the indices `at`. `anew`: it recomputes a value, like
+        a copy."""
         comparison = Comparison(self.laid, self.written, action, meant)
         try:
             comparison.run()
@@ -98,7 +100,7 @@ class Matches(Mutable):
             self.loosened.append((action, meant))
         at = {sym: e.substitute(self.numbers) for sym, e in at.items()}
         names = {**comparison.data, **at}
-        if isinstance(action.target, Ref) and isinstance(meant.target, Ref):  # a number has the same name where it is the same
+        if isinstance(action.target, Ref) and isinstance(meant.target, Ref):  # equal integers, equal names
             theirs = number_of(_name(meant), indices(meant.spot))
             self.numbers[number_of(_name(action), indices(action.spot))] = expr(theirs).substitute(names)
         goals = [Eq(given.substitute(self.numbers) - other.substitute(names)) for given, other in comparison.equations]
@@ -129,16 +131,16 @@ class Matches(Mutable):
             self.done[meant].append((write, at))
 
     def doubted(self, action: Action, inside: Sequence[Formula], goals: Sequence[Formula]) -> Point | None:
-        """An instance of a statement that is none of that which it is said to do."""
+        """An instance of a statement that differs from its claimed meaning."""
         facts = (rename(f, self.numbers) for f in action.spot.domain)
         return witness((*facts, *inside, negate(conj(goals))), self.premises)
 
     def where_read(self, fact: Formula, site: Spot) -> Formula:
-        """A fact, which need hold only where something is read."""
+        """A fact that has to hold only where a load is executed."""
         return disj((*(negate(rename(f, self.numbers)) for f in site.domain), fact))
 
     def made_twice(self, made: Action) -> Point | None:
-        """Two instances of a statement that give one element a value. Raises Undecided."""
+        """Two instances of a statement that write one element. Raises Undecided."""
         one, other = ({s: expr(Sym(f"{s.name}{mark}")) for s in indices(made.spot)} for mark in "◁▷")
         place = place_of(made.target, made.spot, self.written)
         both = ([e.substitute(names) for e in place] for names in (one, other))
@@ -146,7 +148,7 @@ class Matches(Mutable):
         return witness((*facts, *same(*both), differ(one.values(), other.values())), self.premises)
 
     def leaves(self, action: Action, inside: Sequence[Formula]) -> bool:
-        """Whether a statement perhaps runs for indices that the written one has not."""
+        """Whether a statement may execute with indices outside of the written statement's domain."""
         try:
             return self.doubted(action, (), inside) is not None
         except Undecided:
@@ -184,11 +186,11 @@ class Matches(Mutable):
         return True
 
     def of_holes(self, reads: Sequence[Access], inside: Sequence[Formula]) -> Iterator[Access]:
-        """What an update reads that runs beyond what was written: elements `inside`, and fills elsewhere."""
+        """The reads of an update that also executes holes: elements if `inside`, and fills elsewhere."""
         for read in reads:
             filled = self.fills.get(read.home) if isinstance(read.home, Buffer) else None
             if read.is_own or filled is None:
-                yield read  # which is left as it is, or says where, or whether, this happens
+                yield read  # the accumulator, or memory without a fill, as in subscripts and tests
                 continue
             yield replace(read, where=(*read.where, *flat(inside)))
             outside = (*read.where, negate(conj(inside)))
@@ -196,7 +198,7 @@ class Matches(Mutable):
             yield replace(read, where=outside, **of, is_update=False, hole=read.element)
 
     def at_home(self) -> Iterator[Asked]:
-        """Memory that callers know is that of the written program."""
+        """Accesses of parameters and results are those of the written program."""
         for access in self.accesses:
             home = self.given.get(access.home) if isinstance(access.home, Buffer) else None
             if home is not None and (home is not access.stored or access.place != access.element):
@@ -213,20 +215,20 @@ class Matches(Mutable):
         return witness((*access.where, negate(inside)), self.premises)
 
     def elsewhere(self, access: Access) -> Point | None:
-        """An instance that touches another element than it should of memory that callers know."""
+        """An instance that accesses another element of a parameter or result than the written program."""
         home = self.given[access.home] if isinstance(access.home, Buffer) else None
         wrong = differ(access.place, access.element) if home is access.stored else TRUE
         return witness((*access.where, wrong), self.premises)
 
     def touches(self, comparison: Comparison, at: Mapping[Sym, Expr]) -> Iterator[Access]:
-        """What a statement touches that does one of the written program, of the indices `at`: reads, then the write."""
+        """The accesses of an instance of a written statement, with the indices `at`: reads, then the write."""
         given, meant = comparison.given, comparison.meant
         for read in comparison.operands:
             yield self.means(comparison, read, at, False)
         yield self.means(comparison, Operand(given.target, given.spot, meant.target, meant.spot, {}), at, True)
 
     def means(self, comparison: Comparison, touch: Operand, at: Mapping[Sym, Expr], write: bool) -> Access:
-        """What is touched, and what that is in the written program."""
+        """An access with its meaning in the written program."""
         meant, names = comparison.meant, {**comparison.data, **at}
         names = {**names, **{sym: e.substitute(names) for sym, e in touch.inner.items()}}
         targets = meant.stmt.targets if isinstance(meant.stmt, ir.Bind) and meant.update is not None else ()
@@ -244,13 +246,13 @@ class Matches(Mutable):
         )
 
     def touched(self, place: Load | Ref, site: Spot, action: Action, write: bool) -> Access:
-        """What is touched, numbers by their names in the written program."""
+        """An access, with data-dependent integers as in the written program."""
         own = touched(place, site, action, self.laid, write)
         at, where = tuple(e.substitute(self.numbers) for e in own.place), tuple(rename(f, self.numbers) for f in own.where)
         return replace(own, place=at, where=where)
 
     def copy(self, action: Action) -> bool:
-        """What a copy moves, if that is known by now."""
+        """Matches a copy, if the element at its source is known by now."""
         write = self.touched(action.target, action.spot, action, True)
         if action.update is not None or not write.is_certain:
             return False
@@ -288,7 +290,7 @@ class Matches(Mutable):
         return ()
 
     def join(self, action: Action) -> bool:
-        """What a part of a sum is joined with, if memory holds such a part."""
+        """Matches the combination of a partial sum, if memory holds one."""
         if action.update is None or not isinstance(action.stmt, ir.Bind) or not isinstance(action.stmt.values[0], Load):
             return False
         source, write = action.stmt.values[0], self.touched(action.target, action.spot, action, True)
@@ -301,7 +303,7 @@ class Matches(Mutable):
         return True
 
     def instead(self, action: Action, write: Access) -> bool:
-        """What is stored in place of a copy, if it is what the one statement says that gives the element its value."""
+        """Matches a store in place of a copy, if it computes the value of the one statement that writes the element."""
         known = next((known for wholly in (True, False) for known in self.element_at(write, wholly)), None)
         if known is None or not isinstance(known[0], Buffer):
             return False
@@ -313,10 +315,10 @@ class Matches(Mutable):
         return True
 
     def element_at(self, access: Access, wholly: bool) -> Iterator[tuple[Home, tuple[Expr, ...], When, tuple[Formula, ...]]]:
-        """Which element is at a place, by what callers know it as, or by who touches that; and when it is written, if
-        that is an instance.
+        """The elements that may be at a place, by the role of a parameter or by other accesses; with the time and conditions of
+        their write, if that is an instance.
 
-        `wholly`: only where the place says all that is to be known of that.
+        `wholly`: only elements that the subscripts determine completely.
         """
         if isinstance(access.home, Buffer) and access.home in self.given:
             yield self.given[access.home], access.place, (), ()
@@ -331,14 +333,14 @@ class Matches(Mutable):
                 names = {each.only(s): s for s in other.dims}
                 here = placed(other, {s: known.get(mine, expr(s if s in access.dims else 0)) for mine, s in names.items()})
                 if any(map(is_false, same(here.place, own.place))):
-                    continue  # that is another place
+                    continue  # another place
                 if not wholly or {s for e in each.element for s in e.syms()} & names.keys() <= known.keys():
                     said = {s for step in each.legal if not isinstance(step, int) for s in step[1].syms()}
                     legal = here.legal if said & names.keys() <= known.keys() else ()
                     yield other.stored, tuple(map(simple, here.element)), legal, here.is_one
 
     def covered(self) -> Iterator[Asked]:
-        """Every instance is done, an update once; but for those that are written out wherever they are read."""
+        """Every instance is executed, an update once; except those that are substituted wherever they are read."""
         done = {*self.given.values(), *(a.stored for a in self.accesses if a.write and a.does is not None)}
         for meant in self.written.actions:
             if not isinstance(meant.stmt, ir.Let) and meant.stored in done:
@@ -348,14 +350,14 @@ class Matches(Mutable):
                     yield Claim("no update is done twice", about, "indices differ", meant.span), self.twice, (one, other)
 
     def left_out(self, meant: Action) -> Point | None:
-        """An instance that nothing does."""
+        """An instance of a written statement that nothing executes."""
         own = {sym: expr(Sym(f"{sym.name}●")) for sym in indices(meant.spot)}
         every = [(named(access, "○"), at) for access, at in self.done[meant]]
         done = [there(each, None, [(each.names(e), own[sym]) for sym, e in at.items()]) for each, at in every]
         return nowhere([rename(f, own) for f in meant.spot.domain], done, self.premises, solving=True)
 
     def twice(self, one: Done, other: Done) -> Point | None:
-        """Two instances that do the same."""
+        """Two executions of one instance."""
         (a, at), (b, to) = ((named(access, mark), at) for (access, at), mark in ((one, "◁"), (other, "▷")))
         both = zip(*((a.names(e), b.names(to[sym])) for sym, e in at.items()), strict=True)
         facts = [*a.where, *b.where, *(same(*both) if at else ())]
@@ -365,6 +367,6 @@ class Matches(Mutable):
 
 
 def _name(let: Action) -> str:
-    """What a `let` calls its number."""
+    """The name of the integer that a `let` binds."""
     assert isinstance(let.target, Ref)
     return let.target.sym.name

@@ -1,4 +1,4 @@
-"""Numbers that callers give: a row that `index[i]` names is a function of i, the same wherever it is read."""
+"""Data-dependent subscripts that read parameters: the row `index[i]` is a function of i, the same wherever it is read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from texpr.support.record import replace
 
 
 def by_number(function: ir.Function) -> ir.Function:
-    """`function`, where subscripts that read what callers give, and nobody writes, say so by name: `index⟨i⟩`."""
+    """`function` with subscripts that read constant parameters replaced by a named function: `index⟨i⟩`."""
     rewriter = Rewriter(value=lambda value: replace_loads(value, _named), target=_named)
     return replace(function, body=rewriter.block(function.body))
 
@@ -28,7 +28,7 @@ def _named(load: Load) -> Load:
 
 
 def _source(meaning: Value) -> Load | None:
-    """What a subscript is read from, if it is what callers give, at a place that data say nothing of."""
+    """The load in a subscript, if it is of a parameter, at an index that does not depend on data."""
     match meaning:
         case Cast(inner) if inner.dtype.is_integer and widens(inner.dtype, meaning.dtype):
             return _source(inner)

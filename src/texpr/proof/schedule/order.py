@@ -1,4 +1,4 @@
-"""That statements which touch one element come in the order that was written, and that iterations of a `par` meet nowhere."""
+"""Order of accesses to one element as in the written program, and conflicts of iterations of a `par`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from texpr.proof.read.order import When, cases
 from texpr.proof.schedule.accesses import Home, Named, same
 
 EVERY = 1 << 10
-"""More loops than there are around anything."""
+"""A number of loops greater than any depth."""
 
 
 def misordered(a: Named, b: Named, premises: Formula) -> Point | None:
-    """Two that touch one element, in this order as it was written, and perhaps not as it is laid out. Raises Undecided."""
+    """Two accesses to one element in this order in the written program, and perhaps not in the scheduled one. Raises
+    Undecided."""
     one, other = a.access, b.access
     meant, times = (a.meant, b.meant), (a.time, b.time)
     if one.is_update and other.is_update and one.does and other.does and one.does.update == other.does.update:
@@ -30,11 +31,11 @@ def misordered(a: Named, b: Named, premises: Formula) -> Point | None:
 
 
 def meeting(a: Named, b: Named, home: Home, premises: Formula) -> Point | None:
-    """Two iterations of a `par` that meet at a place. Raises Undecided."""
+    """Two iterations of a `par` with a conflict at one place. Raises Undecided."""
     if _is_joined(a) and _is_joined(b):
-        return None  # which the engine does in one step each
-    free = home if a.access.is_update and b.access.is_update else None  # what meets in a `reduce` are updates
-    never = {compare("!=", x, y) for x, y in zip(a.place, b.place, strict=True)}  # iterations whose memory is their own
+        return None  # the engine combines atomically
+    free = home if a.access.is_update and b.access.is_update else None  # a `reduce` allows conflicts of updates
+    never = {compare("!=", x, y) for x, y in zip(a.place, b.place, strict=True)}  # iterations with memory of their own
     wanted = [
         f for f in _in_other_iterations(a.time, b.time, free) if never.isdisjoint(f.parts if isinstance(f, And) else (f,))
     ]
@@ -44,13 +45,13 @@ def meeting(a: Named, b: Named, home: Home, premises: Formula) -> Point | None:
 
 
 def _is_joined(each: Named) -> bool:
-    """Whether an update joins a part, and is one that the engine makes."""
+    """Whether an update combines a partial sum by the engine's reduction."""
     engine = any(isinstance(mark, Tensor) for loop in each.access.action.spot.loops for mark in loop.directives)
     return each.access.is_update and engine and not each.access.action.stmt.instance
 
 
 def any_of(facts: Sequence[Formula], wanted: Sequence[Formula], premises: Formula) -> Point | None:
-    """A point with `facts` and one of those that are `wanted`. Raises Undecided."""
+    """A point with `facts` and one of the `wanted` formulas. Raises Undecided."""
     apart = in_rows(facts, premises) if len(wanted) > 1 else facts
     if len(wanted) > 1 and refuted((*apart, disj(wanted), premises)):
         return None
@@ -58,7 +59,7 @@ def any_of(facts: Sequence[Formula], wanted: Sequence[Formula], premises: Formul
 
 
 def legal(a: Named, b: Named, premises: Formula) -> Iterator[Formula]:
-    """What holds of two that touch one element which the written program writes: not in two iterations of a `par`."""
+    """Facts about two accesses to an element that the written program writes: they are in no two iterations of a `par`."""
     stored = a.access.stored
     if stored is not None and stored == b.access.stored and a.legal and b.legal:
         doubts = (negate(conj(each.is_one)) for each in (a, b) if each.is_one)
@@ -68,10 +69,10 @@ def legal(a: Named, b: Named, premises: Formula) -> Iterator[Formula]:
 
 
 def _in_other_iterations(a: When, b: When, home: Home | None) -> list[Formula]:
-    """When two are in different iterations of a `par` that does not reduce into `home`."""
+    """The condition that two are in different iterations of a `par` that does not reduce into `home`."""
     return [f for free, f in cases(a, b, home, whole=True, either=EVERY) if free and f != FALSE]
 
 
 def strict(time: When, home: Home | None) -> When:
-    """A time but for the order that a `reduce` frees."""
+    """A time without the order that a `reduce` relaxes."""
     return tuple(takewhile(lambda step: isinstance(step, int) or home not in step[0].reduce, time))

@@ -1,4 +1,4 @@
-"""Places in the memory of a program: which of its copies, and the subscripts there."""
+"""Places in the memory of a program: the indices of its instance, and the subscripts."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Home: TypeAlias = "Buffer | Sym"
 
 
 def home_of(place: Load | Ref) -> Home:
-    """The memory that a place is in."""
+    """The memory of a place."""
     return place.buffer if isinstance(place, Load) else place.sym
 
 
 def place_of(place: Load | Ref, spot: Spot, program: Program) -> tuple[Expr, ...]:
-    """A place of `program`: which copy of its memory, and the subscripts."""
+    """A place of `program`: the indices of the loops around its declaration, and the subscripts."""
     around = map(expr, indices(spot)[: program.scopes[home_of(place)]])
     return (*around, *(place.index if isinstance(place, Load) else ()))

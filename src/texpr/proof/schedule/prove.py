@@ -1,19 +1,19 @@
-"""The proof that a program as it was laid out does what was written.
+"""The proof that a scheduled program computes what the written one does.
 
-Each statement of the one is an instance of a statement of the other, or a copy. So a place in memory stands for an element of
-the written program. Suppose that
+Each statement of the scheduled program is an instance of a written statement, or a copy. So a place in memory holds an element
+of the written program. Suppose that
 
-1. every instance of a written statement is done, an update once;
-2. any two that touch one element, one writing, are done in the order that was written, but for the order that a `reduce` frees
-   in both programs;
-3. what two iterations of a `par` do meets at no place, but for updates where the `par` reduces into it; and
-4. where an element is read it was written before, or copied from where it is, and since then nothing else was written to that
-   place, nor the element in another one.
+1. every instance of a written statement is executed, an update once;
+2. any two accesses to one element, one of them a write, are in the written order, except for what a `reduce` relaxes in both
+   programs;
+3. two iterations of a `par` have no conflict, except for updates where the `par` reduces into the place; and
+4. an element that is read was written to its place before, or copied there, and since then neither was that place overwritten
+   nor the element changed elsewhere.
 
-Then both programs make the same of every element. *Proof*, by induction over the order in which the laid out program runs: let
-all copies be left out, and every element be in one place. By 1 and 2 each read sees what it sees in the program as it was
-written. By 4, put back, a copy holds what that one place does whenever it is read. By 3 iterations of a `par` may run in any
-order. ∎
+Then both programs compute the same values. *Proof*, by induction over the execution order of the scheduled program: first omit
+all copies, and let every element have one place. By 1 and 2 each read sees the value of the written program. Reinsert the
+copies: by 4 a copy holds the value of that one place whenever it is read. By 3 iterations of a `par` may execute in any order.
+∎
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from texpr.support.limits import LARGEST_INT
 
 
 def faithful(written: ir.Function, laid: ir.Function) -> Proof:
-    """What can be shown of `laid`, that it does what `written` does, which is legal."""
+    """The proof that `laid` computes what `written` does, which is legal."""
     premises = _premises(written)
     known = [*zip(laid.params, written.params, strict=False), *zip(laid.results, written.results, strict=False)]
     read = actions(by_number(numbered(written))), actions(by_number(laid))
@@ -62,15 +62,14 @@ def faithful(written: ir.Function, laid: ir.Function) -> Proof:
 
 
 def _doubted(each: Obligation, unknown: bool) -> Obligation:
-    """A refusal becomes undecided where a value is opaque, or an element may be put where it is read in another way."""
+    """A refusal becomes undecided where a value is opaque, or where another argument might prove the read."""
     if each.verdict is Verdict.REFUSED and (unknown or each.what in (IS_STATEMENT, IS_THERE)):
         return each._replace(verdict=Verdict.UNDECIDED)
     return each
 
 
 def require_kept(proof: Proof, unproved: bool = False) -> None:
-    """Raises CompilerBug where a schedule made another program of one, and Limitation E0509 where that is undecided, but if
-    `unproved`."""
+    """Raises CompilerBug if a schedule changed the results, and Limitation E0509 if that is undecided, unless `unproved`."""
     for each in proof.of(Verdict.REFUSED):
         raise CompilerBug(f"a schedule made another program of `{proof.plan}`: {each.what}, {each.about}: {each.how}")
     for each in () if unproved else proof.of(Verdict.UNDECIDED):
@@ -85,7 +84,7 @@ def _premises(function: ir.Function) -> Formula:
 
 
 def _interface(written: ir.Function, laid: ir.Function) -> Obligation:
-    """Both take and give the same."""
+    """Both programs have the same parameters and results."""
     alike = len(written.params) == len(laid.params) and len(written.results) == len(laid.results)
     alike = alike and all(map(_alike, (*written.params, *written.results), (*laid.params, *laid.results)))
     alike = alike and written.sizes == laid.sizes and same(written.where, laid.where) and same(written.assumes, laid.assumes)
@@ -94,15 +93,15 @@ def _interface(written: ir.Function, laid: ir.Function) -> Obligation:
 
 
 def _alike(one: Buffer, other: Buffer) -> bool:
-    """Whether two arrays are the same for who calls; what a schedule asks of how they are aligned is checked there."""
+    """Whether two buffers are the same for callers; alignment that a schedule requires is checked at the call."""
     own, its = ((b.name, b.dtype, b.shape, b.role, b.strides) for b in (one, other))
     return own == its
 
 
 def _ordered(held: ValueFlow, premises: Formula) -> Iterator[Asked]:
-    """What touches one element is done in the order that was written."""
+    """The obligations that accesses to one element are in the written order."""
     for accesses in held.by_stored.values():
-        own = [a for a in accesses if a.does is not None and not a.is_own]  # which comes when what it writes does
+        own = [a for a in accesses if a.does is not None and not a.is_own]  # reads of accumulators are at the time of the write
         for a, b in pairs(own, both=True):
             if a.write or b.write:
                 told = Claim("in order", f"{a} and {b}", "one comes first, or they never meet", a.action.span)

@@ -1,8 +1,8 @@
-"""That where an element is read it is: written there before, or copied from where it is, and not changed since.
+"""Value flow: an element that is read was written to its place, or copied there, and not changed since.
 
-Most memory is the only one in which its elements are, each at a place of its own: there is nothing to ask. An element may be in
-several. One of them is where it belongs, if it has a place of its own there and comes back behind each change elsewhere. In any
-other it has to be put before it is read.
+Most memory is the only one that holds its elements, each at a place of its own: then nothing has to be proved. An element may
+be in several memories. One of them is its home, if it has a place of its own there and is copied back after each change
+elsewhere. In any other memory it has to be stored before it is read.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from texpr.proof.schedule.order import any_of, legal, meeting
 from texpr.support.record import Mutable, field
 
 END = (1 << 30,)
-"""When all is done."""
+"""The end of the program."""
 
 
 class ValueFlow(Mutable):
-    """Where elements are. `given`: memory that callers know; `results`: what they read in the end."""
+    """The flow of values. `given`: parameters; `results`: buffers that callers read in the end."""
 
     accesses: Sequence[Access]
     given: Mapping[Buffer, Buffer]
@@ -49,7 +49,8 @@ class ValueFlow(Mutable):
                 self.by_stored[access.stored].append(access)
 
     def questions(self) -> Iterator[Asked]:
-        """What is read is there; and iterations of a `par` meet at no place where that does not follow from the order."""
+        """The obligations: reads see their elements; iterations of a `par` have no conflicts that the order does not
+        exclude."""
         for home, accesses in self.by_home.items():
             alone = self.alone(home)
             for a, b in pairs([a for a in accesses if not a.is_own]):
@@ -65,7 +66,7 @@ class ValueFlow(Mutable):
                 yield told, self.stale, (named(read, "▷"),)
 
     def ends(self, stored: Home) -> Iterator[Access]:
-        """Who reads a result in the end."""
+        """The reads of a result at the end."""
         for home in (b for b in self.results if self.given[b] == stored and not (self.by_home[b] and self.alone(b))):
             dims = tuple(Sym(f"element {n}") for n in range(home.rank))
             place = tuple(map(expr, dims))
@@ -73,7 +74,7 @@ class ValueFlow(Mutable):
             yield Access(self.accesses[-1].action, dims, there, home, place, False, END, stored, place)
 
     def alone(self, home: Home) -> bool:
-        """Whether elements of one memory are in this one only, each at a place of its own, and nothing else is there."""
+        """Whether the elements of one memory are only in this one, each at a place of its own, and nothing else is in it."""
         accesses = self.by_home[home]
         stored = accesses[0].stored if accesses else None
         here = stored is not None and len(self.by_stored[stored]) == len(accesses)
@@ -82,7 +83,7 @@ class ValueFlow(Mutable):
         )
 
     def belongs(self, home: Home) -> bool:
-        """Whether all in a memory are elements of one other, each at a place of its own."""
+        """Whether a memory only holds elements of one other memory, each at a place of its own."""
         if home not in self.own:
             accesses = self.by_home[home]
             plain = len({a.stored for a in accesses}) == 1 and accesses[0].stored is not None
@@ -98,13 +99,13 @@ class ValueFlow(Mutable):
         return self.own[home]
 
     def parted(self, a: Named, b: Named) -> Point | None:
-        """One place of two elements, or one element at two places. Raises Undecided."""
+        """One place with two elements, or one element at two places. Raises Undecided."""
         one = conj((*same(a.place, b.place), differ(a.element, b.element)))
         two = conj((*same(a.element, b.element), differ(a.place, b.place)))
         return any_of((*a.where, *b.where), (one, two), self.premises)
 
     def stale(self, read: Named) -> Point | None:
-        """An instance of a read where an element is not what it is in the written program. Raises Undecided."""
+        """An instance of a read that may not see the value of the written program. Raises Undecided."""
         home, stored = read.access.home, read.access.stored
         own = self.by_stored[stored] if stored is not None else []
         moved = [w for w in own if w.write and w.does is not None and w.home != home]
@@ -113,30 +114,30 @@ class ValueFlow(Mutable):
         put = [w for w in own if w.write and w.home == home]
         ways = [lambda: self.not_put(read, moved, [w for w in put if w.is_certain])]
         if any(w.does is not None for w in put):
-            back = moved and any(w.does is None for w in put)  # it comes back there, so likely it belongs there
+            back = moved and any(w.does is None for w in put)  # it is copied back, so this memory is probably its home
             ways.insert(0 if back else 1, lambda: self.not_back(read, moved))
         *others, last = ways
         return None if any(self.is_shown(way) for way in others) else last()
 
     def is_shown(self, way: Callable[[], Point | None]) -> bool:
-        """Whether nothing is wrong, in one way to look at it."""
+        """Whether one of the possible arguments finds no counter-example."""
         try:
             return way() is None
         except Undecided:
             return False
 
     def is_same(self, write: Named, read: Named) -> bool:
-        """Whether it is quickly shown that what is written where something is read is that element."""
+        """Whether it is quickly proved that a write to the place of a read is of the same element."""
         apart = differ(write.element, read.element) if write.access.stored == read.access.stored else TRUE
         return self.is_never("same", write, read, [*same(write.place, read.place), *flat((apart,))])
 
     def is_there(self, write: Named, read: Named) -> bool:
-        """Whether it is quickly shown that an element that is written and read in one memory is at one place."""
+        """Whether it is quickly proved that an element that is written and read in one memory is at one place."""
         apart = [*same(write.element, read.element), *flat((differ(write.place, read.place),))]
         return is_named(write.access) and self.is_never("there", write, read, apart)
 
     def is_never(self, what: str, write: Named, read: Named, wrong: Sequence[Formula]) -> bool:
-        """Whether that is quickly shown of a write and a read; mostly `wrong` says it, whatever the loops are."""
+        """Whether it is quickly proved that `wrong` holds nowhere for a write and a read, mostly without the loops' domains."""
         key = what, write.access, read.access
         if key not in self.known:
             shown = is_quickly_refuted(wrong, self.premises)
@@ -163,14 +164,14 @@ class ValueFlow(Mutable):
         return None
 
     def not_begun(self, read: Named) -> Point | None:
-        """What callers gave, and nobody put where it is read: there nothing is from the start. Raises Undecided."""
+        """An element of a parameter that was not copied to where it is read. Raises Undecided."""
         puts = [named(w, "○") for w in self.by_home[read.access.home] if w.write and w.is_certain]
         pairs = ([*zip(put.place, read.place, strict=True)] for put in puts)
         before = ((precedes(put.time, read.time, None),) for put in puts)
         return nowhere(read.where, [*map(there, puts, repeat(read), pairs, before)], self.premises, solving=True)
 
     def comes_back(self, copy: Named, change: Named, read: Named) -> ExistsWitness:
-        """That a copy brings back what was changed, before it is read."""
+        """The existence of a copy that brings a changed element back before it is read."""
         source = next((a for a in self.accesses if a.action is copy.access.action and not a.write), None)
         pairs = [*zip(copy.element, read.element, strict=True)]
         if source is not None and source.home == change.access.home:
@@ -178,7 +179,7 @@ class ValueFlow(Mutable):
         return there(copy, change, pairs, (precedes(change.time, copy.time, None), precedes(copy.time, read.time, None)))
 
     def not_put(self, read: Named, moved: Sequence[Access], writes: Sequence[Access]) -> Point | None:
-        """An element that was not put where it is read, or of which something came since. Raises Undecided."""
+        """An element that was not stored where it is read, or changed since. Raises Undecided."""
         good, why = list[ExistsWitness](), None
         for write in writes:
             each = named(write, "○")
@@ -195,11 +196,11 @@ class ValueFlow(Mutable):
             good.append(before)
             if everywhere(read.where, good, self.premises):
                 return None
-        left = nowhere(read.where, good, self.premises)  # at coordinates that were looked at
+        left = nowhere(read.where, good, self.premises)  # at the coordinates that were examined
         return left and (why or left)
 
     def spoiled(self, write: Access, before: ExistsWitness, read: Named, moved: Sequence[Access]) -> Point | None:
-        """What comes between a write and a read: something else at that place, or a change of the element elsewhere."""
+        """An access between a write and a read that stores something else at that place, or changes the element elsewhere."""
         begun = placed(write, dict(zip(write.dims, before.said[0], strict=True))).time
         known = [*read.where, *before.at(0)]
         for its, wrong in self.spoils(read, moved):
@@ -210,7 +211,7 @@ class ValueFlow(Mutable):
         return None
 
     def spoils(self, read: Named, moved: Sequence[Access]) -> Iterator[tuple[Named, list[Formula]]]:
-        """Writes that spoil what is read where they come late, and when: of something else there, of the element elsewhere."""
+        """The writes that invalidate a read, with their conditions: of another element there, or of the element elsewhere."""
         home, stored = read.access.home, read.access.stored
         for its in (named(other, "◁") for other in self.by_home[home] if other.write):
             of_it = its.access.stored == stored
@@ -224,6 +225,6 @@ class ValueFlow(Mutable):
 
 
 def is_named(access: Access) -> bool:
-    """Whether an element perhaps says the place where it is: each loop that the place is by is in it."""
+    """Whether the element may determine its place: it depends on each loop that the place depends on."""
     said = {s for e in access.element for s in e.syms()}
     return all(e.as_sym not in access.dims or e.as_sym in said for e in access.place)

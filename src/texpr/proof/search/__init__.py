@@ -1,8 +1,8 @@
-"""What each event of a plan does for its program, found by searching.
+"""The search for the meaning of each event of a plan.
 
-Nothing here is believed: what is found is tags, plain data, and `texpr.proof.plan` proves each of them or refuses it. A guess
-is made from the text: values are built alike, indices of the same elements are equal, symbols have kept their names. Where no
-proof is found by that, numbers are tried at which the plan may be wrong (`trial`).
+It is not trusted: its results are tags, plain data, and `texpr.proof.plan` proves or refuses each of them. Guesses are made
+from the text: values have the same structure, indices of the same elements are equal, symbols keep their names. Where this
+finds no proof, numbers are tried for which the plan may be wrong (`trial`).
 """
 
 from texpr.proof.search.certificate import Certificate, certified, proved

@@ -1,4 +1,4 @@
-"""The proof of a plan by tags that are searched for, or known; where it is open, with what numbers say."""
+"""The proof of a plan by known or searched tags; where it is undecided, with counter-examples by numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from texpr.support.record import Record, replace
 
 
 class Certificate(Record):
-    """What is to be proved of a plan, the tags that were found, and the proof by them, which anyone may repeat."""
+    """The claim about a plan, the tags, and the proof by them, which can be repeated."""
 
     asked: Question
     tags: Tags
@@ -22,14 +22,14 @@ class Certificate(Record):
 
 
 def certified(asked: Question, plan: k.Plan, *known: Tags) -> Certificate:
-    """The proof of `plan`, that it does what its program says, with the tags that it is by; where it is open, with what is
-    wrong at some numbers, if that is found.
+    """The proof that `plan` implements its program, with its tags; if it is undecided, with a counter-example by numbers, if
+    one is found.
 
-    `known`: tags that may do, as they did for the same in other texts; else they are searched for.
+    `known`: tags to be tried first, such as those of the same plan with other texts; otherwise tags are searched.
     """
     found = list[Certificate]()
     for tags in known:
-        with suppress(ValueError, LookupError):  # where they are of something else
+        with suppress(ValueError, LookupError):  # where they are of another plan
             found.append(_by(asked, plan, tags))
         if found and not _left(found[-1]):
             return found[-1]
@@ -44,7 +44,7 @@ def certified(asked: Question, plan: k.Plan, *known: Tags) -> Certificate:
 
 
 def _without_parts(tags: Tags) -> Tags:
-    """The same, but no event does a statement in part: a register's first value may be there for nobody instead."""
+    """The tags without partial statements: the initial value of a register may be unused instead."""
     events = tuple(None if isinstance(tag, Statement) and tag.partial else tag for tag in tags.events)
     return replace(tags, events=events)
 
@@ -54,11 +54,11 @@ def _by(asked: Question, plan: k.Plan, tags: Tags) -> Certificate:
 
 
 def _left(found: Certificate) -> tuple[int, ...]:
-    """How much is refused, and how much open; nothing where all is proved."""
+    """The numbers of refused and of undecided obligations; empty if all are proved."""
     counts = tuple(len(found.proof.of(verdict)) for verdict in (Verdict.REFUSED, Verdict.UNDECIDED))
     return counts if any(counts) else ()
 
 
 def proved(function: ir.Function, plan: k.Plan) -> Proof:
-    """The proof of `plan`, that it does what `function`, laid out and legal, says, for who ships nothing."""
+    """The proof that `plan` implements `function`, scheduled and legal, for uses without an artifact."""
     return certified(question(function, plan), plan).proof

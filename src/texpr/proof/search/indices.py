@@ -1,4 +1,4 @@
-"""Of which indices an event may be a statement: solved from the equations that comparing the two gives."""
+"""The indices for which an event may execute a statement: solutions of the equations of their comparison."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from texpr.proof.read.events import Event, Site
 from texpr.support.record import Record, field
 
 PARTS = 16
-"""The most boxes that a dimension is cut into."""
+"""The greatest number of boxes along a dimension."""
 
 Turns = Collection[tuple[Sym, Expr]]
-"""Indices of the program's loops, as other events of a launch have them."""
+"""Indices of the program's loops, as found for other events of a launch."""
 
 
 class Guess(Pairing):
-    """A pairing, with equations that need not hold. `renamed`: how many registers stand for a `let` of another name."""
+    """A pairing whose equations are tentative. `renamed`: the number of registers for a `let` of another name."""
 
     hints: list[tuple[Expr, Expr]] = field(default_factory=list[tuple[Expr, Expr]])
     renamed: int = 0
 
     def indirect(self, given: Value, meant: Value, site: Site, spot: Spot) -> None:
-        """As a pairing does it, and counts the names."""
+        """As in `Pairing`, and counts renamed registers."""
         if isinstance(given, Ref) and isinstance(meant, Ref):
             self.renamed += (
                 given.sym in self.reading.variables and self.reading.variables[given.sym].name.name != meant.sym.name
@@ -42,7 +42,7 @@ class Guess(Pairing):
 
 
 def laid_out_alike(given: Load | Ref, meant: Load | Ref) -> Iterator[tuple[Expr, Expr]]:
-    """What a place says in an array that is called as one of the program, if its elements lie as those do."""
+    """The equations by a place in an array named like one of the program, if it has the same layout."""
     if not (isinstance(given, Load) and isinstance(meant, Load) and given.buffer.name == meant.buffer.name):
         return
     if given.buffer is not meant.buffer and given.buffer.role == "local" and len(given.index) == len(meant.index):
@@ -50,7 +50,7 @@ def laid_out_alike(given: Load | Ref, meant: Load | Ref) -> Iterator[tuple[Expr,
 
 
 def by_updates(event: Event, action: Action, held: Load | Ref, updates: Sequence[Match]) -> Iterator[tuple[Expr, Expr]]:
-    """Indices as the update of an array has them that is at the same place as `event`, in loops of its own."""
+    """The equations by an update of the same place of an array in other loops."""
     for match in (m for m in updates if m.action is action):
         there = zip(subscripts(match.event.target), subscripts(held), strict=False)
         own: dict[Sym, Expr] = {x.as_sym: y for x, y in there if x.as_sym is not None}
@@ -59,9 +59,9 @@ def by_updates(event: Event, action: Action, held: Load | Ref, updates: Sequence
 
 
 def enclosing(event: Event, action: Action, held: Load | Ref, updates: Sequence[Match]) -> int:
-    """How many of the loops around `action` may stand around `event`, a copy at the place `held`, as its updates have them.
+    """The number of loops around `action` that may be around `event`, a copy at the place `held`, by its updates.
 
-    A loop of one turn needs no equation to be solved; if updates stand in it and the copy does not, the copy is outside of it.
+    A loop of one iteration needs no equation; if updates are inside of it and the copy is not, the copy is outside of it.
     """
     loops, counts = action.spot.loops, list[int]()
     for match in (m for m in updates if m.action is action):
@@ -73,7 +73,8 @@ def enclosing(event: Event, action: Action, held: Load | Ref, updates: Sequence[
 
 
 class Kept(Record):
-    """That memory of a kernel holds, at `index`, the element `meant` of the program's `stored`, its copies' indices first."""
+    """Memory of a kernel holds, at `index`, the element `meant` of the program's `stored`; indices of its instance come
+    first."""
 
     home: Buffer | Sym
     index: tuple[Expr, ...]
@@ -82,15 +83,15 @@ class Kept(Record):
 
     @property
     def in_parts(self) -> bool:
-        """Whether blocks of a cluster, each, have some of the elements."""
+        """Whether the elements are distributed over the blocks of a cluster."""
         shapes = [b.shape for b in (self.home, self.stored) if isinstance(b, Buffer)]
         return len(self.index) > 0 and len(shapes) == 2 and shapes[0] != shapes[1] and len(shapes[0]) == len(shapes[1])
 
     @property
     def in_copies(self) -> bool:
-        """Whether iterations have copies of the program's memory of their own, in one array, and the place in it is plain.
+        """Whether the instances of the program's memory, one for each iteration, are in one array at plain subscripts.
 
-        Not all of them need to: turns of a loop of the host have the same one after another.
+        Iterations of a host loop may share an instance, one after the other.
         """
         shapes = [b.shape for b in (self.home, self.stored) if isinstance(b, Buffer)]
         places = {e.as_sym for e in self.index}
@@ -101,12 +102,12 @@ class Kept(Record):
         return len(self.index) > len(shapes[1]) or (turned and len(self.index) == len(shapes[1]))
 
     def applied(self, given: Load | Ref, meant: Load | Ref, around: Sequence[Sym]) -> Iterator[tuple[Expr, Expr]]:
-        """The equations which that suggests of another element there."""
+        """The equations for another element of this memory."""
         if home_of(given) != self.home or not isinstance(meant, Load) or meant.buffer != self.stored:
             return
         element = (*map(expr, around), *meant.index)
         places = given.index if isinstance(given, Load) else ()
-        if self.in_parts and any(e.as_sym is None for e in self.index):  # what lies before a part is the same all over it
+        if self.in_parts and any(e.as_sym is None for e in self.index):  # the prefix of a part is constant within it
             for theirs, mine in zip(element, self.meant, strict=True):
                 for own, other in zip(self.index, places, strict=True):
                     if own.syms() and (mine - own).syms().isdisjoint(own.syms()):
@@ -121,7 +122,7 @@ class Kept(Record):
 
 
 def keeps(match: Match, scopes: Mapping[Buffer | Sym, int]) -> Iterator[Kept]:
-    """What is known of memory by a match."""
+    """The contents of memory that follow from a match."""
     pairs = [(match.event.target, match.action.target), *((o.read, o.meant) for o in match.operands)]
     for given, meant in pairs:
         if isinstance(meant, Load):
@@ -132,9 +133,9 @@ def keeps(match: Match, scopes: Mapping[Buffer | Sym, int]) -> Iterator[Kept]:
 
 
 def solutions(pairing: Guess, wanted: Sequence[Sym], turns: Turns, *, named: bool) -> Iterator[Mapping[Sym, Expr]]:
-    """What the indices `wanted` may be, likely ones first.
+    """Candidate values of the indices `wanted`, likely ones first.
 
-    `named`: only where something names them: what is found of other events may name them later.
+    `named`: only if an equation determines them, as matches of other events may add equations later.
     """
     tried: list[Mapping[Sym, Expr]] = []
     for tiled, names_first in product((True, False)[not pairing.event.engine :], (None, True, False)):
@@ -152,7 +153,7 @@ def solutions(pairing: Guess, wanted: Sequence[Sym], turns: Turns, *, named: boo
 
 
 def _unrolled(pairing: Guess, wanted: Sequence[Sym], turns: Turns) -> Iterator[Mapping[Sym, Expr]]:
-    """Where nothing names the index of a short loop: its turns one after the other, as alike lanes of a vector are."""
+    """If no equation determines the index of a short loop: each of its iterations in turn, as for equal lanes of a vector."""
     for loop in (each for each in pairing.action.spot.loops if each.extent.is_constant and 1 < each.extent.constant <= PARTS):
         found = (solve(pairing, [sym for sym in wanted if sym != loop.sym], way, turns) for way in (None, True, False))
         rest = next((each for each in found if each is not None), None)
@@ -161,8 +162,8 @@ def _unrolled(pairing: Guess, wanted: Sequence[Sym], turns: Turns) -> Iterator[M
 
 
 def _boxed(pairing: Guess, wanted: Sequence[Sym], turns: Turns) -> Iterator[Mapping[Sym, Expr]]:
-    """Where no equation names the index along a dimension of a box, and boxes are parts of it: by the array's subscripts, if
-    boxes are its outer dimensions, or one part after the other."""
+    """If no equation determines the index along a dimension of several boxes: by the array's subscripts, if boxes are its outer
+    dimensions, or each part in turn."""
     target, site, loops = pairing.event.target, pairing.event.site, pairing.action.spot.loops
     if not pairing.event.engine or not isinstance(target, Load) or solve(pairing, wanted, None, turns) is not None:
         return
@@ -183,15 +184,15 @@ def _boxed(pairing: Guess, wanted: Sequence[Sym], turns: Turns) -> Iterator[Mapp
 def solve(
     pairing: Guess, wanted: Sequence[Sym], names_first: bool | None, turns: Turns, tiled: bool = False
 ) -> Mapping[Sym, Expr] | None:
-    """What the indices are: by name, or by equations with one unknown; with None, of loops that were cut, by their ends.
+    """The indices by name, or by equations with one unknown; if None, by the bounds of divided loops.
 
-    `tiled`: first by the place in a tile, which says nothing of where in the tensor that is.
+    `tiled`: first by the position in a tile, which does not determine the position in the tensor.
     """
     site, spot = pairing.event.site, pairing.action.spot
     known = set(site.dims)
     data: dict[Sym, Expr] = {theirs: expr(mine) for theirs, mine in pairing.data.items()}
     found = dict(data)
-    names = {sym: Sym(f"{sym.name}●") for sym in wanted}  # the kernel may have the same names for something else
+    names = {sym: Sym(f"{sym.name}●") for sym in wanted}  # the kernel may use the same names for something else
     named = {sym: expr(sym) for sym in wanted if sym in known}
     named |= {sym: meaning for sym, meaning in site.names.items() if sym in wanted and sym not in named}
     if names_first:
@@ -204,7 +205,7 @@ def solve(
             own: sym for sym, own in names.items() if sym not in found
         }
 
-    # what a size divides says what an index is, but names and places say it plainly, so that it can be turned round
+    # a quotient by a size determines an index, but names and places do so in an invertible way
     plain = [(meant, given) for meant, given in pairing.equations if not _is_divided(given)]
     for equations in (*((pairing.hints,) if tiled else ()), plain, (), plain, pairing.hints, pairing.equations):
         before = -1
@@ -225,7 +226,7 @@ def solve(
     boxes = [loop for loop in site.loops if loop.kind == "simd" and not loop.body]
     for loop in spot.loops:
         fitting = [each.sym for each in boxes if each.hi is loop.extent and expr(each.sym) not in found.values()]
-        if loop.sym not in found and len(fitting) == 1:  # no equation names it: it goes along a dimension of a box
+        if loop.sym not in found and len(fitting) == 1:  # no equation determines it: it is along a dimension of a box
             found[loop.sym] = expr(fitting[0])
         if loop.sym not in found and loop.extent.is_constant and loop.extent.constant == 1:
             found[loop.sym] = _only(loop, pairing.event)
@@ -233,7 +234,8 @@ def solve(
 
 
 def _only(loop: Loop, event: Event) -> Expr:
-    """The index of a loop of one turn: 0, or a block's, where others fill a cluster and the engine copies for them, too."""
+    """The index of a loop of one iteration: 0, or the block's, if surplus blocks of a cluster exist and the engine copies for
+    them."""
     level = level_of(loop) if event.engine else None
     axes = event.site.launch.kernel.axes
     own = (a.sym for a in axes if level == f"grid.{a.dim}" and a.level is Level.GRID and a.extent is not ONE)
@@ -241,13 +243,13 @@ def _only(loop: Loop, event: Event) -> Expr:
 
 
 def _is_divided(value: Expr) -> bool:
-    """Whether a size divides something in an expression."""
+    """Whether an expression has a quotient by a size."""
     atoms = (atom for monomial, _ in value.terms for atom in monomial if not isinstance(atom, Sym))
     return any((isinstance(a, FloorDiv | Mod) and not a.den.is_constant) or any(map(_is_divided, children(a))) for a in atoms)
 
 
 def _counted(pairing: Guess, wanted: Sequence[Sym], turns: Turns) -> Iterator[Mapping[Sym, Expr]]:
-    """The innermost index, where no expression names it and lanes take turns: the lane and the turns before are counted."""
+    """The innermost index if no expression has it and lanes alternate: lane and iteration number give it."""
     target, site, spot = pairing.event.target, pairing.event.site, pairing.action.spot
     if not spot.loops or not isinstance(target, Load) or target.buffer.rank != 1 or target.buffer.role != "local":
         return
@@ -268,9 +270,9 @@ def _counted(pairing: Guess, wanted: Sequence[Sym], turns: Turns) -> Iterator[Ma
 
 
 def _along(pairing: Guess, wanted: Sequence[Sym], turns: Turns) -> Iterator[Mapping[Sym, Expr]]:
-    """Where nothing names the index of a loop: along the one axis of the kernel that is as long and says nothing else.
+    """If nothing determines the index of a loop: the one unused axis of the kernel with the same extent.
 
-    Not where a register would keep an element of the program's memory: a step of some sum looks like that.
+    Not for a register that would hold an element of program memory: a step of a partial sum looks alike.
     """
     home = pairing.action.stored
     kept = isinstance(home, Buffer) and home.role != "local" and not isinstance(pairing.event.target, Load)
@@ -284,7 +286,7 @@ def _along(pairing: Guess, wanted: Sequence[Sym], turns: Turns) -> Iterator[Mapp
 
 
 def _guarded(pairing: Guess, wanted: Sequence[Sym], turns: Turns) -> Iterator[Mapping[Sym, Expr]]:
-    """Of a local of the program, where nothing names which copy it is: what alone the guards keep below a loop's extent."""
+    """The instance of a program's local, if nothing else determines it: the expression that guards bound by a loop's extent."""
     event, stored = pairing.event, pairing.action.stored
     home = event.target.buffer if isinstance(event.target, Load) else pairing.reading.variables[event.target.sym].name
     if not isinstance(stored, Buffer) or stored.role != "local" or home.name != stored.name:
@@ -302,8 +304,8 @@ def _guarded(pairing: Guess, wanted: Sequence[Sym], turns: Turns) -> Iterator[Ma
 
 
 def _reshaped(pairing: Guess, wanted: Sequence[Sym], turns: Turns) -> Iterator[Mapping[Sym, Expr]]:
-    """Where quotients and remainders alone name an index, as of an array that is read in another shape: i / n = a and
-    i % m = x % m say i = n · a + x, if all of i below n is x."""
+    """An index that only occurs in quotients and remainders, as of a reshaped array: i / n = a and i % m = x % m give i = n · a
+    + x, if x is the part of i below n."""
     pairs = [(meant.as_atom, given) for meant, given in (*pairing.equations, *pairing.hints)]
     for loop in pairing.action.spot.loops:
         own = [(atom, given) for atom, given in pairs if isinstance(atom, FloorDiv | Mod) and atom.num.as_sym == loop.sym]
@@ -316,7 +318,7 @@ def _reshaped(pairing: Guess, wanted: Sequence[Sym], turns: Turns) -> Iterator[M
 
 
 def _begun(site: Site, used: Collection[Sym]) -> Expr:
-    """Where a block's share begins, by where it ends: in n − 4096 · block."""
+    """The start of a block's share, by its end: in n − 4096 · block."""
     ends = dict.fromkeys(part for bound in site.bounds.values() for e in bound for part in _within(e))
     total = expr(0)
     for sym in site.launch.blocks:
@@ -336,12 +338,12 @@ def _within(value: Expr) -> Iterator[Expr]:
 
 
 def _cut(pairing: Guess) -> dict[Sym, Expr]:
-    """Indices of loops over a part of the program's, which ends where that does: i < n and i' < n - c say i = i' + c."""
+    """The indices of loops over a part of the program's loop that end where it does: i < n and i' < n - c give i = i' + c."""
     found: dict[Sym, Expr] = {}
     site = pairing.event.site
     for mine in site.loops:
         for theirs in pairing.action.spot.loops:
-            hi, extent = site.bounds[mine][1], theirs.extent.substitute(found)  # which may be of loops that were cut, too
+            hi, extent = site.bounds[mine][1], theirs.extent.substitute(found)  # which may be a divided loop, too
             for end in _ends(hi) if theirs.sym == mine.sym and extent is not hi else ():
                 whole = extent.is_constant and extent.constant == end.constant and end.syms()
                 if whole or extent.syms() & end.syms():
@@ -350,7 +352,7 @@ def _cut(pairing: Guess) -> dict[Sym, Expr]:
 
 
 def _ends(bound: Expr) -> Iterator[Expr]:
-    """What a bound is the least or the greatest of."""
+    """The operands of the minimum or maximum in a bound."""
     atom = bound.as_atom
     for end in atom.args if isinstance(atom, Min | Max) else ():
         yield from _ends(end)
@@ -370,7 +372,7 @@ def _unhalved(difference: Expr, sym: Sym, unknown: Mapping[Sym, Sym], found: dic
 
 
 def _solve_digits(difference: Expr, unknown: Mapping[Sym, Sym], extents: Mapping[Sym, int], found: dict[Sym, Expr]) -> None:
-    """Several unknowns in one equation, each a digit of what the rest is."""
+    """Several unknowns in one equation: each is a digit of the rest."""
     parts = sorted(((c, m[0]) for m, c in difference.terms if len(m) == 1 and m[0] in unknown), key=lambda part: part[0])
     if len(parts) < 2 or parts[0][0] != 1:
         return
@@ -395,7 +397,7 @@ def _solve_remainders(difference: Expr, unknown: Mapping[Sym, Sym], found: dict[
 
 
 def _solve_rows(difference: Expr, inside: Collection[Sym], unknown: Mapping[Sym, Sym], found: dict[Sym, Expr]) -> None:
-    """Of i · n + j = a · n + b, i = a and j = b: likely, where n is how long a row is."""
+    """From i · n + j = a · n + b: i = a and j = b, which is likely if n is the length of a row."""
     rows = (m for m, _ in difference.terms if len(m) == 2 and len({*m} & {*inside}) == 1)
     for radix in dict.fromkeys(a for m in rows for a in m if isinstance(a, Sym | FloorDiv) and a not in inside):
         parts = parted(difference, (radix,))
@@ -424,20 +426,20 @@ def _solve_one(difference: Expr, unknown: Mapping[Sym, Sym], found: dict[Sym, Ex
 
 
 def instance_of(event: Event, action: Action, solution: Mapping[Sym, Expr]) -> tuple[object, ...]:
-    """What an event does, and in which list of statements."""
+    """The statement, indices and list of statements of an event."""
     return (id(event.site.path[-1][0]), action, *(solution[sym] for sym in indices(action.spot)))
 
 
 def named_alike(home: Buffer | Sym, stored: Buffer | Sym) -> bool:
-    """Whether an array of a kernel is called as memory of the program is, or is that memory."""
+    """Whether an array of a kernel is named like program memory, or is that memory."""
     return home == stored or (isinstance(home, Buffer) and isinstance(stored, Buffer) and home.name == stored.name)
 
 
 def rank(event: Event) -> tuple[bool, bool, bool]:
-    """Events that say more of themselves come first.
+    """The rank of an event: those that determine more come first.
 
-    A constant fits everywhere: of which indices it is, what is read and written beside it says. The first value of a register
-    fits what is assigned to it later, but that is what the statement does.
+    A constant fits everywhere; its indices follow from reads and writes beside it. The initial value of a register fits its
+    later assignment, but the assignment is the statement's execution.
     """
     constant = isinstance(event.value, Literal)
     return not event.let, constant, constant and isinstance(event.stmt, k.Declare)

@@ -1,7 +1,7 @@
-"""Which instance of an event does a given instance of its statement: the indices turned round.
+"""Inverse of the index map: the instance of an event that executes a given instance of its statement.
 
-Indices are sums of digits of the kernel's coordinates, so a coordinate is put together from digits of the indices. What says
-nothing of a coordinate leaves it at its first value.
+Indices are sums of digits of the kernel's coordinates, so a coordinate is composed of digits of the indices. A coordinate that
+the indices do not determine has its first value.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from texpr.proof.read.events import Site, plainly
 
 
 def inverse(site: Site, indices: Mapping[Sym, Expr], own: Collection[Sym] = ()) -> tuple[Expr, ...]:
-    """The coordinates of `site`, in order, over the indices of the program's loops. To be proved by who uses it.
+    """The coordinates of `site`, in order, over the indices of the program's loops. The result is to be proved.
 
-    `own`: coordinates that are those of who asks, where the indices do not say them.
+    `own`: coordinates that, if undetermined, are those of the asking instance.
     """
     known: dict[Sym, Expr] = {}
     digits: dict[Sym, dict[int, tuple[int | None, Expr]]] = {}
@@ -33,9 +33,9 @@ def inverse(site: Site, indices: Mapping[Sym, Expr], own: Collection[Sym] = ()) 
         take(*turned(value, expr(loop), dims), known, digits, ends, dims)
     for loop in site.loops:
         lo = plainly(site.bounds[loop][0], site)
-        if loop.sym in known and loop.step.is_constant and loop.step.constant > 1:  # 0 ≤ lo < step where turns are dealt out
+        if loop.sym in known and loop.step.is_constant and loop.step.constant > 1:  # 0 ≤ lo < step: cyclic
             take(lo, known[loop.sym] % loop.step, known, digits, ends, dims)
-        elif loop.sym in known and not lo.is_constant:  # a stretch of as many turns as the starts are apart
+        elif loop.sym in known and not lo.is_constant:  # contiguous shares
             take(lo, known[loop.sym], known, digits, ends, dims)
     for sym, value in _equal(site, known, digits):
         known[sym] = value
@@ -48,7 +48,7 @@ def inverse(site: Site, indices: Mapping[Sym, Expr], own: Collection[Sym] = ()) 
 
 
 def _equal(site: Site, known: Mapping[Sym, Expr], digits: Collection[Sym]) -> Iterator[tuple[Sym, Expr]]:
-    """Coordinates of which nothing is known but that they are equal to what is: the lane that does a part of an instruction."""
+    """Coordinates that are only known to equal determined ones, such as the lane that executes part of an instruction."""
     own = {loop.sym for loop in site.loops if loop.kind == "serial" and not loop.body}
     for fact in (fact for fact in site.domain if isinstance(fact, Eq) and not own.isdisjoint(fact.expr.syms())):
         for sym in fact.expr.syms() & {*site.dims} - {*known, *digits}:

@@ -1,4 +1,4 @@
-"""Which memory of a plan holds parts of a sum, and by what they are joined."""
+"""Memory of a plan that holds partial sums, and the combining updates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from texpr.support.record import Mutable, field
 
 
 class Parts(Mutable):
-    """Memory that the program does not have. `joins`: what joins it with other such, or with the program's, and what."""
+    """Memory that the program does not have. `joins`: events that combine partial sums, with the update and the operand."""
 
     reading: Reading
     program: Program
@@ -24,9 +24,9 @@ class Parts(Mutable):
     homes: set[Buffer | Sym] = field(default_factory=set["Buffer | Sym"])
 
     def find(self, matches: dict[Event, Match]) -> dict[Event, Match]:
-        """Finds parts among events without a match; what was taken for the start of something else loses its match.
+        """Finds partial sums among events without a match; an event that was mistaken for an initialisation loses its match.
 
-        Gives the updates into parts, which lose theirs, too.
+        Returns the updates of partial sums, which lose their matches, too.
         """
         own = {a.stored for a in self.program.actions} | {*self.program.function.params}
         updates = dict.fromkeys(a.update for a in self.program.actions if a.update is not None)
@@ -40,7 +40,7 @@ class Parts(Mutable):
         before = -1
         while before != len(self.homes):
             before = len(self.homes)
-            for event in self.reading.events:  # what was taken for something else, too
+            for event in self.reading.events:  # those that were matched wrongly
                 update = matches[event].action.update if event in matches else None
                 source = self.source(event) if update is None else None
                 if source is not None and home_of(event.target) in self.homes and home_of(event.target) not in own:
@@ -55,7 +55,7 @@ class Parts(Mutable):
         return leaves
 
     def join(self, event: Event, updates: Iterable[ir.Update]) -> tuple[ir.Update, Load | Ref] | None:
-        """`event` as a join of two places, by one of the program's updates."""
+        """`event` as a combination of two places by one of the program's updates."""
         for update in updates:
             joined: ir.Update = "add" if update == "sub" else update
             try:
@@ -67,6 +67,6 @@ class Parts(Mutable):
         return None
 
     def source(self, event: Event) -> Load | Ref | None:
-        """What an event copies or joins, None where it computes something else."""
+        """The operand that an event copies or combines, None if it computes something else."""
         source = self.joins[event][1] if event in self.joins else self.sums.origin(event)[0]
         return source if isinstance(source, Load | Ref) else None

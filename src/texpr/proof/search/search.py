@@ -1,4 +1,4 @@
-"""The search for tags: event by event, in rounds, so that what is found first can help the rest."""
+"""The search for tags: event by event, in rounds, so that earlier results help later ones."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from texpr.support.record import Mutable, field
 
 
 def search(asked: Question) -> Tags:
-    """What each event is. An event for which nothing is found has no tag."""
+    """The tags of all events. An event for which nothing is found has no tag."""
     flow = Flow(asked.program, asked.reading, asked.premises)
     found = _Search(asked, flow)
     found.statements()
@@ -82,7 +82,7 @@ class _Search(Mutable):
             self.lines[action.span.line][action] = None
 
     def statements(self) -> None:
-        """Which statement each event does: by the line, by the name, then whatever fits."""
+        """The statement of each event: by line, by name, then any that fits."""
         for self.round in range(4):
             for event in sorted(self.asked.reading.events, key=rank):
                 if event.kind == "exchange" or event in self.matches:
@@ -104,7 +104,7 @@ class _Search(Mutable):
                     turns |= {(s, e): None for s, e in found.indices.items() if e.syms() and self.round < 2}
 
     def candidates(self, event: Event) -> list[Action]:
-        """Statements that an event may be, likely ones first."""
+        """Candidate statements for an event, likely ones first."""
         reading, program, line = self.asked.reading, self.asked.program, event.span.line
         near = self.lines.get(line, {})
         every: Sequence[Action] = program.actions if self.round else [*near]
@@ -119,11 +119,11 @@ class _Search(Mutable):
             own = [a for a in every if a.stored.name == called]
             every = own or [a for a in every if called.startswith(f"{a.stored.name}_")] or every
         name = event.target.buffer.name if isinstance(event.target, Load) else reading.variables[event.target.sym].name.name
-        first = isinstance(event.stmt, k.Declare) and isinstance(event.value, Literal)  # perhaps of what is assigned later
+        first = isinstance(event.stmt, k.Declare) and isinstance(event.value, Literal)  # perhaps of a later assignment
         if self.round < 3 or first:
             every = [a for a in every if a in near or (self.round and name.startswith(a.stored.name))]
-        # a register, and workspace, is called after what it keeps
-        home, copied = home_of(event.target), isinstance(event.value, Load | Ref)  # what joins lanes is of no other statement
+        # registers and workspace are named after the buffer that they hold
+        home, copied = home_of(event.target), isinstance(event.value, Load | Ref)  # exchanges are of no other statement
         if home not in self.stored and home not in reading.spaces:
             longest = next((name[:end] for end in range(len(name), 0, -1) if name[:end] in self.names), None)
             part = longest is not None and name.startswith(f"{longest}_")
@@ -134,9 +134,9 @@ class _Search(Mutable):
     def match(
         self, event: Event, candidates: Sequence[Action], known: Sequence[Kept] = (), *, partly: bool = False
     ) -> Match | None:
-        """The first of `candidates` that `event` provably does. `known`: which elements its target keeps, by other events.
+        """The first of `candidates` that `event` provably executes. `known`: the elements in its target, by other events.
 
-        `partly`: a register's first value may also be of a statement that nothing else does, by some threads.
+        `partly`: the initial value of a register may also be of a statement that nothing else executes, for some threads.
         """
         found: list[tuple[Guess, Iterable[Mapping[Sym, Expr]]]] = []
         for action in candidates:
@@ -160,7 +160,7 @@ class _Search(Mutable):
         guesses: list[tuple[Guess, Mapping[Sym, Expr]]] = []
         again: list[tuple[Guess, Mapping[Sym, Expr]]] = []
         for pairing, solution in ((pairing, each) for pairing, every in found for each in every):
-            # statements that are alike are done one by one, but elements of a tile that are out of it in several ways
+            # equal statements are matched one by one, except out-of-bounds elements of a tile, which have several cases
             if not event.engine and instance_of(event, pairing.action, solution) in self.done:
                 again.append((pairing, solution))
             elif self.plain(pairing, solution):
@@ -171,7 +171,7 @@ class _Search(Mutable):
             if self.plain(pairing, solution):
                 return pairing.matched(solution)
         guesses += again
-        for pairing, solution in guesses:  # what is plain is found before what is only right
+        for pairing, solution in guesses:  # plain solutions before those that need a proof
             if self.right(pairing, solution):
                 return pairing.matched(solution)
         done = {match.action for match in self.matches.values()}
@@ -183,7 +183,7 @@ class _Search(Mutable):
         return None
 
     def solutions(self, pairing: Guess, wanted: Sequence[Sym]) -> Iterator[Mapping[Sym, Expr]]:
-        """What the indices `wanted` may be, likely ones first: what else the engine does to one place has the same."""
+        """Candidate values of the indices `wanted`, likely ones first; other events of one copy by the engine have the same."""
         event = pairing.event
         for match in [m for m in self.matches.values() if m.event.stmt is event.stmt] if event.engine else ():
             same = match.event.target == event.target and {*wanted} <= match.indices.keys()
@@ -193,13 +193,13 @@ class _Search(Mutable):
         yield from solutions(pairing, wanted, self.turns.get(event.site.launch, ()), named=not self.round)
 
     def in_parts(self, pairing: Guess, wanted: Sequence[Sym]) -> list[tuple[Expr, Expr]]:
-        """What an event's reads of arrays say that lie in parts in the blocks of a cluster."""
+        """The equations by an event's reads of arrays that are distributed over a cluster."""
         read = [(o.read, o.meant) for o in pairing.operands if isinstance(o.meant, Load)]
         around = {meant: wanted[: self.asked.program.scopes[meant.buffer]] for _, meant in read}
         return [pair for kept in self.parted for given, meant in read for pair in kept.applied(given, meant, around[meant])]
 
     def in_registers(self, pairing: Guess) -> Iterator[tuple[Expr, Expr]]:
-        """What an event's reads of registers say that never change: of which elements they are, as they were written."""
+        """The equations by an event's reads of registers that are never reassigned: their elements, as written."""
         known = {*pairing.event.site.dims}
         for operand in pairing.operands:
             match = self.named.get(home_of(operand.read))
@@ -209,13 +209,13 @@ class _Search(Mutable):
                 yield from ((mine, e) for mine, e in zip(operand.meant.index, written, strict=True) if e.syms() <= known)
 
     def in_copies(self, pairing: Guess) -> Iterator[tuple[Expr, Expr]]:
-        """What an event's places say in arrays in which iterations have copies, where each is as it was written."""
+        """The equations by an event's places in arrays with an instance for each iteration: each is as written."""
         yield from self.in_copy(pairing.event.target, pairing.action.target, pairing.action)
         for operand in pairing.operands:
             yield from self.in_copy(operand.read, operand.meant, pairing.action)
 
     def in_copy(self, given: Load | Ref, meant: Load | Ref, action: Action) -> Iterator[tuple[Expr, Expr]]:
-        """What one place says, as `in_copies` does; where nothing is known yet, by the extents of the array."""
+        """The equations by one place, as in `in_copies`; if nothing is known yet, by the extents of the array."""
         if not isinstance(given, Load) or not isinstance(meant, Load) or given.buffer.name != meant.buffer.name:
             return
         kept = self.copied.get(given.buffer)
@@ -232,9 +232,9 @@ class _Search(Mutable):
                 yield from zip((theirs for _, theirs in fitting[0]), given.index, strict=True)
 
     def unnamed(self, pairing: Guess) -> tuple[int, int]:
-        """How much has another name than in the program, or is another element: iterations of a `static for` are alike.
+        """The number of names or elements that differ from the program's: iterations of a `static for` are alike.
 
-        And how many of the statement's loops the kernel has not: those of a rim are like those of the inside.
+        And the number of the statement's loops that the kernel lacks: boundary loops resemble the interior ones.
         """
         registers = self.asked.reading.variables
         homes = ((home_of(operand.read), home_of(operand.meant)) for operand in pairing.operands)
@@ -243,18 +243,18 @@ class _Search(Mutable):
         return named, len({*indices(pairing.action.spot)} - {*pairing.event.site.dims})
 
     def plain(self, pairing: Guess, solution: Mapping[Sym, Expr]) -> bool:
-        """Whether an event plainly is a statement of these indices."""
-        return refuted((*flat(pairing.doubts(solution)), self.asked.premises))  # as it is asked when it is proved
+        """Whether an event is quickly shown to be a statement of these indices."""
+        return refuted((*flat(pairing.doubts(solution)), self.asked.premises))  # as the proof asks it
 
     def right(self, pairing: Guess, solution: Mapping[Sym, Expr]) -> bool:
-        """Whether an event surely is a statement of these indices."""
+        """Whether an event is proved to be a statement of these indices."""
         try:
             return witness(pairing.doubts(solution), self.asked.premises) is None
         except Undecided:
             return False
 
     def consistent(self) -> None:
-        """Forgets matches that take a register or an array for memory of the program that nobody keeps there."""
+        """Removes matches that take a register or array for program memory that no other event stores there."""
         kept: dict[tuple[object, object], bool] = {}
         before = -1
         while before != len(self.matches):
@@ -272,19 +272,19 @@ class _Search(Mutable):
                         self.matches.pop(event, None)
         assigned = self.assigned()
         for event, match in list(self.matches.items()):
-            constant = isinstance(event.value, Literal)  # a first value of what is assigned later is one that nobody reads
+            constant = isinstance(event.value, Literal)  # the initial value of a later assignment is never read
             first = isinstance(event.stmt, k.Declare) and (home_of(event.target), match.action) in assigned
             if constant and (first or (isinstance(event.target, Load) and self.is_elsewhere(match))):
-                del self.matches[event]  # a constant says nothing of its indices
+                del self.matches[event]  # a constant does not determine its indices
         self.done = {instance_of(each.event, each.action, each.indices) for each in self.matches.values()}
 
     def assigned(self) -> frozenset[tuple[Buffer | Sym, Action]]:
-        """Which statements are done by events that do not declare what they give a value to."""
+        """The statements that are executed by events that do not declare their target."""
         found = ((e.target, m.action) for e, m in self.matches.items() if not isinstance(e.stmt, k.Declare))
         return frozenset((home_of(target), action) for target, action in found)
 
     def is_elsewhere(self, match: Match) -> bool:
-        """Whether what else is stored in the same array of a kernel says that it keeps another element there."""
+        """Whether other events that store to the same array of a kernel have another element there."""
         event, action, scopes = match.event, match.action, self.asked.program.scopes
         around = indices(action.spot)[: scopes[action.stored]]
         others = (m for m in self.matches.values() if home_of(m.event.target) == home_of(event.target) != action.stored)
@@ -293,12 +293,12 @@ class _Search(Mutable):
         return any(mine.syms() <= {*event.site.dims} and theirs.substitute(match.indices) is not mine for theirs, mine in pairs)
 
     def rest(self, parts: Parts) -> None:
-        """Events without a match, once it is known what memory keeps, and which of it are parts of sums."""
+        """The events without a match, once the contents of memory and the partial sums are known."""
         scopes = self.asked.program.scopes
         known = [kept for match in self.matches.values() for kept in keeps(match, scopes)]
         loose = [e for e in self.asked.reading.events if e not in self.matches]
         loose = [e for e in loose if e not in parts.joins and home_of(e.target) not in parts.homes]
-        for event in loose:  # what is copied is kept where it is copied to
+        for event in loose:  # a copy makes its target hold the element
             value, target = parts.source(event), event.target
             if isinstance(value, Load) and scopes.get(value.buffer) == 0 and home_of(target) not in scopes:
                 index = target.index if isinstance(target, Load) else ()
@@ -312,7 +312,7 @@ class _Search(Mutable):
         self.matched([e for e in loose if self.copies and e not in self.matches and e not in self.copies], known)
 
     def matched(self, events: Iterable[Event], known: Sequence[Kept]) -> None:
-        """Takes those of `events` for statements whose operands are kept where they are read."""
+        """Matches those of `events` whose operands hold the elements that they read."""
         assigned = self.assigned()
         for event in events:
             first = isinstance(event.stmt, k.Declare) and isinstance(event.value, Literal)
@@ -323,7 +323,7 @@ class _Search(Mutable):
                 self.done.add(instance_of(found.event, found.action, found.indices))
 
     def keeps(self, operand: Operand, known: Sequence[Kept]) -> bool:
-        """Whether what is read is memory of the program, or something is known to keep that there."""
+        """Whether an operand is program memory, or known to hold the element."""
         home, stored = home_of(operand.read), home_of(operand.meant)
         kept = (m for m in self.matches.values() if home_of(m.event.target) == home and m.action.stored == stored)
         actions = self.asked.program.actions
@@ -335,9 +335,9 @@ class _Search(Mutable):
         )
 
     def copy(self, event: Event, source: Load | Ref, anchors: Sequence[Match]) -> Moved | None:
-        """`event` as a copy of `source`, for one of `anchors`, the events that update the register; None where it is none.
+        """`event` as a copy of `source`, for one of `anchors`, the events that update the register; None if it is none.
 
-        What the other arm of a branch does is not done around it.
+        Statements of the other arm of a branch are not candidates.
         """
         anchors = [m for m in anchors if not in_arms(m.event.site, event.site)]
         outward = isinstance(event.target, Load) and self.kept(event.target.buffer)
@@ -351,7 +351,7 @@ class _Search(Mutable):
         first = next(tags, None)
         loops = [loop for action in actions for loop in action.spot.loops]
         guarded = any(len(action.spot.domain) > len(action.spot.loops) for action in actions)
-        guarded |= any(not loop.extent.is_constant for loop in loops)  # which may have no turn
+        guarded |= any(not loop.extent.is_constant for loop in loops)  # a loop that may have no iteration
         if first is None or not guarded or self.keeps_to(event, source, first):
             return first
         return next((tag for tag in tags if self.keeps_to(event, source, tag)), first)
@@ -359,28 +359,28 @@ class _Search(Mutable):
     def moves(
         self, event: Event, action: Action, side: int, plain: Load, by: tuple[Load | Ref, Sequence[Match]]
     ) -> Iterator[Moved]:
-        """`event` as a copy before, or behind, loops around `action`: for some of their indices, likely ones first. `by`: the
-        other place, and what updates it."""
+        """`event` as a copy before or after loops around `action`, for some of their indices, likely ones first. `by`: the
+        other place, and the events that update it."""
         assert isinstance(action.target, Load)
         loops = [loop.sym for loop in action.spot.loops]
         fixed = {sym for e in action.target.index for sym in e.syms()} & set(loops)
         counts = range(enclosing(event, action, *by), -1, -1)
-        for count in sorted(counts, key=lambda n: not fixed <= set(loops[:n])):  # else the sum is done for all elements
+        for count in sorted(counts, key=lambda n: not fixed <= set(loops[:n])):  # otherwise the sum would be over all elements
             whole = fixed <= set(loops[:count]) or plain.buffer not in self.asked.reading.spaces
             found = self.outer(event, plain, action, loops[:count], by) if whole else None
             if found is not None:
                 yield self.moved(event, action, found, side, plain)
 
     def keeps_to(self, event: Event, source: Load | Ref, tag: Moved) -> bool:
-        """Whether a copy is of what the program writes in the same iterations, which a test of indices may leave out."""
+        """Whether a copy only moves elements that the program writes in the same iterations, which a test may restrict."""
         try:
             return any(untouched(copy, self.flow) is None for copy in copied(event, source, tag, self.flow)[1:])
         except Undecided:
             return False
 
     def passed_on(self, event: Event, source: Load | Ref, anchors: Sequence[Match]) -> Moved | None:
-        """`event` as a copy of what one register keeps to another one, which updates it next, or from one that did so last."""
-        events = self.asked.reading.events  # a match may have a narrower one: without blocks that do nothing
+        """`event` as a copy between registers: to one that is updated next, or from one that was updated last."""
+        events = self.asked.reading.events  # a match may have a narrower domain, without idle blocks
         place = {self.matches[e].event if e in self.matches else e: at for at, e in enumerate(events)}
         for side, home, other in ((-1, home_of(event.target), home_of(source)), (1, home_of(source), home_of(event.target))):
             updates = (m for m in anchors if home_of(m.event.target) == home and (place[m.event] - place[event]) * side < 0)
@@ -390,18 +390,18 @@ class _Search(Mutable):
                 count = next((n for n, sym in enumerate(loops) if not match.indices[sym].syms() <= known), len(loops))
                 if next(same, None) is not None or self.is_called(other, match.action.stored):
                     found = self.moved(event, match.action, tuple(match.indices[sym] for sym in loops[:count]), side)
-                    if all(e.syms() <= known for e in found.element):  # else what updates it goes through elements of its own
+                    if all(e.syms() <= known for e in found.element):  # otherwise the updates iterate over other elements
                         return found
         return None
 
     def is_called(self, home: Buffer | Sym, stored: Buffer | Sym) -> bool:
-        """Whether a register is called as memory of the program is."""
+        """Whether the name of a register is derived from that of program memory."""
         return isinstance(home, Sym) and self.asked.reading.variables[home].name.name == stored.name
 
     def moved(self, event: Event, action: Action, values: tuple[Expr, ...], side: int, plain: Load | None = None) -> Moved:
-        """`event` as a copy of the element that `action` writes, for these indices of the outermost loops around that.
+        """`event` as a copy of the element that `action` writes, with these indices of the outermost loops around it.
 
-        `plain`: the place that is copied to or from, if it is the program's own.
+        `plain`: the source or target, if it is program memory.
         """
         known = dict(zip(indices(action.spot), values, strict=False))
         meant = action.target.index if isinstance(action.target, Load) else ()
@@ -411,12 +411,12 @@ class _Search(Mutable):
         return Moved(self.number(action), values, side, element, where)
 
     def own(self, event: Event) -> tuple[Sym, ...]:
-        """The coordinates that say whose memory an event writes."""
+        """The coordinates that select the instance of the memory that an event writes."""
         return self.flow.instance(home_of(event.target), event.site)
 
     def kept(self, buffer: Buffer) -> Sequence[Buffer | Sym]:
-        """The program's memory that may be in `buffer`: itself, where there is one copy of it; what statements keep there, or
-        what has its name."""
+        """The program memory that may be in `buffer`: itself, if there is one instance of it; the buffers that matched
+        statements store there, or one of its name."""
         named = [stored for stored in self.asked.program.scopes if stored.name == buffer.name]
         if buffer not in self.asked.reading.spaces:
             copied = self.copied.get(buffer)
@@ -431,7 +431,7 @@ class _Search(Mutable):
         self, event: Event, place: Load | Ref, action: Action, loops: Sequence[Sym],
         by: tuple[Load | Ref, Sequence[Match]] | None = None,
     ) -> tuple[Expr, ...] | None:  # fmt: skip
-        """The indices of some of the loops around `action`, where `event` has the element `place`, and what is done `by` it."""
+        """The indices of some loops around `action` for an event at the element `place`, by the events `by` that update it."""
         pairing = Guess(self.asked.program, self.asked.reading, event, action)
         try:
             pairing.place(place, action.target, event.site, action.spot, reading=False)
@@ -454,12 +454,12 @@ class _Search(Mutable):
         return self.numbers[action]
 
     def tag(self, event: Event, parts: Parts, leaves: Mapping[Event, Match]) -> Tag | None:
-        """What was found of an event."""
+        """The tag of an event."""
         match = self.matches.get(event) or leaves.get(event)
         if match is not None:
             found = {sym: plainly(match.indices[sym], event.site) for sym in indices(match.action.spot)}
             kept = ((match.indices[sym], e) for sym, e in found.items())
-            own = tuple(e if e.is_linear else plain for e, plain in kept)  # what a size multiplies looks as in the program
+            own = tuple(e if e.is_linear else plain for e, plain in kept)  # products with sizes as in the program
             return Statement(self.number(match.action), own, inverse(event.site, found, self.own(event)), match.partial)
         if event in parts.joins:
             update, source = parts.joins[event]
@@ -477,20 +477,20 @@ class _Search(Mutable):
         return self.copies.get(event)
 
     def element(self, event: Event, place: Load | Ref) -> tuple[Expr, ...]:
-        """The coordinates of an event by the element that it touches, and by those that are the same in a whole launch."""
+        """The coordinates of an event in terms of the element that it accesses, and those that are constant in a launch."""
         if not isinstance(place, Load):
             return ()
         host = {sym: expr(sym) for sym in event.site.launch.host}
         return inverse(event.site, {**host, **dict(zip(ELEMENTS, place.index, strict=False))})
 
     def ended(self, event: Event, leaves: Iterable[Match]) -> tuple[Statement, ...]:
-        """The sums that a join into memory of the program may end."""
+        """The sums that a combination with program memory may complete."""
         found: list[Statement] = []
         for action in dict.fromkeys(match.action for match in leaves):
             outer = fixed(action)
             values = self.outer(event, event.target, action, outer)
             said = {sym for e in values or () for sym in e.syms()}
-            # in each turn of a loop of the host it ends no sum over all of them
+            # executed in each iteration of a host loop, it completes no sum over all iterations
             host = {s.sym for s in event.site.launch.time if isinstance(s, k.HostLoop) and s.extent is not ONE}
             if values is not None and said >= host:
                 where = inverse(event.site, dict(zip(outer, values, strict=True)), self.own(event))

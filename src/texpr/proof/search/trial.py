@@ -1,9 +1,9 @@
-"""Numbers at which a kernel is wrong: where a proof stays open, some elements of the results are worked out on both sides.
+"""Trials: where a proof is undecided, some elements of the results are evaluated symbolically at small sizes, on both sides.
 
-What an element is made of is followed back, write by write, from the result to what callers give: in the program, and in the
-kernels in the order of their text, all threads in step, the first one first, or the last one, and copies landing at once. These
-are orders in which they may run. So where the program makes the element of others, the kernels are wrong, whatever their tags
-say. Where both make it of the same, nothing is said: what is done with them is not compared.
+The operands of an element are traced back, write by write, from the result to the inputs: in the program, and in the kernels in
+textual order, all threads in lockstep, in ascending or descending order, with copies complete at once. These are possible
+orders of execution. So where the program's element has other operands, the kernels are wrong, whatever their tags are. Where
+both have the same operands nothing is decided: operations are not compared.
 """
 
 from __future__ import annotations
@@ -35,41 +35,40 @@ from texpr.support.record import Mutable, Record, field, replace
 from texpr.support.span import NOWHERE
 
 MOST = 12000
-"""The most questions that are asked about one plan."""
+"""The greatest number of queries about one plan."""
 
 LEAST = (1, 2, 20, 5, 40)
-"""The least sizes that are tried: one of all, two, some, and several tiles. Each has its part of the questions."""
+"""The lower bounds of sizes that are tried: one, two, some, and several tiles. Each has its share of the queries."""
 
 LAST = 1 << 31
-"""More turns than there are."""
+"""A number greater than any trip count."""
 
 _PLACES = tuple(Sym(f"place {at}") for at in range(64))
-"""Names for the subscripts of what is written."""
+"""Symbols for the subscripts of a written element."""
 
 WAYS = 6
-"""How many elements of each result."""
+"""The number of elements of each result."""
 
 PRODUCTS = ("mul", "div")
-"""Operations whose operands belong together. What else is done with operands makes a value of either."""
+"""Operations whose operands form one term. For other operations the operands are alternatives."""
 
 Numbers: TypeAlias = Mapping[Sym, int]
 Time: TypeAlias = tuple["int | Expr", ...]
-"""The places of a statement among its neighbours, and the turns of the loops around, with blocks and threads behind."""
+"""Textual positions and loop indices of a statement, followed by blocks and threads."""
 
 Term: TypeAlias = tuple[str, ...]
-"""Elements that are multiplied, as text; what nobody wrote is in brackets. That something is the greatest, or the least, is
-another."""
+"""The factors of a product, as text; undefined ones are in brackets. The result of a maximum or minimum is a different term."""
 
 
 class Made(Record):
-    """Of which terms a value is made; or which number it is."""
+    """The terms of a value; or its number."""
 
     of: frozenset[Term] = frozenset()
     number: float | None = None
 
 
 class Stand(Record, eq=False):
-    """Where something stands: its time, over its coordinates `dims`. `whose`: those that say which copy of a memory it sees."""
+    """A program point: its time, over coordinates `dims`. `whose`: the coordinates that select the instance of a memory."""
 
     line: int
     time: Time
@@ -79,7 +78,7 @@ class Stand(Record, eq=False):
 
 
 class Writer(Record, eq=False):
-    """What writes one element or variable."""
+    """A write to one element or variable."""
 
     stand: Stand
     where: tuple[Formula, ...]
@@ -90,14 +89,14 @@ class Writer(Record, eq=False):
 
 
 class Common(Mutable):
-    """What both sides have, at some sizes: how many more questions may be asked, and names of sums."""
+    """Shared by both sides, at some sizes: the remaining queries, and names of sums."""
 
     left: int = MOST // len(LEAST)
     sums: dict[frozenset[Term], str] = field(default_factory=dict[frozenset["Term"], str])
 
 
 class Side(Mutable):
-    """The program, or the kernels, at some sizes. `meaning`: of a name that stands for a value."""
+    """The program, or the kernels, at some sizes. `meaning`: the value of a named integer."""
 
     writers: Sequence[Writer]
     meaning: Callable[[Sym], tuple[Value, Stand] | None]
@@ -109,7 +108,7 @@ class Side(Mutable):
     spaces: dict[Writer, Space | None] = field(default_factory=dict["Writer", "Space | None"])
 
     def made(self, value: Value, stand: Stand, at: Numbers) -> Made:
-        """What `value` is made of. Raises Undecided."""
+        """The terms of `value`. Raises Undecided."""
         match value:
             case Literal(number):
                 return Made(number=float(number))
@@ -126,7 +125,7 @@ class Side(Mutable):
                 return self.made(arms[0] if holds(fact, at) else arms[1], stand, at)
             case Op():
                 parts = list[Made]()
-                for arg in value.args:  # as few calls as may be: a sum is as deep as it is long
+                for arg in value.args:  # few nested calls: a sum is as deep as it is long
                     parts.append(self.read(arg, stand, at) if isinstance(arg, Load) else self.made(arg, stand, at))
                 if value.name == "mul" and any(part.number == 0 for part in parts):
                     return Made(number=0)
@@ -134,7 +133,7 @@ class Side(Mutable):
                 return self.multiplied(parts, stand, at) if value.name in PRODUCTS else _joined(parts)
 
     def multiplied(self, parts: Sequence[Made], stand: Stand, at: Numbers) -> Made:
-        """The product of what is no number; a sum in it has a name."""
+        """The product of values that are no numbers; a sum in it gets a name."""
         factors = [each for each in parts if each.of]
         if len(factors) < 2:
             return _joined(factors)
@@ -145,12 +144,12 @@ class Side(Mutable):
         return self.term(tuple(sorted(found)), stand, at)
 
     def term(self, term: Term, stand: Stand, at: Numbers) -> Made:
-        """A term by itself, which something at these coordinates takes."""
+        """A term by itself, with the first point that uses it."""
         self.readers.setdefault(term, f"line {stand.line}{_told(at, stand.dims)}")
         return Made(frozenset((term,)))
 
     def read(self, place: Load | Ref, stand: Stand, at: Numbers) -> Made:
-        """What is where `place` is, just before. Raises Undecided."""
+        """The contents of `place` just before the point. Raises Undecided."""
         home, index = home_of(place), tuple[int, ...]()
         if isinstance(place, Load):
             data = {sym: self.made(meaning, stand, at).number for sym, meaning in place.data}
@@ -170,7 +169,7 @@ class Side(Mutable):
         return self.known[key]
 
     def written(self, writer: Writer, at: Numbers) -> Made:
-        """What a writer puts there; where data decides whether it does, what was there before as well. Raises Undecided."""
+        """The value of a write; if it depends on data whether it executes, also the previous contents. Raises Undecided."""
         stmt, site = writer.stmt, writer.stand.site
         if (masks := _masks(stmt)) and site is not None:
             lanes = (_lane(site, site.launch.thread.evaluate(at) ^ mask) for mask in masks)
@@ -181,11 +180,11 @@ class Side(Mutable):
             return found
         asked = (self.made(each, writer.stand, at) for each in writer.tests)
         before = self.read(writer.target, writer.stand, at)
-        before = replace(before, of=frozenset(t for t in before.of if not t[0].startswith("[")))  # then a test keeps it unread
+        before = replace(before, of=frozenset(t for t in before.of if not t[0].startswith("[")))  # a test guards these
         return _joined((found, before, *asked))
 
     def last(self, home: Home, index: Sequence[int], stand: Stand, at: Numbers) -> tuple[Writer, Numbers] | None:
-        """Who wrote a place last, before something at these coordinates. Raises Undecided."""
+        """The last write to a place before the point. Raises Undecided."""
         own, end, best, latest = [at[s] for s in stand.whose(home)], _time(stand, at), None, tuple[int, ...]()
         for writer in self.writing(home):
             mark = writer.stand.whose(home)
@@ -207,13 +206,13 @@ class Side(Mutable):
         return best
 
     def writing(self, home: Home) -> Sequence[Writer]:
-        """What writes to a memory."""
+        """The writes to a memory."""
         if home not in self.homes:
             self.homes[home] = [each for each in self.writers if home_of(each.target) == home]
         return self.homes[home]
 
     def soon(self, writer: Writer, index: Sequence[int], own: Numbers, end: Sequence[int]) -> Numbers | None:
-        """Where a writer is last at this place, in this copy of its memory, before this time. Raises Unclear."""
+        """The last instance of a write to this place, in this instance of its memory, before this time. Raises Unclear."""
         if writer not in self.spaces:
             self.spaces[writer] = _space(writer, self.sizes)
         space = self.spaces[writer]
@@ -227,7 +226,7 @@ class Side(Mutable):
         dims = list(zip(numbers, space.upward, *ends, strict=False))
         if any(least < 0 if upward else most > LAST for _, upward, least, most in dims):
             raise Unclear
-        for case in reversed([*_cases(writer.stand.time, end, numbers)]):  # what shares more of the time is later
+        for case in reversed([*_cases(writer.stand.time, end, numbers)]):  # a longer common prefix of the time is later
             found = _within(space, ends, case)
             if found is not None:
                 return dict(zip(numbers, found, strict=False))
@@ -255,12 +254,12 @@ class Side(Mutable):
 
 
 def _upward(stand: Stand) -> dict[Sym, bool]:
-    """The coordinates in a time, and whether the least value of one is the last."""
+    """The coordinates in a time, with whether the least value of each is the last."""
     return {sym: e - sym is not ZERO for e in stand.time if not isinstance(e, int) for sym in e.syms()}
 
 
 def _space(writer: Writer, sizes: Numbers) -> Space | None:
-    """Where a writer is, and which places it has there."""
+    """The domain of a write, and its places."""
     places = writer.target.index if isinstance(writer.target, Load) else ()
     marks = _PLACES[: len(places)]
     upward = _upward(writer.stand)
@@ -273,7 +272,7 @@ def _space(writer: Writer, sizes: Numbers) -> Space | None:
 def _cases(
     time: Sequence[int | Expr], end: Sequence[int], numbers: Mapping[Sym, int]
 ) -> Iterator[tuple[tuple[int, int, bool], ...]]:
-    """`_before` with numbers: the coordinates that have one value, and the one that, at last, is before another."""
+    """`_before` with numbers: coordinates with one value, and finally one that is less than another."""
     same: list[tuple[int, int, bool]] = []
     for x, y in zip(time, end, strict=False):
         if isinstance(x, int):
@@ -303,10 +302,10 @@ def _within(space: Space, ends: tuple[Ends, Ends], case: Sequence[tuple[int, int
 
 
 def trials(asked: Question) -> Iterator[Obligation]:
-    """Elements that the kernels make of others than the program does, or that there are not; the first that is found."""
+    """The first element whose operands in the kernels differ from those in the program, or that is out of bounds."""
     function = asked.program.function
     results = (*function.results, *(b for b in function.params if b.role == "inout"))
-    if asked.reading.strange:  # what is not understood may do what seems to be missing
+    if asked.reading.strange:  # an opaque statement may be the missing write
         return
     events, names = asked.reading.events, (v for v in asked.reading.variables.values() if v.value is not None)
     touched = [(at, e.site, e.span) for e in events for at in ((e.target, ()), *_read(e.value))]
@@ -336,7 +335,7 @@ def trials(asked: Question) -> Iterator[Obligation]:
 
 
 def _read(value: Value, facts: tuple[Formula, ...] = ()) -> Iterator[tuple[Load | Ref, tuple[Formula, ...]]]:
-    """The places that a value surely reads, and where it does."""
+    """The places that a value always reads, each with the conditions."""
     match value:
         case Load() | Ref():
             yield value, facts
@@ -355,7 +354,7 @@ def _read(value: Value, facts: tuple[Formula, ...] = ()) -> Iterator[tuple[Load 
 
 
 def _outside(place: Load | Ref, where: Sequence[Formula], asked: Question) -> Point | None:
-    """Where something is touched that is no element of memory of the program, or of an array."""
+    """An access out of bounds of program memory or of an array."""
     if not isinstance(place, Load) or place.data:
         return None
     inside = conj(between(0, e, n) for e, n in zip(place.index, place.buffer.shape, strict=True))
@@ -366,7 +365,7 @@ def _outside(place: Load | Ref, where: Sequence[Formula], asked: Question) -> Po
 
 
 def _differing(left: Side, right: Side, mine: frozenset[Term], theirs: frozenset[Term]) -> str:
-    """Of what the kernels make an element, and the program does not; and the other way round."""
+    """The operands of an element that only the kernels have; else those that only the program has."""
     parts: list[str] = []
     for what, side, terms in (("the kernels make it", left, mine - theirs), ("the program makes it", right, theirs - mine)):
         term = min(terms, default=())
@@ -375,7 +374,7 @@ def _differing(left: Side, right: Side, mine: frozenset[Term], theirs: frozenset
 
 
 def _kernels(asked: Question, sizes: Numbers, turn: int, common: Common) -> Side:
-    """What kernels do at some sizes, blocks and threads in this order."""
+    """The kernels at some sizes, with blocks and threads in this order."""
     flow = Flow(asked.program, asked.reading, asked.premises)
 
     def stand(site: Site, line: int) -> Stand:
@@ -396,7 +395,7 @@ def _kernels(asked: Question, sizes: Numbers, turn: int, common: Common) -> Side
 
 
 def _program(program: Program, sizes: Numbers, common: Common) -> Side:
-    """What the program does at some sizes."""
+    """The program at some sizes."""
     stands: dict[object, Stand] = {}
     writers: list[Writer] = []
     for action in program.actions:
@@ -418,7 +417,7 @@ def _program(program: Program, sizes: Numbers, common: Common) -> Side:
 
 
 def _sizes(asked: Question, least: int) -> Numbers | None:
-    """Sizes of which each is at least so much, as few as there are in whole."""
+    """Small sizes that are all at least `least` and satisfy the promises."""
     function = asked.program.function
     for most in (least + 3, 2 * least + 8, 1 << 20):
         point = witness([between(least, size, most) for size in function.sizes], asked.premises)
@@ -429,7 +428,7 @@ def _sizes(asked: Question, least: int) -> Numbers | None:
 
 
 def _element(result: Buffer, way: int, sizes: Numbers) -> Load | None:
-    """One of some elements of a result: corners, and in between; None where it has none."""
+    """One of some elements of a result: corners, and in between; None if it has none."""
     shape = [e.evaluate(sizes) for e in result.shape]
     last = [n - 1 for n in shape]
     ways = (
@@ -460,7 +459,7 @@ def _time(stand: Stand, at: Numbers) -> tuple[int, ...]:
 
 
 def _before(time: Sequence[int | Expr], end: Sequence[int]) -> Iterator[Formula]:
-    """When a time is before another, case by case."""
+    """The condition that a time is before another, case by case."""
     same: list[Formula] = []
     for x, y in zip(time, end, strict=False):
         if isinstance(x, int) and x != y:
@@ -473,7 +472,7 @@ def _before(time: Sequence[int | Expr], end: Sequence[int]) -> Iterator[Formula]
 
 
 def _in_arms(a: Site | None, b: Site | None, mark: Sequence[Sym]) -> bool:
-    """Whether two that may be of different threads stand in two arms of a branch."""
+    """Whether two that may be in different threads are in two arms of a branch."""
     return a is not None and b is not None and not {*a.launch.threads} <= {*mark} and in_arms(a, b)
 
 
@@ -486,5 +485,5 @@ def _lane(site: Site, number: int) -> Numbers:
 
 
 def _masks(stmt: object) -> tuple[int, ...]:
-    """Where lanes exchange what they hold, by what."""
+    """The xor-differences between a lane and those that its value comes from, for an exchange."""
     return stmt.masks if isinstance(stmt, k.Operation) else ()

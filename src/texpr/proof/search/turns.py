@@ -1,7 +1,7 @@
-"""Turns of barriers of copies, and where copies end: which arrival, wait or fence belongs to what, by shifts of loops.
+"""Relations of signals at barriers, and completion of copies: the arrival, wait or fence of each, by shifts of loop indices.
 
-Two things that a loop does belong together in turns that are so many apart that subscripts agree. What a loop does first comes
-after what the turn before of the loop around did last, in its last turn at the same barrier.
+Two operations of a loop are related in iterations whose distance makes their subscripts equal. The first iteration of an inner
+loop follows the last one of the previous iteration of the outer loop, at the same barrier.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _FENCED = {"async": Space.SHARED, REGISTERS: Space.LANES}
 """What a fence of a kind is about."""
 
 FAR = 64
-"""The most turns that a copy may be on its way."""
+"""The greatest number of iterations for which a copy may be in flight."""
 
 Values = Mapping[Sym, Expr]
 
 
 def turns(reading: Reading) -> tuple[Turn, ...]:
-    """What each signal has to do with others."""
+    """The relations of each signal to others."""
     found = _Turns(reading, {s: at for at, s in enumerate(reading.signals)})
     return tuple(map(found.turn, reading.signals))
 
@@ -47,7 +47,7 @@ def ends(reading: Reading) -> tuple[tuple[End, ...], ...]:
 
 
 def _sure(ends: Sequence[End], copy: Site, reading: Reading) -> Iterator[End]:
-    """Those of `ends` that surely run, and those that data decide where none of them stands before."""
+    """Those of `ends` that are always executed, and data-dependent ones that no such end precedes."""
     sites = {end: reading.steps[end.step.of].site for end in ends}
     sure = [site for site in sites.values() if {*site.tests} <= {*copy.tests}]
     yield from (end for end, site in sites.items() if site in sure or not any(_precedes(other, site) for other in sure))
@@ -58,7 +58,7 @@ class _Turns:
         self.reading, self.numbers = reading, numbers
 
     def turn(self, signal: Signal) -> Turn:
-        """What `signal` has to do with others at its barriers."""
+        """The relations of `signal` to others at its barrier."""
         every = [
             s for s in self.reading.signals if s.barrier.buffer is signal.barrier.buffer and s.site.launch is signal.site.launch
         ]
@@ -96,7 +96,8 @@ class _Turns:
         return tuple(each for each in every if not self.never(user, each))
 
     def never(self, user: Signal, phase: Instance) -> bool:
-        """Whether a signal has no such phase: it begins in another arm of a test, or in a loop of which no turn is known."""
+        """Whether a signal cannot have this phase: it begins in another arm of a branch, or in a loop without known
+        iterations."""
         site = self.reading.signals[phase.of].site
         try:
             return refuted((*user.site.where, there(site, located(site, phase.at, same(user.site), user.site))))
@@ -104,7 +105,7 @@ class _Turns:
             return True
 
     def parcel(self, copies: Sequence[Signal], arrival: Signal) -> Parcel:
-        """What copies bring to a phase, one in each turn; where they are unlike, how many bytes that is remains open."""
+        """The bytes of a phase by some copies, one at each point of a box; unequal copies leave the number open."""
         found, alike = list[Instance](), set[tuple[Expr, ...]]()
         for site, copy in ((copy.site, copy) for copy in copies):
             values, box = _fixed(site, {loop.sym for loop in arrival.site.loops}), list[Expr]()
@@ -121,7 +122,7 @@ class _Turns:
         return Instance(self.numbers[signal], _at(signal.site, values))
 
     def begun(self, user: Signal, arrival: Signal) -> tuple[tuple[int, int], Signal, Values] | None:
-        """The arrival for a copy or a wait: the latest, in as many common loops as there are."""
+        """The arrival for a copy or a wait: the latest, in as many common loops as possible."""
         common = _common(user.site, arrival.site)
         first = isinstance(user.what, Brings) or _precedes(arrival.site, user.site)
         for turns in range(0 if first else 1, FAR if common else 1):
@@ -145,20 +146,20 @@ class _Turns:
         return None
 
     def by_slot(self, target: Signal, user: Signal) -> Values:
-        """The loops of a signal by its barrier."""
+        """The loop indices of a signal, by the subscript of its barrier."""
         which = Sym("which barrier")
         found = inverse(target.site, {which: _slot(target, {})})
         values = dict(zip(target.site.dims, found, strict=True))
         return {loop.sym: values[loop.sym].substitute({which: _slot(user, {})}) for loop in target.site.loops}
 
     def begins(self, arrival: Signal, depth: int) -> tuple[Expr, ...]:
-        """An arrival in the first turn of its inner loops."""
+        """An arrival in the first iterations of its inner loops."""
         inner = [loop for loop in arrival.site.loops[depth:] if loop.sym not in _slot(arrival, {}).syms()]
         first = {loop.sym: next(_bounds(arrival.site, loop.sym, 1), arrival.site.bounds[loop][0]) for loop in inner}
         return tuple(first.get(s, expr(s)) for s in arrival.site.dims) if inner else ()
 
     def before(self, arrival: Signal, arrivals: Sequence[Signal]) -> Iterator[Instance]:
-        """The arrivals that may come before another, the latest ones first: by turns of an inner loop, then of outer ones."""
+        """The candidate predecessors of an arrival, latest first: by iterations of an inner loop, then of outer ones."""
         found: list[tuple[int, int, int, Signal, Values]] = []
         for other in arrivals:
             common, period = _common(arrival.site, other.site), 1
@@ -172,7 +173,7 @@ class _Turns:
                     break
             for depth in range(len(common) - 1, 0, -1):
                 last = _last(other.site, common[:depth], _shifted(common[:depth], -1), {common[-1]: period})
-                # where another arm of a test arrives, too, it may do so behind what the test leaves of the loop
+                # an arrival in another arm of a branch may come after the iterations that the test leaves of the loop
                 found += [(-depth, 1, tests if len(arrivals) > 1 else 0, other, values) for tests, values in last]
         for depth, _, _, other, values in sorted(found, key=lambda each: each[:3]):
             yield replace(self.instance(other, values), where=self.begins(arrival, -depth))
@@ -196,7 +197,7 @@ def _fences(event: Event, reading: Reading, kind: str, space: Space) -> Iterator
     """The next fence of a kind behind what an event touches of some memory, wherever that is read."""
     places = [(event.target, event.site)] if isinstance(event.target, Load) else []
     values = [(event.value, event.site), *event.site.tests]
-    for value, site in values:  # grows by what registers were declared with
+    for value, site in values:  # grows by the values of registers
         places += [(load, site) for load, _ in read_by(value, site)]
         named = (reading.variables.get(ref.sym) for ref in walk(value) if isinstance(ref, Ref))
         values += [(v.value, v.site) for v in named if v is not None and v.value is not None]
@@ -214,14 +215,14 @@ def _is_fence(step: Step, kind: str) -> bool:
 
 
 def _next(a: Site, b: Site) -> Iterator[Values]:
-    """The instances of `b` one of which is the next behind one of `a`: in this turn, in the next, in those of outer loops."""
+    """The candidate instances of `b` that follow one of `a`: in this iteration, in the next, in those of outer loops."""
     common = _common(a, b)
     if b.launch is not a.launch:
         return
     if _precedes(a, b):
         yield {**_first(b, common), **_shifted(common, 0)}
         if {*flat(b.domain)} <= {*flat(a.domain)}:
-            return  # it runs wherever `a` does
+            return  # it is executed wherever `a` is
     for depth in range(len(common), 0, -1):
         yield {**_first(b, common[:depth]), **_shifted(common[:depth], 1)}
 
@@ -235,7 +236,7 @@ def _entering(a: Site, b: Site) -> Iterator[Values]:
 
 
 def _end(copy: Site, number: int, what: Awaits, reading: Reading) -> End | None:
-    """A wait behind which a copy has landed: in the turn in which there are enough ends of groups in between."""
+    """A wait after which a copy is complete: in the iteration by which enough groups are closed in between."""
     wait, pending = reading.steps[number].site, what.pending
     common = _common(copy, wait)
     closing = ((at, step.site) for at, step in enumerate(reading.steps) if step.what == Closes(what.group))
@@ -261,7 +262,8 @@ def _end(copy: Site, number: int, what: Awaits, reading: Reading) -> End | None:
 def _entered(
     number: int, before: Sequence[int], pending: int, reading: Reading, every: Iterable[tuple[int, Site]]
 ) -> End | None:
-    """A wait in a loop behind which a copy before it has landed: where groups are ended in the loop's first turns, too."""
+    """A wait in a loop after which a copy before the loop is complete: groups of the loop's first iterations are counted,
+    too."""
     wait = reading.steps[number].site
     inside = [(at, site) for at, site in every if site.loops == wait.loops]
     if len(wait.loops) != 1 or not inside:
@@ -284,7 +286,7 @@ def _common(a: Site, b: Site) -> tuple[k.For, ...]:
 
 
 def _precedes(a: Site, b: Site) -> bool:
-    """Whether `a` stands before `b` in the text."""
+    """Whether `a` precedes `b` in the text."""
     for (one, at), (other, to) in zip(a.path, b.path, strict=False):
         if one is not other or at != to:
             return one is other and at < to
@@ -297,15 +299,15 @@ def _shifted(common: Sequence[k.For], turns: int) -> Values:
 
 
 def _first(site: Site, common: Sequence[k.For]) -> Values:
-    """The first turns of the loops that are not common."""
+    """The first iterations of the loops that are not common."""
     return {loop.sym: site.bounds[loop][0] for loop in site.loops[len(common) :]}
 
 
 def _last(
     site: Site, common: Sequence[k.For], outer: Values, periods: Mapping[k.For, int] | None = None
 ) -> list[tuple[int, dict[Sym, Expr]]]:
-    """The last turns of the loops that are not common, by each bound, in the turns `outer` of those that are; some, multiples
-    of a period from this one. Before them stands of how many loops a test says the end."""
+    """The last iterations of the loops that are not common, by each bound, in the iterations `outer` of the common loops; some
+    are multiples of a period from this one. Each has the number of loops whose end a test determines."""
     every: list[tuple[int, dict[Sym, Expr]]] = [(0, {**outer})]
     for loop in site.loops[len(common) :]:
         lo, hi = site.bounds[loop]
@@ -320,7 +322,7 @@ def _last(
 
 
 def _bounds(site: Site, sym: Sym, sign: int = -1) -> Iterator[Expr]:
-    """What tests say that an index is below, or, with 1, that it is not; the range of its loop comes last."""
+    """Upper bounds of an index by tests, or with 1 lower ones; the range of its loop comes last."""
     for fact in reversed(list(flat(site.domain))):
         left, signs = (fact.expr, (1, -1) if isinstance(fact, Eq) else (sign,)) if isinstance(fact, Ge | Eq) else (ZERO, ())
         for own in (c for monomial, c in left.terms if monomial == (sym,) and c in signs):
@@ -334,14 +336,14 @@ def _slot(signal: Signal, values: Values) -> Expr:
 
 
 def _at(site: Site, values: Values, own: bool = False) -> tuple[Expr, ...]:
-    """Coordinates: threads where the text says which one, and loops by `values`, or as they are."""
+    """Coordinates: threads where a test selects one, and loops by `values`, or unchanged."""
     fixed = {} if own else _fixed(site, ())
     threads = [fixed.get(s, expr(s)) for s in site.launch.threads]
     return (*threads, *(values.get(loop.sym, expr(loop.sym)) for loop in site.loops))
 
 
 def _fixed(site: Site, but: Sequence[Sym] | set[Sym]) -> dict[Sym, Expr]:
-    """Coordinates of which a test leaves one value."""
+    """Coordinates for which a test leaves one value."""
     found: dict[Sym, Expr] = {}
     for fact in flat(site.domain):
         own = {s for s in syms(fact) if s not in but}
@@ -363,14 +365,14 @@ def _brings(stmt: k.Operation, site: Site) -> bool:
 
 
 def _turning(copy: Site, arrival: Site) -> list[k.For]:
-    """The loops over copies that go on in a phase."""
+    """The loops over copies of one phase."""
     around = {loop.sym for loop in arrival.loops}
     fixed = _fixed(copy, around)
     return [loop for loop in copy.loops if loop.sym not in around and loop.sym not in fixed]
 
 
 def _part(site: Site) -> tuple[object, ...]:
-    """Where a copy stands, arms of one test taken for one; and what a test in an arm begins with, for the arm."""
+    """The position of a copy, with the arms of one branch identified; a branch in an arm is represented by its first test."""
     found: list[object] = []
     for at, (block, place) in enumerate(site.path):
         above, around = (site.path[up - 1][0][site.path[up - 1][1]] if up > 0 else None for up in (at, at - 1))
