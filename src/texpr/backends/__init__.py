@@ -1,1 +1,1 @@
-"""Printers of kernels as text. They decide nothing: every choice is already in the plan."""
+"""Printers of kernels as source text. They make no decisions: all choices are in the plan."""

@@ -1,4 +1,4 @@
-"""The source of a plan, by the backend that its target names."""
+"""Prints a plan with the backend of its target."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from texpr.ir.kernel import Plan
 from texpr.isa.target import Target
 
 PRINTERS: Mapping[str, Callable[[Plan, Target], str]] = {"cpu": lambda plan, _: print_cpu(plan), "cuda": print_kernels}
-"""What prints a plan, by `Target.backend`."""
+"""The printer of each backend, by `Target.backend`."""
 
 
 def print_source(plan: Plan, target: Target) -> str:
-    """The text for a compiler of `target`."""
+    """The source text of `plan` for `target`."""
     return PRINTERS[target.backend](plan, target)

@@ -1,1 +1,1 @@
-"""What the printers share: C text of indices, values, names and argument checks, and the numeric headers."""
+"""Shared by the printers: C text of indices, values, names and argument checks, and the numeric headers."""

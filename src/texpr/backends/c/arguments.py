@@ -18,7 +18,7 @@ from texpr.support.record import Record
 class Argument(Record):
     """One argument of the emitted function `texpr_NAME`, after `stream` and `workspace`.
 
-    `key`: the buffer (a pointer, or a scalar by value) or the size it is; `written`: whether it is a pointer written through.
+    `key`: the buffer (a pointer, or a scalar by value) or the size; `written`: whether the function writes through the pointer.
     """
 
     name: str
@@ -27,12 +27,12 @@ class Argument(Record):
 
     @property
     def is_pointer(self) -> bool:
-        """Whether an array is given."""
+        """Whether it is an array."""
         return isinstance(self.key, Buffer) and not is_scalar(self.key)
 
     @property
     def declaration(self) -> str:
-        """The parameter in plain C."""
+        """The parameter's declaration in plain C."""
         match self.key:
             case Sym():
                 return f"int64_t {self.name}"
@@ -44,7 +44,7 @@ class Argument(Record):
 
 
 def is_scalar(buffer: Buffer) -> bool:
-    """Whether a parameter is passed by value: a scalar that is only read."""
+    """Whether a parameter is passed by value: a scalar input."""
     return buffer.role == "input" and buffer.rank == 0
 
 
@@ -65,17 +65,17 @@ _TAKEN = frozenset(
         "aligned",
     }
 )
-"""What `texpr_` stands before in the headers that an emitted function needs."""
+"""The headers of an emitted function use these names after `texpr_`."""
 
 
 def function_name(plan: Plan) -> str:
-    """The emitted function's name; those that belong to it begin with it."""
+    """The name of the emitted function, which is the prefix of all functions that belong to it."""
     name = identifier(plan.name)
     return f"texpr_{name}_" if name in _TAKEN else f"texpr_{name}"
 
 
 def arguments(plan: Plan) -> tuple[Argument, ...]:
-    """The arguments after `stream` and `workspace`: parameters as written, results, then the sizes that no build fixed."""
+    """The arguments after `stream` and `workspace`: parameters in the order written, results, then sizes that are not fixed."""
     fixed = {sym for sym, _ in plan.fixed}
     buffers = (*plan.params, *(b for b in plan.results if b not in plan.params))
     sizes = tuple(sym for sym in plan.sizes if sym not in fixed)
@@ -95,7 +95,7 @@ class KernelArgument(Record):
 
 
 def kernel_arguments(kernel: Kernel, plan: Plan) -> tuple[Scope, tuple[KernelArgument, ...]]:
-    """The scope in which the arguments have their names, and the arguments in order: scalars, buffers, sizes, maps."""
+    """The scope with the names of the arguments, and the arguments in order: scalars, buffers, sizes, maps."""
     scope = Scope.empty(kernel_knowledge(kernel, plan))
     found: list[KernelArgument] = []
     for buffer in kernel.scalars:
@@ -114,7 +114,7 @@ def kernel_arguments(kernel: Kernel, plan: Plan) -> tuple[Scope, tuple[KernelArg
 
 
 def axis_variable(axis: Axis, scope: Scope) -> tuple[Scope, Variable]:
-    """The scope in which an axis has a name, and its variable."""
+    """The scope with a name for an axis, and its variable."""
     return scope.known_as(axis.sym, axis_knowledge(axis, scope.here))
 
 

@@ -1,4 +1,4 @@
-"""Statements of a kernel as C text. What differs between machines is asked of a `Dialect`."""
+"""Statements of a kernel as C text. A `Dialect` has what differs between machines."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WIDTH = 120
 
 
 class Rows(Record):
-    """A loop over lanes that goes a vector at a time: the line before it, lanes of a vector as C text, the statements."""
+    """A vectorised loop over lanes: the line before it, the lanes of a vector as C text, and the statements of its body."""
 
     before: str
     step: str
@@ -42,27 +42,27 @@ class Rows(Record):
 
 
 class Dialect(Protocol):
-    """How a machine's C differs."""
+    """The C dialect of a machine."""
 
     @property
     def tracked(self) -> bool:
-        """Whether the place must be told on every way to a statement, because it is looked at when the code runs."""
+        """Whether a position is a run-time value, so that every path to a statement has to set it."""
         ...
 
     def place(self, line: int) -> str:
-        """The line that says which line of the `.te` the statements after it come from."""
+        """The line of text that gives the line of the `.te` for the statements after it."""
         ...
 
     def before_loop(self, loop: For, scope: Scope) -> list[str]:
-        """Lines, pragmas, put before a loop."""
+        """The lines, pragmas, before a loop."""
         ...
 
     def rows(self, loop: For, scope: Scope) -> Rows | None:
-        """The loop a vector at a time; None where it goes lane by lane."""
+        """The loop by whole vectors; None if it is executed lane by lane."""
         ...
 
     def in_loop(self, loop: For, scope: Scope) -> list[str]:
-        """Lines put first into the body of a loop."""
+        """The lines at the start of a loop's body."""
         ...
 
     def operation(self, stmt: Operation, here: Here) -> Iterable[str]:
@@ -71,17 +71,17 @@ class Dialect(Protocol):
 
     @property
     def machine(self) -> str:
-        """What it is called in messages."""
+        """The name of the machine, for messages."""
         ...
 
     @property
     def parted(self) -> int | None:
-        """Where a block has more threads than the kernel, the number of the barrier at which its own meet."""
+        """The number of the named barrier for the kernel's threads, if a block has more threads than the kernel; else None."""
         ...
 
 
 class Place(Record):
-    """A line of the `.te`: the one `told` last on every way here, and the one `shown` last in the text."""
+    """A line of the `.te`: the last one `told` on every path to a statement, and the last one `shown` in the text."""
 
     told: int | None
     shown: int | None
@@ -91,7 +91,7 @@ NOWHERE = Place(None, None)
 
 
 class Body(Record):
-    """Prints statement lists of one kernel. `assigned`: register variables that change after their declaration."""
+    """Prints statement lists of one kernel. `assigned`: register variables that are reassigned."""
 
     kernel: Kernel
     dialect: Dialect
@@ -103,11 +103,11 @@ class Body(Record):
         return Body(kernel, dialect, frozenset(s.sym for s in walk(kernel.body) if isinstance(s, Assign)))
 
     def lines(self, stmts: tuple[Stmt, ...], scope: Scope, depth: int, place: Place = NOWHERE) -> list[str]:
-        """The statements, one C line each or more, `depth` levels in."""
+        """The statements, each on one or more lines, indented by `depth` levels."""
         found: list[str] = []
         for stmt in stmts:
             line = line_of(stmt.span)
-            # The head of a loop reads no memory: that it is said again is of use to readers alone.
+            # The head of a loop accesses no memory, so its position is for readers of the text only.
             known = place.told if self.dialect.tracked and not isinstance(stmt, For) else place.shown
             if line is not None and line != known:
                 found.append(INDENT * depth + self.dialect.place(line))
@@ -179,7 +179,7 @@ class Body(Record):
 
 
 def _integer(stmt: Declare, scope: Scope) -> tuple[Scope, str]:
-    """An integer that is set once may stand in index expressions too: it is declared as they need it."""
+    """An integer that is never reassigned may occur in index expressions, so its type has the width that they need."""
     if isinstance(stmt.value, Index):
         value = index_text(stmt.value.expr, scope)
         here = scope.here.integer(stmt.sym, scope.bounds(stmt.value.expr), top=stmt.value.expr)
@@ -194,12 +194,12 @@ def _integer(stmt: Declare, scope: Scope) -> tuple[Scope, str]:
 
 
 def _all_from(stmt: Stmt, line: int | None) -> bool:
-    """Whether `stmt` and all below it come from that line, so that it holds on every way through."""
+    """Whether `stmt` and all its nested statements are from that line, so that it holds on every path through it."""
     return all(line_of(inner.span) in (None, line) for inner in walk((stmt,)))
 
 
 def _assignment(target: str, stmt: Assign | Store, place: Sym | Load, scope: Scope) -> str:
-    """`target = value;`, or `target += …;` where that is what it says."""
+    """`target = value;`, or `target += …;` if that is equivalent."""
     if stmt.fused:
         return f"{target} = {fused_text(stmt.value, scope)};"
     added = addend(place, stmt.value)
@@ -207,7 +207,7 @@ def _assignment(target: str, stmt: Assign | Store, place: Sym | Load, scope: Sco
 
 
 def signature(head: str, parameters: Sequence[str]) -> list[str]:
-    """The opening of a function: `head(parameters) {`, a parameter a line where they are many."""
+    """The head of a function, `head(parameters) {`, with a line for each parameter if there are many."""
     line = f"{head}({', '.join(parameters)}) {{"
     if len(line) <= WIDTH:
         return [line]

@@ -1,7 +1,7 @@
-"""Everything that an emitted function checks of its arguments before it starts, as plain C, for every backend.
+"""Checks of an emitted function's arguments before it starts, as plain C, for every backend.
 
-In this order: sizes are in range, every `where` holds, every array's bytes can be counted, pointers are there and aligned.
-The text needs texpr_checks.h, and the macros of `texpr.backends.c.status`.
+In this order: ranges of sizes, every `where`, the bytes of every array, pointers and their alignment. The text needs
+texpr_checks.h and the macros of `texpr.backends.c.status`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from texpr.support.record import replace
 
 
 def argument_checks(plan: Plan) -> list[str]:
-    """Statements for a function whose parameters are `arguments(plan)`, as declared there; each fault returns its status."""
+    """Statements for a function whose parameters are `arguments(plan)`, as declared there; a failed check returns its
+    status."""
     given = arguments(plan)
     scope, lines = argument_scope(plan, given), size_checks(plan)
     for argument in given:
@@ -37,7 +38,7 @@ def argument_checks(plan: Plan) -> list[str]:
 
 
 def size_checks(plan: Plan) -> list[str]:
-    """Those of the statements that look at sizes alone: ranges, bounds, every `where`, and the bytes of the workspace."""
+    """The statements that check sizes alone: ranges, bounds, every `where`, and the bytes of the workspace."""
     given = arguments(plan)
     scope, sizes = argument_scope(plan, given), [a.name for a in given if isinstance(a.key, Sym)]
     lines = [f"if ({name} < 0 || {name} > {LARGEST_SIZE}) return {BAD_SIZE.macro};" for name in sizes]
@@ -49,18 +50,18 @@ def size_checks(plan: Plan) -> list[str]:
 
 
 def bytes_text(buffer: Buffer, scope: Scope) -> Text:
-    """Bytes of a dense buffer whose sizes were checked: what 63 bits can count."""
+    """The bytes of a dense buffer whose sizes were checked to be within 63 bits."""
     return count_text(buffer, scope, buffer.dtype.bytes)
 
 
 def count_text(buffer: Buffer, scope: Scope, each: int = 1) -> Text:
-    """The same in elements, `each` of so much."""
+    """The elements of such a buffer, times `each`."""
     return index_text(reduce(mul, buffer.shape, expr(each)), scope)
 
 
 def argument_scope(plan: Plan, given: Iterable[Argument], *, checked: bool = False) -> Scope:
-    """The scope of a function with these parameters, sizes being `int64_t` that are known to be in range; `checked`: so is all
-    that the plan asks of them."""
+    """The scope of a function with these parameters, with sizes as `int64_t` in their range; `checked`: they also satisfy the
+    plan's requirements."""
     found = tuple(given)
     here = host_knowledge(plan, Width.LONG, checked=checked)
     scope = replace(Scope.empty(here), taken=Taken(a.name for a in found))
@@ -71,7 +72,7 @@ def argument_scope(plan: Plan, given: Iterable[Argument], *, checked: bool = Fal
 
 
 def _saturating(value: Expr, scope: Scope) -> str:
-    """A polynomial of sizes with positive coefficients, or 2¹²⁶ where it is more."""
+    """A polynomial of sizes with positive coefficients, saturated at 2¹²⁶."""
     terms: list[str] = []
     for monomial, coefficient in in_order(value):
         factors = [str(index_text(term((atom,)), scope)) for atom in monomial]
@@ -95,7 +96,7 @@ def _comparison(fact: Compare, scope: Scope) -> str:
 
 
 def _pointer(argument: Argument, buffer: Buffer, scope: Scope) -> Iterator[str]:
-    """A block of its own for each pointer, so that names of one do not meet those of the next."""
+    """The checks of a pointer, in a C block of their own, so that their names are local."""
     bytes_, lines = _span(buffer, scope.inner(), argument.written)
     align = buffer.align or buffer.dtype.bytes
     yield "{"
@@ -107,9 +108,9 @@ def _pointer(argument: Argument, buffer: Buffer, scope: Scope) -> Iterator[str]:
 
 
 def _span(buffer: Buffer, scope: Scope, written: bool) -> tuple[str, list[str]]:
-    """Statements that count a buffer's bytes or refuse its sizes, and the variable that then holds them.
+    """Statements that compute a buffer's bytes, or return an error for its sizes, and the variable with the result.
 
-    Elements that are written must be apart, which strides from a caller may not grant.
+    Elements that are written must not overlap, which is checked for strides from a caller.
     """
     shape, stride, bytes_ = (scope.taken.take(name) for name in ("shape", "stride", "bytes"))
     if not buffer.shape:

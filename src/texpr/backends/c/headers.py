@@ -1,4 +1,4 @@
-"""The headers that all emitted code shares."""
+"""The headers that emitted code of all backends includes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def numeric_headers() -> dict[str, str]:
 
 
 def check_headers() -> dict[str, str]:
-    """File name and text of the header that the host's checks need (`texpr.backends.c.checks`)."""
+    """File name and text of the header for argument checks (`texpr.backends.c.checks`)."""
     return _read("texpr_checks.h")
 
 

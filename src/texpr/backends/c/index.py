@@ -1,4 +1,4 @@
-"""Index expressions as C text. How each is computed, step by step, is said by `texpr.affine.typed`; here it is written down."""
+"""Index expressions as C text. `texpr.affine.typed` determines each operation and its width; here they are printed."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def index_text(value: Expr, scope: Scope) -> Text:
 
 
 def flat_text(load: Load, scope: Scope, *, inside: bool = True) -> Text:
-    """The place of an element of a buffer, counted in elements from its start; `inside` as for `affine.typed.place`."""
+    """The offset of an element from the start of its buffer, in elements; `inside` as for `affine.typed.place`."""
     return integer_text(place(load.buffer.shape, load.buffer.strides, load.index, scope.here, inside=inside), scope)
 
 
 def integer_text(node: Typed, scope: Scope) -> Text:
-    """A tree as C text: each node as it is, in its order."""
+    """An expression tree as C text, node by node in its order."""
     args = [integer_text(arg, scope) for arg in node.args]
     if not node.fits and not scope.here.narrows:
         raise limitation("E0551", None, "a condition on sizes needs integers of more than 128 bits")
@@ -44,7 +44,7 @@ def integer_text(node: Typed, scope: Scope) -> Text:
             return Text(f"-{args[0].at(Binds.PRIMARY)}", Binds.UNARY)
         case "+" | "-" | "*" | "/" | "%":
             return binary(node.op, _BINDS[node.op], *args)
-        case "&" | "^":  # few know how these operators bind
+        case "&" | "^":  # the precedence of these operators is little known
             left, right = (Text(arg.at(Binds.UNARY)) for arg in args)
             return binary(node.op, _BITS[node.op], left, right)
         case "floordiv" | "mod" | "min" | "max":

@@ -11,7 +11,7 @@ from texpr.ir.value.types import F32, F64, DType, Kind
 
 
 def literal_text(value: int | float, dtype: DType) -> Text:
-    """`value` as a C expression whose type is just that of `dtype`."""
+    """`value` as a C expression of exactly the C type of `dtype`."""
     match dtype.kind:
         case Kind.BOOL:
             return Text("true" if value else "false")
@@ -74,7 +74,7 @@ def _nearest_f32(value: float) -> float:
 
 
 def _shortest_f32(value: float) -> str:
-    """The fewest digits that read back as `value`, which is an f32; nine always do."""
+    """The fewest digits from which the f32 `value` is read back; nine are always enough."""
     for digits in range(1, 9):
         text = f"{value:.{digits}g}"
         if _nearest_f32(float(text)) == value:

@@ -1,4 +1,4 @@
-"""C identifiers made from a user's names: never a keyword or a macro, never the same for two things in one scope."""
+"""C identifiers for a user's names: no keyword or macro, and distinct within a scope."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ issubnormal kill_dependency sched_priority toascii stream workspace texpr
 """,
     )
 )
-"""Names that emitted code uses, or that are macros where it is compiled."""
+"""Names in emitted code, or macros where it is compiled."""
 
 _FAMILIES = re.compile(
     r"u?int[a-z0-9_]*_t$|(tx_|TX_|texpr_|TEXPR_|omp_|cuda[A-Z_]|CUDA|cu[A-Z]|atomic|pthread_|[A-Z]_|SNAN|WIF)"
     r"|[A-Z][A-Z0-9]*_[A-Z0-9_]*$|(is|to)[a-z]+_l$|(hto)?[bl]e(16|32|64)(toh)?$"
 )
-"""Names that belong to the headers, to CUDA or to the C library: types there, and capitals with `_`, macros by the hundred."""
+"""Names reserved for the headers, CUDA or the C library: types, and the many macros in capitals with `_`."""
 
 _RESERVED = _KEYWORDS | _MEANINGFUL
 
 _LONGEST = 100
-"""Letters of a name: files are called after functions, and 255 letters is all that their names have."""
+"""The greatest length of a name: files are named after functions, and a file name has at most 255 characters."""
 
 
 def identifier(name: str) -> str:
-    """`name` as a C identifier that means nothing yet; letters that C lacks become `_`, the end of a long one a digest."""
+    """`name` as an unreserved C identifier; characters that C lacks become `_`, and a long name ends in a digest."""
     text = re.sub(r"_+", "_", re.sub(r"[^A-Za-z0-9]", "_", name)) or "_"
     if text[0].isdigit() or text[0] == "_":
         text = f"v{text}"
@@ -63,7 +63,7 @@ def identifier(name: str) -> str:
 
 
 class Taken:
-    """The identifiers in use in a scope; inner scopes see those of outer ones."""
+    """The identifiers in use in a scope; inner scopes include those of outer ones."""
 
     __slots__ = ("_names", "_outer")
 
@@ -78,7 +78,7 @@ class Taken:
         return Taken(outer=self)
 
     def take(self, name: str) -> str:
-        """An unused identifier like the user's `name`; `i'1` is `i` where that is free, else `i_1`, `i_2`, …"""
+        """An unused identifier derived from the user's `name`; for `i'1` it is `i` if that is free, else `i_1`, `i_2`, …"""
         plain = identifier(name.split("'", 1)[0])
         count, found = 0, plain
         while found in self:

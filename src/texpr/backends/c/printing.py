@@ -1,4 +1,4 @@
-"""A place in the text of a kernel, as operations ask for names and texts there (`texpr.ir.operation.printing`)."""
+"""The printer of operations at a program point (`texpr.ir.operation.printing`)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from texpr.support.record import Mutable
 
 
 class Here(Mutable):
-    """One statement's place: what it declares is in `scope` afterwards. `assigned`: variables that change later.
+    """The printer at one statement; declarations are added to `scope`. `assigned`: variables that are reassigned.
 
-    `parted`: where a block has more threads than the kernel, the number of the barrier at which its own meet.
+    `parted`: the number of the named barrier for the kernel's threads, if a block has more threads than the kernel.
     """
 
     machine: str
@@ -31,31 +31,31 @@ class Here(Mutable):
     parted: int | None = None
 
     def type(self, dtype: DType) -> str:
-        """A type in C."""
+        """The C type of `dtype`."""
         return C_NAMES[dtype]
 
     def adds(self, dtype: DType) -> bool:
-        """Whether `+` of C adds values of a type as the language does."""
+        """Whether the C operator `+` has the language's semantics for a type."""
         return dtype in OPERATOR_TYPES
 
     def value(self, value: Value, *, fused: bool = False) -> str:
-        """A value in C."""
+        """A value as a C expression."""
         return str(fused_text(value, self.scope) if fused else value_text(value, self.scope))
 
     def element(self, load: Load) -> str:
-        """An element of memory."""
+        """An element of memory as a C lvalue."""
         return str(element_text(load, self.scope))
 
     def place(self, load: Load, *, inside: bool = True) -> str:
-        """A buffer and the offset of an element in it."""
+        """A buffer and an element's offset in it, as two arguments."""
         return f"{self.scope.named[load.buffer]}, {place_text(load, self.scope, inside=inside)}"
 
     def index(self, value: Expr) -> str:
-        """An index expression."""
+        """An index expression in C."""
         return str(index_text(value, self.scope))
 
     def bits(self, bits: int, by: Expr) -> str:
-        """Bits shifted left, as an unsigned number."""
+        """`bits` shifted left by `by`, as an unsigned number."""
         if by.is_constant:
             return f"{bits << by.constant:#x}u"
         return f"{bits:#x}u << {index_text(by, self.scope).at(Binds.SHIFT)}"
@@ -65,12 +65,12 @@ class Here(Mutable):
         return self.scope.named[sym]
 
     def new(self, sym: Sym) -> str:
-        """The name of a register variable that is declared here."""
+        """A fresh name for a register variable declared here."""
         self.scope, name = self.scope.name(sym)
         return name
 
     def new_vector(self, syms: tuple[Sym, ...], source: Load) -> tuple[str, bool]:
-        """The name of a vector that is declared here, whose elements are these variables; whether one is assigned later."""
+        """A fresh name for a vector whose elements are these variables, and whether one of them is reassigned later."""
         first = syms[0]
         scope, name = self.scope.name(first, first.base.rstrip("_0123456789") or first.name)
         for lane, sym in enumerate(syms):
@@ -82,14 +82,14 @@ class Here(Mutable):
         return name, not self.assigned.isdisjoint(syms)
 
     def map(self, name: str) -> str:
-        """The argument that is the map called so. Raises CompilerBug where there is none."""
+        """The kernel argument for the map `name`. Raises CompilerBug if there is none."""
         found = next((map for map in self.kernel.maps if map.name == name), None)
         if found is None:
             raise CompilerBug(f"kernel {self.kernel.name} has no map {name}")
         return self.scope.named[found]
 
     def reasons(self, covers: Iterable[Covered]) -> list[str]:
-        """What a wait is for, as comments."""
+        """The dependences that a wait covers, as comment lines."""
         return [f"// {comment(_covered(c))}" for c in covers]
 
 

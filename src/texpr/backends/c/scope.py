@@ -1,4 +1,4 @@
-"""What is known at a place of emitted code: what each symbol is called, which C type it has, which values it may take."""
+"""The scope at a point of emitted code: names, C types and ranges of symbols."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ CTYPES = {Width.INT: "int", Width.LONG: "long long", Width.WIDE: "tx_int128"}
 
 
 class Variable(Record):
-    """An integer in C text."""
+    """An integer variable in C text."""
 
     text: Text
     width: Width
 
     @property
     def ctype(self) -> str:
-        """Its type in C."""
+        """Its C type."""
         return CTYPES[self.width]
 
 
 class Scope(Record):
-    """What may be mentioned at a place, and what is known there.
+    """The names in scope, and the knowledge about their values.
 
-    `named` holds buffers (arrays, pointers, scalars), maps and register variables; `scalars` the buffers that are plain values;
-    `parts` those of which each block of a cluster has a part, with the coordinate that says which of them a block is.
+    `named`: names of buffers (arrays, pointers, scalars), maps and register variables; `scalars`: the buffers that are plain
+    values; `parts`: the buffers in cluster memory, with the coordinate that is the rank of a block.
     """
 
     taken: Taken
@@ -49,62 +49,62 @@ class Scope(Record):
 
     @staticmethod
     def empty(here: Knowledge | None = None) -> Scope:
-        """A scope in which nothing has a name yet."""
+        """A scope without names."""
         return Scope(Taken(), {}, {}, frozenset(), here or Knowledge())
 
     def inner(self) -> Scope:
-        """The scope of a block inside this one."""
+        """The scope of a nested block."""
         return self._with(taken=self.taken.inner())
 
     def name(self, key: Sym | Buffer | TensorMap, wanted: str | None = None) -> tuple[Scope, str]:
-        """The scope in which `key`, a register variable, a buffer or a map, has a name, and that name."""
+        """The scope with a fresh name for `key`, a register variable, a buffer or a map; and that name."""
         text = self.taken.take(wanted or key.name)
         return self._with(named={**self.named, key: text}), text
 
     def also_named(self, key: Sym, text: str) -> Scope:
-        """The scope in which an integer variable is a register variable too, whose value is `text`, a name or a cast of one."""
+        """The scope in which an integer variable is also a register variable with the value `text`, a name or a cast of one."""
         return self._with(named={**self.named, key: text})
 
     def scalar(self, buffer: Buffer) -> tuple[Scope, str]:
-        """The scope in which `buffer` is a plain value."""
+        """The scope with `buffer` as a plain value; and its name."""
         scope, text = self.name(buffer)
         return scope._with(scalars=self.scalars | {buffer}), text
 
     def part(self, buffer: Buffer, rank: Sym) -> tuple[Scope, str]:
-        """The scope in which `buffer` is this block's part of it, and its name."""
+        """The scope with `buffer` as this block's part of cluster memory; and its name."""
         scope, text = self.name(buffer)
         return scope._with(parts={**self.parts, buffer: rank}), text
 
     def variable(self, sym: Sym) -> Variable:
-        """The variable that is called `sym`."""
+        """The variable for `sym`."""
         return Variable(self.names[sym], self.here.widths[sym])
 
     def integer(self, sym: Sym, ends: Range, facts: Iterable[Fact] = (), past: Range | None = None) -> tuple[Scope, Variable]:
-        """The scope in which `sym` is an integer variable in the range `ends`, and that variable; see `Knowledge.integer`."""
+        """The scope with `sym` as an integer variable in the range `ends`; and that variable; see `Knowledge.integer`."""
         return self.known_as(sym, self.here.integer(sym, ends, facts, past))
 
     def known_as(self, sym: Sym, here: Knowledge) -> tuple[Scope, Variable]:
-        """The scope in which `sym`, of which `here` knows, is a variable of its name."""
+        """The scope with `sym`, which `here` knows, as a variable of its name; and that variable."""
         scope = self.stands_for(sym, Text(self.taken.take(sym.name)), here)
         return scope, scope.variable(sym)
 
     def stands_for(self, sym: Sym, text: Text, here: Knowledge) -> Scope:
-        """The scope in which `sym`, of which `here` knows, is written `text`."""
+        """The scope with `text` for `sym`, which `here` knows."""
         return self._with(names={**self.names, sym: text}, here=here)
 
     def data(self, sym: Sym, text: Text, dtype: DType, source: Buffer | None) -> Scope:
-        """The scope in which `sym` stands, in index expressions, for `text`, an integer of type `dtype` from `source`."""
+        """The scope with `text`, an integer of type `dtype` from `source`, for `sym` in index expressions."""
         here = data_knowledge(sym, dtype, self.here, source)
         width = here.widths[sym]
         wide = width is not Width.INT
         return self.stands_for(sym, Text(f"({CTYPES[width]}){text.at(Binds.UNARY)}", Binds.UNARY) if wide else text, here)
 
     def knowing(self, here: Knowledge) -> Scope:
-        """The same names, where this is known."""
+        """The same names with other knowledge."""
         return self._with(here=here)
 
     def given(self, facts: Iterable[Fact]) -> Scope:
-        """The scope in which `facts` hold too."""
+        """The scope with further `facts`."""
         return self._with(here=self.here.also(facts=facts))
 
     def bounds(self, value: Expr) -> Range:

@@ -1,4 +1,4 @@
-"""What an emitted function returns: 0 fine, above 0 the driver's own code, below 0 one of these."""
+"""Status codes of emitted functions: 0 for success, positive ones from the driver, negative ones from this list."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from texpr.support.record import Record
 
 
 class Status(Record):
-    """A status code: its number, the macro that names it in C, and what it says to a person."""
+    """A status code: its number, its macro in C, and its message."""
 
     code: int
     macro: str
@@ -40,5 +40,5 @@ STATUSES = (
 
 
 def print_statuses() -> str:
-    """The macros, as C text; each may already be defined, alike, by a public header."""
+    """The macros, as C text; a public header may define the same macros."""
     return "\n".join(f"#define {s.macro} ({s.code})" if s.code else f"#define {s.macro} 0" for s in STATUSES) + "\n"

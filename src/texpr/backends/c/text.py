@@ -1,4 +1,4 @@
-"""Pieces of C text that know how tightly they bind, and text from users made harmless."""
+"""C expressions with the precedence of their outermost operators, and escaping of users' text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from texpr.support.span import NOWHERE, Span
 
 
 class Binds(IntEnum):
-    """How tightly an expression's outermost operator binds, as C has it."""
+    """The precedence of an expression's outermost operator in C."""
 
     SELECT = 1
     OR = 2
@@ -28,13 +28,13 @@ class Binds(IntEnum):
 
 
 class Text(Record):
-    """An expression in C and its outermost operator."""
+    """A C expression with its outermost operator's precedence."""
 
     text: str
     binds: Binds = Binds.PRIMARY
 
     def at(self, least: Binds) -> str:
-        """The text where something binding at least as tightly as `least` may stand: in parentheses if it must."""
+        """The text as an operand of at least the precedence `least`: in parentheses if necessary."""
         return self.text if self.binds >= least else f"({self.text})"
 
     def __str__(self) -> str:
@@ -52,33 +52,33 @@ def cast(ctype: str, value: Text) -> Text:
 
 
 def binary(operator: str, binds: Binds, left: Text, right: Text) -> Text:
-    """`left operator right`, grouping to the left as C does."""
+    """`left operator right`, left-associative."""
     return Text(f"{left.at(binds)} {operator} {right.at(Binds(binds + 1))}", binds)
 
 
 def comment(text: str) -> str:
-    """`text` as one line of a `//` comment's content: printable ASCII, and nothing that could continue or end the line.
+    """`text` as the content of a `//` comment: printable ASCII on one line.
 
-    A backslash at the end of a line joins it to the next one, and `??/` is a backslash to a C compiler with trigraphs.
+    A backslash at the end of a line continues the comment, and `??/` is a backslash to a C compiler with trigraphs.
     """
     plain = "".join(char if " " <= char <= "~" and char != "\\" else "." for char in text)
     return plain.replace("??/", "??.").strip()
 
 
 def string(text: str) -> str:
-    """`text` as a C string literal. Every byte that is no letter, digit or plain sign is written as three octal digits."""
+    """`text` as a C string literal. Every byte but letters, digits and plain signs is written as three octal digits."""
     plain = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 ._-+/:,()<>=@")
     data = text.encode("utf-8", "surrogatepass")
     return '"' + "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in data) + '"'
 
 
 def line_of(span: Span) -> int | None:
-    """The line of the `.te` that `span` starts on; None for what was built in Python."""
+    """The line of the `.te` on which `span` starts; None for a program built in Python."""
     return None if span.source is NOWHERE.source else span.line
 
 
 def file_of(span: Span) -> str:
-    """The name of the `.te`, without the folders before it: emitted text must not say where it was built."""
+    """The name of the `.te`, without folders: emitted text must not depend on where it was built."""
     return PurePath(span.source.name).name
 
 

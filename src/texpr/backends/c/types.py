@@ -18,7 +18,7 @@ def _name(dtype: DType) -> str:
 
 
 C_NAMES: dict[DType, str] = {dtype: _name(dtype) for dtype in DTYPES.values()}
-"""Type of a value in emitted code; the small floating-point types are structs of texpr_numeric.h."""
+"""The C type of a value in emitted code; small floating-point types are structs of texpr_numeric.h."""
 
 PUBLIC_NAMES: dict[DType, str] = C_NAMES | {
     F16: "uint16_t",
@@ -27,13 +27,13 @@ PUBLIC_NAMES: dict[DType, str] = C_NAMES | {
     F8E5M2: "uint8_t",
     TF32: "float",
 }
-"""Type of an argument in plain C: small floating-point numbers are given by their bits, tf32 as a float."""
+"""The type of an argument in plain C: small floating-point numbers are passed as their bits, tf32 as a float."""
 
 SMALL_FLOATS = frozenset({F16, BF16, F8E4M3, F8E5M2, TF32})
-"""Types that compute in f32 and round once."""
+"""Types whose operations compute in f32 and round once."""
 
 OPERATOR_TYPES = frozenset({F32, F64, *SMALL_FLOATS, DTYPES["u32"], DTYPES["u64"]})
-"""Types on which C's own + - * mean what the language's do: nothing is promoted, no overflow lacks a meaning."""
+"""Types for which C's own + - * have the language's semantics: no promotion, no undefined overflow."""
 
 NARROW_INTEGERS = frozenset(dtype for dtype in DTYPES.values() if dtype.bits < 32 and dtype.is_integer)
 """Types that C promotes to int."""

@@ -1,4 +1,4 @@
-"""Typed values as C text: an expression of a dtype always has just that dtype's C type."""
+"""Typed values as C text: the C expression has exactly the C type of the value's dtype."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def fused_text(value: Value, scope: Scope) -> Text:
 
 
 def element_text(load: Load, scope: Scope) -> Text:
-    """`buffer[index]`, or just the name of a scalar."""
+    """`buffer[index]`, or the name of a scalar."""
     name = scope.named[load.buffer]
     if load.buffer in scope.scalars:
         return Text(name)
@@ -69,16 +69,16 @@ def element_text(load: Load, scope: Scope) -> Text:
 
 
 def place_text(load: Load, scope: Scope, *, inside: bool = True) -> Text:
-    """The place of an element in its buffer; `inside`: it is in bounds wherever the place is computed."""
+    """The offset of an element in its buffer; `inside`: it is in bounds wherever the offset is computed."""
     for sym, meaning in load.data:
         scope = scope.data(sym, value_text(meaning, scope), meaning.dtype, source_of(meaning))
-    if load.buffer in scope.parts:  # what lies in one block
+    if load.buffer in scope.parts:  # the offset in one block
         return flat_text(Load(replace(load.buffer, shape=load.buffer.shape[1:]), load.index[1:]), scope)
     return flat_text(load, scope, inside=inside)
 
 
 def addend(name: Sym | Load, value: Value) -> Value | None:
-    """The y of `x = x + y`, where C's `x += y` means the same; else None."""
+    """The y of `x = x + y`, if C's `x += y` is equivalent; else None."""
     if not (isinstance(value, Op) and value.name == "add" and value.dtype in OPERATOR_TYPES):
         return None
     match name, value.args[0]:
@@ -91,7 +91,7 @@ def addend(name: Sym | Load, value: Value) -> Value | None:
 
 
 def same_element(a: Load, b: Load) -> bool:
-    """Whether two loads read one element: the same buffer at the same index expressions, none that data decides."""
+    """Whether two loads read one element: the same buffer at the same index expressions, without data-dependent symbols."""
     return a.buffer is b.buffer and a.index == b.index and not a.data and not b.data
 
 
@@ -106,7 +106,7 @@ def _index(value: Index, scope: Scope) -> Text:
 
 
 def _converted(text: Text, dtype: DType) -> Text:
-    """An `int` or `long long` in the type `dtype`, which holds it."""
+    """An `int` or `long long` as the type `dtype`, which it fits."""
     return call(f"tx_to<{C_NAMES[dtype]}>", text) if dtype in SMALL_FLOATS else cast(C_NAMES[dtype], text)
 
 
@@ -138,7 +138,7 @@ def _operation(op: Op, scope: Scope) -> Text:
 
 
 def _comparison(op: Op, args: Sequence[Text], scope: Scope) -> Text:
-    """Two index expressions are compared as the integers they are."""
+    """Two index expressions are compared as exact integers."""
     left, right = op.args
     if isinstance(left, Index) and isinstance(right, Index):
         args = [index_text(left.expr, scope), index_text(right.expr, scope)]
@@ -147,7 +147,7 @@ def _comparison(op: Op, args: Sequence[Text], scope: Scope) -> Text:
 
 
 def _logic(op: Op, args: Sequence[Text]) -> Text:
-    """`&&` and `||` may skip their right side, which makes no difference where that reads no memory."""
+    """`&&` and `||` may skip the right operand, which is equivalent if that reads no memory."""
     operator, binds, function = _LOGIC[op.name]
     if any(isinstance(part, Load) for part in walk(op.args[1])):
         return call(function, *args)
@@ -157,7 +157,7 @@ def _logic(op: Op, args: Sequence[Text]) -> Text:
 
 
 def _side(text: Text, value: Value, name: str, binds: Binds) -> str:
-    """A chain of one operator needs no parentheses; a mixture of `&&` and `||` is clearer with them."""
+    """A chain of one operator needs no parentheses; a mixture of `&&` and `||` has them for clarity."""
     chained = isinstance(value, Op) and value.name == name
     return text.at(binds if chained else Binds(Binds.AND + 1))
 

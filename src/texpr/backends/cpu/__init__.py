@@ -1,4 +1,4 @@
-"""A plan as stand-alone C++17 with OpenMP, and the header it is written against."""
+"""A plan as stand-alone C++17 with OpenMP, and its headers."""
 
 from texpr.backends.cpu.headers import headers
 from texpr.backends.cpu.printer import print_cpu

@@ -1,8 +1,8 @@
-"""Fetching memory before it is read, where a core's own guesses fall short.
+"""Software prefetching, where a core's hardware prefetchers are not sufficient.
 
-A reduction in lanes reads one stream and does little with it. What a core guesses of such a stream keeps too few reads under
-way to use all that memory gives, and how many depends on how the data happen to lie. So each group of lanes asks for what later
-groups will read.
+A reduction in lanes reads one stream and does little with it. The hardware prefetcher has too few reads in flight for the
+memory's bandwidth, and their number depends on the alignment of the data. So each group of lanes prefetches data for later
+groups.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from texpr.ir.value import Buffer
 
 
 def fetch_ahead(groups: For, near: frozenset[Buffer], scope: Scope) -> Iterator[str]:
-    """Lines for the start of the body of `groups`, where lanes read a row group after group. `near`: buffers that need none."""
+    """Lines for the start of the body of `groups`, if lanes read consecutive rows in it. `near`: buffers that need no
+    prefetch."""
     for lanes, first, inside in streams(groups):
         if first.buffer not in near:
             place = place_text(first, scope, inside=inside)

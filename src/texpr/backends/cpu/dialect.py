@@ -1,4 +1,4 @@
-"""A CPU's own forms of the statements that not every machine has."""
+"""The CPU's dialect of C."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from texpr.support.span import Source
 
 
 class Cpu:
-    """Loops over lanes as OpenMP's, atomics by exchange of whole words."""
+    """Loops over lanes by OpenMP, atomics by compare-and-swap of whole words."""
 
     tracked = False
     machine = "a CPU"
     parted = None
 
     def __init__(self, source: Source, near: frozenset[Buffer] = frozenset()):
-        """`near`: the arrays that a core keeps to itself."""
+        """`near`: the arrays that are local to a core."""
         self._source = source
         self._near = near
 
     def place(self, line: int) -> str:
-        """The line of the `.te`, for a reader."""
+        """The line of the `.te`, as a comment."""
         return f"// {line}: {comment(self._source.line(line))}"
 
     def before_loop(self, loop: For, scope: Scope) -> list[str]:
@@ -51,7 +51,7 @@ class Cpu:
                 raise CompilerBug(f"a {loop.kind} loop in a CPU kernel")
 
     def rows(self, loop: For, scope: Scope) -> Rows | None:
-        """A loop over lanes as operations on whole vectors."""
+        """A loop over lanes by operations on whole vectors, if it can be vectorised."""
         lanes = lanes_of(loop)
         if lanes is None:
             return None
@@ -59,16 +59,17 @@ class Cpu:
         return Rows(f"TX_UNROLL({count})", step, tuple(rows(lanes, scope, self._near)))
 
     def in_loop(self, loop: For, scope: Scope) -> list[str]:
-        """Fetches of what later turns read."""
+        """Prefetches for later iterations."""
         return list(fetch_ahead(loop, self._near, scope))
 
     def operation(self, stmt: Operation, here: Here) -> Iterable[str]:
-        """As it is done by a core, whose code is one thread."""
+        """The lines of an operation on a core, which executes one thread."""
         return stmt.cpu(here)
 
 
 def _simd(loop: For, scope: Scope) -> list[str]:
-    """The loop over lanes. Where a type has no reduction over lanes, the written order is one of those allowed."""
+    """The pragma of a loop over lanes; none if a type has no reduction over lanes, as the written order is one of those
+    allowed."""
     clauses: list[str] = []
     for sym, op in loop.reductions:
         reducer = _reducer(op, _dtype(loop, sym))
@@ -86,7 +87,8 @@ def _dtype(loop: For, sym: Sym) -> DType:
 
 
 def _reducer(op: str, dtype: DType) -> str | None:
-    """OpenMP's operator or one of texpr_cpu.h; None where there is none. What overflows is added by a function of ours."""
+    """OpenMP's operator or one of texpr_cpu.h; None if there is none. A sum that may overflow uses a function of
+    texpr_cpu.h."""
     if dtype in SMALL_FLOATS:
         return None
     match op:

@@ -1,6 +1,7 @@
-"""The public functions of a plan for a CPU: checks, the host's steps, and what the text assumes of data.
+"""The public functions of a plan for a CPU: checks, the host's steps, and the validation of assumptions about data.
 
-Inside, parameters have the types that kernels take: sizes, once checked, are `int`; small floating-point numbers are structs.
+Inner functions have parameters of the types that kernels take: sizes, once checked, are `int`; small floating-point numbers are
+structs.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ from texpr.support.limits import Width
 from texpr.support.record import Record, replace
 
 ALIGNMENT = 256
-"""Where a workspace and each buffer in it begin."""
+"""The alignment of a workspace and of each buffer in it, in bytes."""
 
 
 def entry_lines(plan: Plan) -> list[str]:
-    """Every public function of `plan`, and what they share."""
+    """The public functions of `plan`, and their inner functions."""
     return _Entry(plan, function_name(plan), arguments(plan)).lines()
 
 
@@ -97,7 +98,7 @@ class _Entry(Record):
         yield f"return {assumed};"
 
     def _memory(self) -> Iterator[str]:
-        """Bytes of workspace; the sizes' checks come first, so that the sum is exact."""
+        """The bytes of workspace; sizes are checked first, so that the sum is exact."""
         yield f"if (texpr_result == nullptr) return {NULL_POINTER.macro};"
         yield from size_checks(self.plan)
         scope = self._scope()[0]
@@ -108,7 +109,7 @@ class _Entry(Record):
         yield f"return {OK.macro};"
 
     def _scope(self) -> tuple[Scope, list[Argument]]:
-        """The scope within the inner functions, and the arguments by their names there."""
+        """The scope of the inner functions, and the arguments by their names there."""
         scope = replace(Scope.empty(host_knowledge(self.plan, Width.INT, checked=True)), taken=Taken(("workspace",)))
         found: list[Argument] = []
         for argument in self.given:
@@ -136,7 +137,7 @@ class _Entry(Record):
             yield from _step(step, self.plan, scope)
 
     def _assumed(self, status: str) -> list[str]:
-        """The function that looks at the data, if the text assumes anything of them."""
+        """The function that checks the data, if the text has assumptions about them."""
         scope, _ = self._scope()
         body: list[str] = []
         for assume in self.plan.assumes:
@@ -147,7 +148,7 @@ class _Entry(Record):
 
 _ALWAYS_FINE = ("unload(void)",)
 _ASKING = ("load(int)", "supported(int)")
-"""A CPU needs nothing made ready, but must have what the code was built for."""
+"""A CPU needs no preparation, but must have the features that the code was built for."""
 
 _SUPPORTED = f"if (!tx_is_supported()) return {UNSUPPORTED_DEVICE.macro};"
 
@@ -168,7 +169,7 @@ def _typed(argument: Argument) -> str:
 
 
 def _converted(argument: Argument) -> str:
-    """A public argument as the inner functions take it."""
+    """A public argument as an argument of the inner functions."""
     match argument.key:
         case Sym():
             return f"(int){argument.name}"
@@ -195,7 +196,7 @@ def _step(step: HostStep, plan: Plan, scope: Scope) -> Iterator[str]:
 
 
 def _host_loop(loop: HostLoop, plan: Plan, scope: Scope) -> Iterator[str]:
-    extent = typed(loop.extent, scope.here)  # at most an `int`, which a bound on sizes has made sure of, or far below 0
+    extent = typed(loop.extent, scope.here)  # at most an `int` by a bound on sizes, or negative
     inner, variable = scope.inner().known_as(loop.sym, host_loop(loop.sym, loop.extent, scope.here))
     end = integer_text(extent, scope).at(Binds.SHIFT)
     yield f"for (int {variable.text} = 0; {variable.text} < {end}; ++{variable.text}) {{"
@@ -211,7 +212,7 @@ def _launch(kernel: Kernel, plan: Plan, scope: Scope) -> str:
 
 
 def _assumption(assume: Assume, scope: Scope) -> Iterator[str]:
-    """Statements that look at every element of a buffer, and return where one breaks the assumption."""
+    """Statements that check every element of a buffer, and return if one violates the assumption."""
     match assume:
         case InRange():
             value = scope.taken.take("value")

@@ -1,4 +1,4 @@
-"""The headers that an emitted `.cpp` needs beside it."""
+"""The headers that an emitted `.cpp` includes."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""A loop over lanes as operations on whole vectors, where every lane does the same arithmetic on neighbouring elements.
+"""A loop over lanes as operations on whole vectors, if every lane does the same arithmetic on neighbouring elements.
 
     for (int j = 0; j < 32; ++j) c[32 * i + j] += a[i] * b[j];
 
     for (int j = 0; j < 32; j += TX_LANES(float)) tx_row(c[32 * i + j]) += a[i] * tx_row(b[j]);
 
-It means the same to the bit: each lane rounds as before. A compiler keeps in registers what is accessed as vectors from the
-start, where unrolled loops index it; what it makes vectors of itself, later, stays in memory.
+The results are equal to the bit: each lane rounds as before. Compilers keep arrays that are accessed as vectors from the start
+in registers, when unrolled loops index them; arrays that they vectorise later stay in memory.
 
-Where only the first lanes do something, the rest of a vector is neither read nor written, but in memory of the core's own,
-which holds it: there it is written as it was.
+If only the first lanes are active, the rest of a vector is neither read nor written, except in local memory of the core, which
+contains it: there it is written back unchanged.
 
     if (i < m && j < n) c[i * n + j] = b[j];
 
@@ -36,12 +36,12 @@ _OPERATORS = {"add": ("+", Binds.ADD), "sub": ("-", Binds.ADD), "mul": ("*", Bin
 
 
 def head(lanes: Lanes) -> tuple[int, str]:
-    """How many vectors there are at most, of 16 bytes; and how many lanes one has, as C text."""
+    """The greatest number of vectors, for 16 bytes each; and the number of lanes of a vector, as C text."""
     return lanes.loop.hi.constant * lanes.dtype.bytes // 16, f"TX_LANES({C_NAMES[lanes.dtype]})"
 
 
 def rows(lanes: Lanes, scope: Scope, near: frozenset[Buffer]) -> Iterator[str]:
-    """The statements for all lanes of a vector. `scope`: inside the loop; `near`: arrays of the core's own."""
+    """The statements for all lanes of a vector. `scope`: inside the loop; `near`: arrays that are local to the core."""
     if lanes.first is None and lanes.test is None:
         yield from (_Row(lanes.loop, scope, near).store(stmt) for stmt in lanes.stores)
         return
@@ -54,7 +54,7 @@ def rows(lanes: Lanes, scope: Scope, near: frozenset[Buffer]) -> Iterator[str]:
 
 
 class _Row(Record):
-    """Prints what a vector does. `left`: the variable that says how many of its lanes do something, "" where all do."""
+    """Prints the operations on a vector. `left`: the variable with the number of active lanes, "" if all are active."""
 
     loop: For
     scope: Scope
@@ -80,12 +80,12 @@ class _Row(Record):
         return f"tx_store_some({element_text(stmt.target, self.scope)}, {value}, {self.left});"
 
     def vector(self, value: Value) -> str:
-        """`value` for each lane, as a vector where it is the same for all of them, too."""
+        """`value` for each lane, as a vector even if it is uniform."""
         same = all(is_same(node, self.loop.sym) for node in walk(value) if isinstance(node, Load))
         return f"tx_same({value_text(value, self.scope)})" if same else str(self.text(value))
 
     def text(self, value: Value) -> Text:
-        """`value` for each lane, or once for all of them."""
+        """`value` for each lane as a vector, or as a scalar if it is uniform."""
         match value:
             case Op("neg", (arg,)):
                 return Text(f"-{self.text(arg).at(Binds.PRIMARY)}", Binds.UNARY)
@@ -103,7 +103,7 @@ class _Row(Record):
                 return value_text(value, self.scope)
 
     def is_held(self, load: Load) -> bool:
-        """Whether the elements of all lanes are there, in an array of the core's own."""
+        """Whether the elements of all lanes are in bounds of an array that is local to the core."""
         if load.buffer not in self.near:
             return False
         low, high = self.scope.bounds(load.index[-1] - expr(self.loop.sym))

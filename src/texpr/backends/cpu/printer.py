@@ -1,6 +1,6 @@
-"""A plan as stand-alone C++17 for a CPU: kernels as loops shared out over cores, and the host's steps around them.
+"""A plan as stand-alone C++17 for a CPU: kernels as loops distributed over cores, and the host's steps around them.
 
-The public functions are those of `texpr.backends.c.arguments`; nothing is started before every argument is checked.
+The public functions are those of `texpr.backends.c.arguments`; no kernel starts before every argument is checked.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from texpr.isa.levels import Level, Space
 from texpr.support.diagnostic import CompilerBug
 
 LARGE = 16 * 1024
-"""Bytes of memory of its own that make an iteration a long one."""
+"""Bytes of local memory from which an iteration counts as long."""
 
 
 def print_cpu(plan: Plan) -> str:
-    """The `.cpp` of `plan`; it needs `texpr.backends.cpu.headers.headers()` beside it and no library but C++'s own."""
+    """The `.cpp` of `plan`; it includes `texpr.backends.cpu.headers.headers()` and needs no library but that of C++."""
     lines = ['#include "texpr_cpu.h"', "", *print_statuses().splitlines()]
     for kernel in distinct(kernels(plan.steps)):
         lines += ["", *_kernel(kernel, plan)]
@@ -56,14 +56,14 @@ def _kernel(kernel: Kernel, plan: Plan) -> list[str]:
 
 
 def _dealt(kernel: Kernel) -> str:
-    """How iterations are shared out: one by one where each fills memory of its own, and so takes far longer than asking for the
-    next one. A core that is held up then gets fewer."""
+    """The OpenMP schedule: dynamic, one by one, if each iteration fills local memory, and so takes much longer than its
+    scheduling. Then a core that is delayed gets fewer."""
     own = sum(prod(extent.constant for extent in array.buffer.shape) * array.buffer.dtype.bytes for array in kernel.arrays)
     return "dynamic" if own >= LARGE else "static"
 
 
 def _heading(kernel: Kernel) -> str:
-    """What is shared out, and where it comes from."""
+    """The comment with the distributed loops and their source."""
     place = "" if line_of(kernel.span) is None else f", from {place_of(kernel.span)}"
     extents = ", ".join(str(axis.extent) for axis in kernel.axes) or "1"
     return f"// {comment(f'{kernel.name}{place}: shared out {extents}')}"
@@ -89,10 +89,10 @@ def _axis(axis: Axis, scope: Scope) -> tuple[Scope, str]:
 
 
 def _array(array: Array, scope: Scope) -> tuple[Scope, str]:
-    """Memory of one core, aligned for vectors."""
+    """The declaration of a core's local array, aligned for vectors."""
     if array.space is Space.GLOBAL:
         raise CompilerBug(f"{array.buffer.name} is an array of a kernel in global memory")
-    count = max(1, prod(extent.constant for extent in array.buffer.shape))  # ISO C++ has no arrays of nothing
+    count = max(1, prod(extent.constant for extent in array.buffer.shape))  # ISO C++ has no empty arrays
     scope, name = scope.name(array.buffer)
     reason = f"  // {comment(array.reason)}" if array.reason else ""
     return scope, f"alignas(64) {C_NAMES[array.buffer.dtype]} {name}[{count}];{reason}"

@@ -1,4 +1,4 @@
-"""A plan's kernels as CUDA, the launcher that runs them, and the headers that both are written against."""
+"""A plan's kernels as CUDA, the launcher that runs them, and the headers of both."""
 
 from texpr.backends.cuda.headers import headers
 from texpr.backends.cuda.printer import print_kernels

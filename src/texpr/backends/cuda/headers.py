@@ -1,4 +1,4 @@
-"""The headers that an emitted `.cu` needs beside it."""
+"""The headers that an emitted `.cu` includes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The host's side of a plan, as plain C11: it loads the code on a device and launches a function's kernels in order.
 
-All that does not depend on the function is in texpr_driver.h. One launcher serves several targets: each has an image (a cubin,
+Code that does not depend on the function is in texpr_driver.h. One launcher serves several targets: each has an image (a cubin
 or PTX), and plans that differ between targets are variants, each with its own sequence of launches.
 """
 
@@ -32,9 +32,10 @@ from texpr.support.record import Record
 
 
 class Image(Record):
-    """Code for one target: its compute capability, suffix ("a" for one device only), which variant it is of; PTX or a cubin.
+    """Code for one target: its compute capability, suffix ("a" for one device only), and the number of its variant; PTX or a
+    cubin.
 
-    `symbol` names the C array that holds it.
+    `symbol`: the name of the C array that contains it.
     """
 
     major: int
@@ -46,13 +47,13 @@ class Image(Record):
 
 
 def driver_headers() -> dict[str, str]:
-    """File name and text of the headers that a launcher needs beside it."""
+    """File name and text of the headers that a launcher includes."""
     name = "texpr_driver.h"
     return {name: (files("texpr.backends.cuda") / name).read_text(encoding="utf-8"), **validate_headers()}
 
 
 def print_launcher(plans: Sequence[Plan], images: Sequence[Image], header: str) -> str:
-    """The launcher of one function: `plans` are its variants, alike but for their kernels, steps and workspace.
+    """The launcher of one function: `plans` are its variants, which differ in kernels, steps and workspace only.
 
     `header` declares the public functions. With the macro TEXPR_EMULATE it runs the first variant's kernels in the emulator.
     """
@@ -72,7 +73,7 @@ def print_launcher(plans: Sequence[Plan], images: Sequence[Image], header: str) 
 
 
 def print_image(symbol: str, data: bytes) -> str:
-    """A C source with `data` as the array `symbol`, and a 0 after it, which ends PTX."""
+    """A C source with `data` as the array `symbol`, followed by a 0, which terminates PTX."""
     rows = (data[at : at + 24] for at in range(0, len(data), 24))
     body = "".join("    " + "".join(f"{byte}," for byte in row) + "\n" for row in rows)
     kind = "_Alignas(64) unsigned char const"
@@ -106,7 +107,7 @@ def _images(images: Sequence[Image], plans: Sequence[Plan], kernels_of: Sequence
 class _Variant(Record):
     """One plan's workspace and sequence of launches, as C functions whose names end with its number.
 
-    What they declare for themselves begins with `tx_`, as no name of a user does.
+    Local names begin with `tx_`, as no name of a user does.
     """
 
     plan: Plan
@@ -116,7 +117,7 @@ class _Variant(Record):
         return [*self._check(), "", *self._workspace(), "", *self._steps(), "", *self._run()]
 
     def _check(self) -> list[str]:
-        """Everything that must hold of the arguments."""
+        """The function that checks the arguments."""
         given = arguments(self.plan)
         values = [f"(void){a.name};" for a in given if not a.is_pointer]
         return _function(
@@ -124,7 +125,7 @@ class _Variant(Record):
         )
 
     def _workspace(self) -> list[str]:
-        """How many bytes the plan needs."""
+        """The function that returns the bytes of workspace."""
         sizes = _sizes(self.plan)
         scope = argument_scope(self.plan, sizes, checked=True)
         total = " + ".join(f"tx_aligned({bytes_text(b, scope)})" for b in self.plan.workspace) or "0"
@@ -174,7 +175,7 @@ class _Variant(Record):
                 assert_never(step)
 
     def _together(self, loop: HostLoop, scope: Scope, numbers: Mapping[Kernel | HostLoop, int]) -> Iterator[str]:
-        """A loop as one launch, where the device holds all blocks of its greatest step at once."""
+        """A loop as one launch, if the device holds all blocks of its largest step at once."""
         kernel, number = joint(loop), numbers[loop]
         assert loop.together is not None
         _, wanted = kernel_arguments(kernel, self.plan)
@@ -195,7 +196,7 @@ class _Variant(Record):
         yield "}"
 
     def _launch(self, kernel: Kernel, scope: Scope, number: int) -> Iterator[str]:
-        """A block of C that launches one kernel; slab bases are variables of the block, which the driver layer sets."""
+        """A block of C that launches one kernel; slab bases are local variables, which the driver layer sets."""
         scope, bases = scope.inner(), dict[Sym, str]()
         yield f"{{ /* {comment(kernel.name)} */"
         for axis in kernel.axes:
@@ -222,7 +223,7 @@ class _Variant(Record):
         yield "}"
 
     def _run(self) -> list[str]:
-        """Checks, then the launches: first all are looked at, then all are made."""
+        """The checks, then the launches: all launches are checked before the first is made."""
         given = arguments(self.plan)
         steps = _listed(f"(int){a.name}" if isinstance(a.key, Sym) else a.name for a in given)
         body = [
@@ -238,7 +239,7 @@ class _Variant(Record):
 
 
 def _plan_scope(plan: Plan) -> tuple[Scope, tuple[Argument, ...]]:
-    """The scope in which a plan's arguments have their names, sizes being `int`, and the arguments."""
+    """The scope with a plan's arguments, sizes as `int`, and the arguments."""
     scope = Scope.empty(host_knowledge(plan, Width.INT, checked=True))
     given = arguments(plan)
     for argument in given:
@@ -317,7 +318,7 @@ def _dispatch(plans: Sequence[Plan], names: Sequence[str]) -> list[str]:
 
 
 def _most(plans: Sequence[Plan], names: Sequence[str]) -> list[str]:
-    """The most that any variant needs: who asks need not know which device the call will run on."""
+    """The greatest workspace of all variants, as the device of the call is unknown."""
     lines = [f"if (tx_result == NULL) return {NULL_POINTER.macro};", "uint64_t tx_needed = 0;", "*tx_result = 0;"]
     for number in range(len(plans)):
         lines.append(f"TEXPR_TRY(tx_workspace_{number}({_listed((*names, '&tx_needed'))}));")
@@ -332,5 +333,5 @@ def _validate(plan: Plan, names: Sequence[str]) -> list[str]:
 
 
 def same_launches(a: Plan, b: Plan) -> bool:
-    """Whether two plans whose kernels are alike are also checked and launched alike."""
+    """Whether two plans with equal kernels also have equal checks and launches."""
     return _Variant(a, 0).lines() == _Variant(b, 0).lines()

@@ -1,6 +1,6 @@
-"""A plan's kernels as one CUDA source, flat and readable.
+"""A plan's kernels as one CUDA source.
 
-It needs texpr_device.h alone, and means the same under nvcc and under a host compiler with the emulator's header.
+It includes texpr_device.h alone, and has the same meaning under nvcc and under a host compiler with the emulator's header.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from texpr.support.diagnostic import CompilerBug, limitation
 from texpr.support.span import Source
 
 PART_BARRIERS = 15
-"""How many barriers there are for __syncthreads and parts of a block, which have the first numbers."""
+"""The number of barriers for __syncthreads and for parts of a block, which have the lowest numbers."""
 
 
 def print_kernels(plan: Plan, target: Target | None = None) -> str:
     """The `.cu` with every distinct kernel of `plan`.
 
     Raises `Limitation` for a kernel with more threads (E0552) or shared memory (E0553) than `target`, or any CUDA device, has;
-    E0555 for copies of tiles, or of rows by their numbers, on a target that has none.
+    E0555 for copies of tiles, or gather4 and scatter4, on a target without these features.
     """
     found = distinct(kernels(plan.steps))
     names = [kernel.name for kernel in found]
@@ -71,7 +71,7 @@ def print_kernels(plan: Plan, target: Target | None = None) -> str:
 
 
 def _warps(plan: Plan, found: tuple[Kernel, ...]) -> list[str]:
-    """What tells the header how many lanes a warp has, where it would take it to have others."""
+    """The macro with the number of lanes in a warp, if it is not the header's default."""
     lanes = {kernel.warp for kernel in found if kernel.threads > 1}
     if len(lanes) > 1:
         raise CompilerBug(f"kernels of {plan.name} have warps of {sorted(lanes)} lanes")
@@ -87,8 +87,8 @@ def _kernel(kernel: Kernel, plan: Plan) -> list[str]:
 
 
 def _step(kernel: Kernel, plan: Plan, threads: int) -> list[str]:
-    """A kernel that is a step of another one, too, with so many threads in a block: what its block does is a function of the
-    block's index, run by the first threads."""
+    """A kernel that is also a step of a joint kernel with so many threads in a block: the work of its block is a function of
+    the block's index, executed by the first threads."""
     scope, arguments = kernel_arguments(kernel, plan)
     parameters = [parameter(argument, kernel) for argument in arguments]
     lines = [*_heading(kernel), "TX_FN void"]
@@ -105,7 +105,7 @@ def _step(kernel: Kernel, plan: Plan, threads: int) -> list[str]:
 
 
 def _body(kernel: Kernel, plan: Plan, scope: Scope, blocks: Mapping[str, str], *, some: bool = False) -> list[str]:
-    """What a block does, whose index is `blocks` by dimension; with `some` there are more threads, who do nothing."""
+    """The work of a block with the index `blocks`, by dimension; with `some` there are more threads, which do nothing."""
     body, lines = Body.of(kernel, _Cuda(kernel, plan.span.source, some)), list[str]()
     for axis in kernel.axes:
         scope, line = _axis(axis, scope, blocks)
@@ -123,7 +123,7 @@ def _body(kernel: Kernel, plan: Plan, scope: Scope, blocks: Mapping[str, str], *
 
 
 def _check(kernel: Kernel, target: Target | None) -> None:
-    """Refuse what no CUDA device runs, or what `target` does not."""
+    """Refuses a kernel that no CUDA device, or not `target`, can run."""
     who = "CUDA" if target is None else target.name
     if target is not None and kernel.threads > 1 and kernel.warp != target.warp:
         raise CompilerBug(f"kernel {kernel.name} has warps of {kernel.warp} lanes, and {who} of {target.warp}")
@@ -157,11 +157,11 @@ _LACKING = {
         "build for sm_100a or sm_103a, or copy by threads",
     ),
 }
-"""What is said where a target lacks a feature that a kernel needs."""
+"""The messages for features that a kernel needs and a target lacks."""
 
 
 def _heading(kernel: Kernel) -> list[str]:
-    """What is launched, and where it comes from."""
+    """The comment with the launch configuration and the source."""
     levels = (Level.GRID, *((Level.CLUSTER,) if prod(kernel.cluster) > 1 else ()), Level.BLOCK)
     shape = {level: [f"{a.dim}: {a.extent}" for a in kernel.axes if a.level is level] for level in levels}
     told = "; ".join(f"{level.value} {', '.join(extents) or 1}" for level, extents in shape.items())
@@ -186,10 +186,10 @@ def _axis(axis: Axis, scope: Scope, blocks: Mapping[str, str]) -> tuple[Scope, s
 
 
 def _array(array: Array, at: int | None, scope: Scope, rank: Sym | None) -> tuple[Scope, str]:
-    """The declaration of an array; `at`: its place in the block of shared memory, where there is one."""
+    """The declaration of an array; `at`: its offset in the block's shared memory, if that is allocated as a whole."""
     apart = rank if array.space is Space.CLUSTER else None
     scope, name = scope.name(array.buffer) if apart is None else scope.part(array.buffer, apart)
-    ctype, count = C_NAMES[array.buffer.dtype], max(1, part(array))  # C++ has no arrays of nothing
+    ctype, count = C_NAMES[array.buffer.dtype], max(1, part(array))  # C++ has no empty arrays
     match array.space:
         case Space.SHARED if array.barrier:
             text = f"TX_BARRIERS({name}, {count})" if at is None else f"TX_BARRIERS_AT({name}, {count}, {at})"
@@ -213,7 +213,7 @@ def _array(array: Array, at: int | None, scope: Scope, rank: Sym | None) -> tupl
 
 
 class _Cuda:
-    """CUDA's own forms of the statements that not every machine has."""
+    """CUDA's dialect of C."""
 
     def __init__(self, kernel: Kernel, source: Source, some: bool):
         self._kernel, self._source, self._some = kernel, source, some
@@ -223,18 +223,18 @@ class _Cuda:
 
     @property
     def parted(self) -> int | None:
-        """One behind those of parts, where there are such."""
+        """The number after those of parts of a block, if those are used."""
         if not self._some:
             return None
         parts = any(isinstance(each, Barrier) and each.part for each in walk(self._kernel.body))
         return PART_BARRIERS if parts else 1
 
     def place(self, line: int) -> str:
-        """`TX_AT(line)`, with the line itself beside it."""
+        """`TX_AT(line)`, with the source line as a comment."""
         return f"TX_AT({line})  // {comment(self._source.line(line))}"
 
     def before_loop(self, loop: For, scope: Scope) -> list[str]:
-        """Only an unrolled loop has a pragma."""
+        """The pragma of an unrolled loop; none for others."""
         match loop.kind:
             case "serial":
                 return []
@@ -244,13 +244,13 @@ class _Cuda:
                 raise CompilerBug(f"a {loop.kind} loop in a CUDA kernel")
 
     def rows(self, loop: For, scope: Scope) -> None:
-        """Lanes are threads."""
+        """None: lanes are threads."""
         return
 
     def in_loop(self, loop: For, scope: Scope) -> list[str]:
-        """Nothing: other warps run while one waits for memory."""
+        """Nothing: other warps execute while one waits for memory."""
         return []
 
     def operation(self, stmt: Operation, here: Here) -> Iterable[str]:
-        """As it is done by CUDA."""
+        """The lines of an operation in CUDA."""
         return stmt.cuda(here)

@@ -1,4 +1,5 @@
-"""What a launcher gives the driver to encode a map: a `struct tx_tensor` of texpr_driver.h, with numbers of cuda.h."""
+"""The launcher's description of a tensor map for the driver: a `struct tx_tensor` of texpr_driver.h, with constants of
+cuda.h."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ FILLS: Mapping[str, int] = {"zero": 0, "nan": 1}
 
 
 def tensor_text(map: TensorMap, scope: Scope) -> str:
-    """The initialiser of the struct, in a scope where buffers are pointers."""
+    """The initialiser of the struct, in a scope with buffers as pointers."""
     dtype = map.buffer.dtype
     base = f"(texpr_wide)(uintptr_t){scope.named[map.buffer]} + {index_text(map.offset * dtype.bytes, scope).at(Binds.ADD)}"
     strides = _listed(map.strides, scope) if map.strides else "0"

@@ -1,6 +1,6 @@
-"""The opening of a kernel; and the kernel of a host loop that one launch may run, step by step, all blocks meeting between two.
+"""The opening of a kernel; and joint kernels, which execute all steps of a host loop, with a barrier of the grid after each.
 
-What a block does in a step is a function of its own, which the step's kernel calls as well.
+The work of a block in a step is a function of its own, which the step's kernel calls as well.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from texpr.ir.value import Buffer
 from texpr.support.limits import LARGEST_SIZE
 
 BLOCK = {dim: f"tx_block_{dim}" for dim in "xyz"}
-"""The index of a block, by dimension, where a function is given it."""
+"""The index of a block, by dimension, as parameters of a function."""
 
 
 def block_function(kernel: Kernel) -> str:
-    """The name of the function that does what a block of `kernel` does."""
+    """The name of the function with the work of a block of `kernel`."""
     return f"tx_block_of_{kernel.name}"
 
 
@@ -58,7 +58,7 @@ def parameter(argument: KernelArgument, kernel: Kernel) -> str:
 
 
 def together_lines(loop: HostLoop, plan: Plan) -> list[str]:
-    """The kernel that runs all of `loop`; to be launched with at least as many blocks as any of its steps has."""
+    """The kernel that executes `loop`; it must be launched with at least as many blocks as any of its steps has."""
     kernel = joint(loop)
     assert loop.together is not None
     scope, arguments = kernel_arguments(kernel, plan)
@@ -91,7 +91,7 @@ def _lines(step: HostStep, plan: Plan, scope: Scope, meet: str, threads: int) ->
 
 
 def _block(kernel: Kernel, plan: Plan, scope: Scope, threads: int) -> Iterator[str]:
-    """One step: what the block does whose number this one has, if there is one, by its first threads."""
+    """One step: the work of the block with this block's number, if there is one, by its first threads."""
     axes = grid(kernel)
     for dim, after in (("x", "yz"), ("y", "z")):
         if dim in axes and any(other in axes for other in after):
@@ -117,13 +117,13 @@ def _block(kernel: Kernel, plan: Plan, scope: Scope, threads: int) -> Iterator[s
 
 
 def blocks_text(kernel: Kernel, scope: Scope) -> str:
-    """How many blocks a launch has along x, y and z, in the launcher's C."""
+    """The number of blocks of a launch along x, y and z, in the launcher's C."""
     axes = grid(kernel)
     return ", ".join(f"tx_blocks({index_text(axes[dim].extent, scope)})" if dim in axes else "1" for dim in "xyz")
 
 
 def most_lines(step: HostStep, scope: Scope) -> Iterator[str]:
-    """The launcher's C that finds the most blocks which a launch among `step` has. Loops that change nothing take one turn."""
+    """The launcher's C for the most blocks of a launch in `step`. A loop without effect on the number is entered once."""
     match step:
         case Launch(kernel):
             yield f"tx_most = tx_most_blocks(tx_most, {blocks_text(kernel, scope)});"

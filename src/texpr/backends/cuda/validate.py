@@ -1,4 +1,4 @@
-"""The body of `texpr_NAME_validate`: what the text assumes of its data, fetched from the device and checked on the host."""
+"""The body of `texpr_NAME_validate`: assumptions about data, copied from the device and checked on the host."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from texpr.ir.value.types import Kind
 
 
 def validate_headers() -> dict[str, str]:
-    """File name and text of the headers that the body needs."""
+    """File name and text of the headers that the body includes."""
     name = "texpr_validate.h"
     return {name: (files("texpr.backends.cuda") / name).read_text(encoding="utf-8"), **check_headers()}
 
