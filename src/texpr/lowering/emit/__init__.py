@@ -1,1 +1,1 @@
-"""From ordered steps to statements of a kernel. Nothing is decided here that another pass has to know."""
+"""Emission of ordered steps as statements of a kernel, without decisions that other passes depend on."""

@@ -1,4 +1,4 @@
-"""The sequential points of a tile: around the whole body, or side by side inside its `seq`s.
+"""Thread coarsening: the points of a tile in sequence around the whole body, or interleaved in its `seq`s.
 
 Before (a tile of 4 × 16 points): `c = 0; seq K |k| { c += A[i, k] * B[k, j] }; C[i, j] = c`. After:
 
@@ -7,9 +7,9 @@ Before (a tile of 4 × 16 points): `c = 0; seq K |k| { c += A[i, k] * B[k, j] };
         for k: for u, v: c[u, v] += A[i + u, k] * B[k, j + v]
         for u, v: C[i + u, j + v] = c[u, v]
     else
-        the same, for the points that there are
+                the same, for the points inside
 
-Every point keeps its own scalars; a scalar that lives within one group of statements needs no memory.
+Every point has scalars of its own; a scalar that is used within one group of statements needs no memory.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from texpr.support.record import Mutable, Record, field, replace
 
 
 class Tile(Record):
-    """One loop's points: the loop and the expression of its first index."""
+    """The points of one loop: the loop and the expression of its first index."""
 
     along: Along
     start: Expr
 
 
 def around(tiles: tuple[Tile, ...], body: tuple[ir.Stmt, ...], emitter: Emitter) -> tuple[k.Stmt, ...]:
-    """`body` for every point of `tiles`. Atomics stay one by one: lanes gain nothing from them."""
+    """`body` for every point of `tiles`. Atomics are not interleaved: lanes do not speed them up."""
     if not tiles or emitter.atomics or not distributes(body, frozenset(t.along.loop.sym for t in tiles)):
         return _each_point(tiles, body, emitter)
     points = [emitter.names.sym(f"{t.along.loop.sym.base}_point") for t in tiles]
@@ -72,7 +72,7 @@ def _is_whole(tiles: tuple[Tile, ...]) -> Iterator[Value]:
 
 
 class Points(Record):
-    """Points of a loop, `most` in a whole tile, `count` in this one."""
+    """The points of a loop, `most` in a whole tile, `count` in this one."""
 
     sym: Sym
     most: int
@@ -121,7 +121,7 @@ class _SideBySide(Mutable):
 
 
 def _groups(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Stmt, ...]]:
-    """Runs of statements without a `seq`, and each `seq`, or test around one, alone."""
+    """Sequences of statements without a `seq`, and each `seq`, or test around one, by itself."""
     run: list[ir.Stmt] = []
     for stmt in body:
         if is_around_loops(stmt):

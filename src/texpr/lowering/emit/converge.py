@@ -1,13 +1,13 @@
-"""Tests around shuffles become tests around what stands beside them, so that all lanes of a warp come to each shuffle.
+"""Moves tests inside, past shuffles, so that all lanes of a warp reach each shuffle.
 
     if (i < n) {                                      got = t of lane i + 1
         got = t of lane i + 1             becomes     if (i < n) { y[i] = got }
         y[i] = got
     }
 
-What a lane gets whose test fails is not used. The order stays, but for what nothing in between writes. A test is asked again
-where nothing that it reads is written in between, and else kept in a variable. A loop with shuffles in it runs in all lanes. A
-register has its first value where the tests hold, and 0 elsewhere.
+The value that a lane gets is not used if its test is false. The order is unchanged, except for shuffles of registers that
+nothing in between writes. A test is repeated if none of its operands is written in between, else it is stored in a variable. A
+loop with shuffles in it is executed by all lanes. A register is initialised by its value if the tests hold, else by 0.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Home: TypeAlias = "Buffer | Sym"
 
 
 def converged(stmts: Iterable[k.Stmt], names: Names, tests: tuple[Value, ...] = ()) -> Iterator[k.Stmt]:
-    """What `stmts` do where `tests` hold, each asked where those before it hold, with no shuffle under a test."""
+    """The statements `stmts` under `tests`, each evaluated only if those before it hold, without a shuffle under a test."""
     run: list[k.Stmt] = []
     for stmt in stmts:
         if isinstance(stmt, k.Declare | k.Shuffle) or _shuffles(stmt):
@@ -48,7 +48,7 @@ def converged(stmts: Iterable[k.Stmt], names: Names, tests: tuple[Value, ...] = 
 
 
 def _branch(stmt: k.If, names: Names, tests: tuple[Value, ...]) -> Iterator[k.Stmt]:
-    """First what can come before the test; if shuffles are left, each side by itself."""
+    """First the shuffles that can precede the test; if shuffles remain, each arm separately."""
     inside = (*stmt.then, *stmt.orelse)
     movable = frozenset(_movable(inside, _written(inside), frozenset(_declared(inside))))
     yield from (each for each in k.walk(inside) if each in movable)
@@ -67,7 +67,7 @@ def _branch(stmt: k.If, names: Names, tests: tuple[Value, ...]) -> Iterator[k.St
 
 
 def _movable(stmts: tuple[k.Stmt, ...], written: frozenset[Home], own: frozenset[Sym]) -> Iterator[k.Shuffle]:
-    """Shuffles in no loop of what nothing here writes, from lanes that are known outside."""
+    """The shuffles outside of loops whose source nothing here writes, and whose lane is computed outside."""
     for stmt in stmts:
         match stmt:
             case k.Shuffle():
@@ -97,7 +97,8 @@ def _declared(stmts: tuple[k.Stmt, ...]) -> Iterator[Sym]:
 
 
 def _tested(run: list[k.Stmt], tests: tuple[Value, ...]) -> Iterator[k.Stmt]:
-    """Statements under tests: those of indices are one, and what reads memory is asked only where those before it hold."""
+    """Statements under tests: those of indices are combined, and one that reads memory is evaluated only if those before
+    hold."""
     body = tuple(run)
     left = list(tests if body else ())
     while left:
@@ -114,12 +115,12 @@ def _shuffles(stmt: k.Stmt) -> bool:
 
 
 def _reads(value: Value) -> frozenset[Home]:
-    """Memory and registers that a value depends on."""
+    """The memory and registers that a value depends on."""
     found = (part for part in walk(value) if isinstance(part, Load | Ref))
     return frozenset(part.buffer if isinstance(part, Load) else part.sym for part in found)
 
 
 def _written(stmts: tuple[k.Stmt, ...]) -> frozenset[Home]:
-    """Memory that is stored to, and registers that are assigned."""
+    """The memory that is written, and the registers that are assigned."""
     stored = (load.buffer for load in k.memory(stmts)[1])
     return frozenset((*stored, *(s.sym for s in k.walk(stmts) if isinstance(s, k.Assign))))

@@ -1,7 +1,7 @@
-"""What one thread runs: statements of the program as statements of a kernel.
+"""Emission of the program's statements as statements of a kernel, for one thread.
 
-Before: `C[i, j] += A[i, k] * B[k, j]`. After: a store to the place where `C` lives, or an assignment where that is a register.
-Nothing here knows of other threads.
+Before: `C[i, j] += A[i, k] * B[k, j]`. After: a store to the place of `C`, or an assignment if that is a register. Other
+threads are not considered here.
 """
 
 from __future__ import annotations
@@ -30,22 +30,21 @@ from texpr.relation.facts import in_loop, known
 from texpr.support.record import Mutable, field, replace
 
 MOST_UNROLLED = 64
-"""The longest loop that is unrolled so that a thread's own array can live in registers."""
+"""The longest loop that is unrolled so that a thread's own array can be in registers."""
 
 MOST_REGISTERS = 8192
-"""Bytes of the largest array that is taken to live in registers: more than any thread has."""
+"""The largest array in bytes that may be in registers: more than the registers of a thread."""
 
 
 class Emitter(Mutable, dict=True):
-    """Turns statements of one nest into what a thread runs.
+    """Emits statements of one nest as those of a thread.
 
-    `simd`: innermost parallel loops become vector lanes. `reduce`: how a thread runs a `par … reduce` of its own. `elements`:
-    accumulators that stand for elements just now. `arrays`: memory asked for on the way. `vector`: how a thread runs a loop
-    marked `#vector`; `known`, `loops`: what is known where a statement runs, and what is around it. `copying`: copies to shared
-    memory are only started. `free`: what is summed up in any order, so that a product need not be rounded before it is added.
-    `frame`: what is known of turns and of the thread, where elements are kept by lanes; `fetched`: those that a statement has
-    got from other lanes;
-    `within`: of a thread's number one that there is in the warp, the same if it is such.
+    `simd`: innermost parallel loops become vector lanes. `reduce`: the emission of a `par … reduce` within a thread.
+    `elements`: the accumulators that currently replace elements. `arrays`: memory that emission adds. `vector`: the emission of
+    a loop marked `#vector`; `known`, `loops`: facts at a statement, and the loops around it. `copying`: copies to shared memory
+    are asynchronous. `free`: buffers whose sums have a free order, so that products may be fused. `frame`: facts about
+    iterations and the thread, for elements in lanes; `fetched`: the values of such elements that the current statement has read
+    by shuffles; `within`: maps a thread's number to one that exists in the warp, itself if it does.
     """
 
     places: dict[Buffer, Place]
@@ -69,11 +68,11 @@ class Emitter(Mutable, dict=True):
 
     @cached_property
     def has_dealt(self) -> bool:
-        """Whether lanes keep anything."""
+        """Whether any local is in lanes."""
         return any(place.dealt for place in self.places.values())
 
     def value(self, value: Value) -> Value:
-        """`value` with every element taken from where its buffer lives."""
+        """`value` with every element replaced by the one in its place."""
         return replace_loads(value, self._load)
 
     def _load(self, load: Load) -> Value | None:
@@ -86,21 +85,21 @@ class Emitter(Mutable, dict=True):
         return place.element(load)
 
     def target(self, load: Load) -> Load | Ref:
-        """Where a write to `load` goes."""
+        """The target of a write to `load`."""
         data = tuple((sym, self.value(meaning)) for sym, meaning in load.data)
         moved = self._load(replace(load, data=data))
         assert moved is None or isinstance(moved, Load | Ref)
         return replace(load, data=data) if moved is None else moved
 
     def block(self, body: tuple[ir.Stmt, ...]) -> tuple[k.Stmt, ...]:
-        """What one thread runs for `body`, in order."""
+        """The statements of one thread for `body`, in order."""
         found: list[k.Stmt] = []
         for at, stmt in enumerate(body):
             found.extend(self.new(stmt, body[at + 1 :]) if isinstance(stmt, ir.New) else self.stmt(stmt))
         return tuple(found)
 
     def stmt(self, stmt: ir.Stmt) -> Iterator[k.Stmt]:
-        """What one thread runs for `stmt`, which is not a `new`."""
+        """The statements of one thread for `stmt`, which is not a `new`."""
         yield from self.fetch(stmt)
         match stmt:
             case ir.Par() if stmt.reduce and self.reduce is not None and not is_atomic(stmt):
@@ -125,7 +124,7 @@ class Emitter(Mutable, dict=True):
                 yield from self.new(stmt, ())
 
     def fetch(self, stmt: ir.Stmt) -> Iterator[k.Shuffle]:
-        """The elements that `stmt` reads and other lanes keep, from these."""
+        """Shuffles for the elements in lanes that `stmt` reads and other threads own."""
         self.fetched = {}
         if not self.has_dealt or isinstance(stmt, ir.Par | ir.Seq | ir.New):
             return
@@ -143,7 +142,7 @@ class Emitter(Mutable, dict=True):
                 self.fetched[load] = chosen(found, kept)
 
     def _there(self, slots: tuple[Expr, ...], dealt: RegisterLayout, stmt: ir.Stmt) -> tuple[Expr, ...]:
-        """`slots`, or others that there are where these are none: all lanes come to a shuffle, tests around it hold or not."""
+        """`slots`, or valid ones if these may be out of range: all lanes reach a shuffle, also those whose test is false."""
         loops = (loop for loop in self.loops(stmt) if loop.sym not in self.frame.turns)
         inside = known((*(fact for loop in loops for fact in in_loop(loop.sym, loop.extent)), *self.frame.ranges))
         pairs = zip(slots, dealt.shape, strict=True)
@@ -151,7 +150,7 @@ class Emitter(Mutable, dict=True):
         return tuple(e if fits else maximum(0, minimum(e, n - 1)) for e, n, fits in ends)
 
     def loop(self, loop: ir.Loop) -> k.For:
-        """A loop that the thread runs in order, unrolled where that is asked or its arrays need it, or over vector lanes."""
+        """A sequential loop of the thread, unrolled if a mark or its arrays need it, or a loop over vector lanes."""
         body = self.block(loop.body)
         factor = unrolling(loop)
         kind = "serial" if factor is None else "unroll"
@@ -163,14 +162,14 @@ class Emitter(Mutable, dict=True):
         return k.For(loop.sym, ZERO, loop.extent, body, ONE, kind, span=loop.span, factor=factor or 0)
 
     def _assigns_shared(self, loop: ir.Loop) -> bool:
-        """Whether an iteration assigns a register that all of them have together: an array of one element."""
+        """Whether an iteration assigns a register that all iterations share: an array of one element."""
         own = {s.buffer for s in ir.walk(loop.body) if isinstance(s, ir.New)}
         targets = [t.buffer for s in ir.walk(loop.body) if isinstance(s, ir.Bind) for t in s.targets]
         places = [self.places.get(b) for b in targets if b not in own]
         return any(place is not None and place.register is not None for place in places)
 
     def _indexes_own(self, loop: ir.Loop) -> bool:
-        """Whether `loop` goes through an array of the thread's own that registers could hold."""
+        """Whether `loop` indexes an array of the thread that may be in registers."""
         for stmt in ir.walk(loop.body):
             for load in loads(stmt):
                 place = self.places.get(load.buffer)
@@ -180,7 +179,7 @@ class Emitter(Mutable, dict=True):
         return False
 
     def bind(self, bind: ir.Bind) -> Iterator[k.Stmt]:
-        """A bind as stores, assignments, an atomic, a copy that is started, or the first value of a register."""
+        """A bind as stores, assignments, an atomic, an asynchronous copy, or the initialisation of a register."""
         if self.copying and self._can_copy(bind):
             yield self._copy(bind)
             return
@@ -204,7 +203,7 @@ class Emitter(Mutable, dict=True):
             (value,) = values if update is None else combine(update, targets, values)
             yield assign(targets[0], value, bind, self.may_fuse(bind, value))
             return
-        apart = all(isinstance(v, Literal | Ref) and v not in targets for v in values)  # what is written is not read again
+        apart = all(isinstance(v, Literal | Ref) and v not in targets for v in values)  # no target is read after it is written
         temporaries = values if apart else tuple(Ref(self.names.sym("next"), v.dtype) for v in values)
         for temporary, value in zip(temporaries, values, strict=True):
             if temporary is not value and isinstance(temporary, Ref):
@@ -217,7 +216,7 @@ class Emitter(Mutable, dict=True):
             yield k.If(taken(update, targets, temporaries), stores, span=bind.span)
 
     def may_fuse(self, bind: ir.Bind, value: Value) -> bool:
-        """Whether `value`, which an update stores, is a sum in an order that is free, of a product."""
+        """Whether `value`, the result of an update, is a sum with a free order, of a product."""
         return bind.update in SUMS and bind.targets[0].buffer in self.free and sum_and_product(value) is not None
 
     def _can_copy(self, bind: ir.Bind) -> bool:
@@ -229,7 +228,7 @@ class Emitter(Mutable, dict=True):
         return k.CopyAsync(target, source, 1, when, span=bind.span)
 
     def _is_own(self, buffer: Buffer) -> bool:
-        """Whether only the running thread can see `buffer`."""
+        """Whether only the running thread accesses `buffer`."""
         place = self.places.get(buffer)
         return place is not None and place.space in (k.Space.LOCAL, k.Space.LANES)
 
@@ -241,7 +240,7 @@ class Emitter(Mutable, dict=True):
         return k.Atomic(target, bind.update, value, span=bind.span)
 
     def new(self, new: ir.New, rest: tuple[ir.Stmt, ...]) -> Iterator[k.Stmt]:
-        """A register gets its first value from the first bind that follows, if that is plain; otherwise 0."""
+        """A register is initialised by the first bind that follows, if that is simple; otherwise by 0."""
         place = self.places.get(new.buffer)
         if place is None or place.register is None:
             return
@@ -257,7 +256,7 @@ class Emitter(Mutable, dict=True):
 
 
 def chosen(found: Sequence[Value], kept: RegisterRef) -> Value:
-    """Of what lanes got from each slot the one that holds the element."""
+    """The selection of the element among the values of possible slots."""
     value = found[-1]
     for got, slots in zip(reversed(found[:-1]), reversed(kept.ways[:-1]), strict=True):
         pairs = zip(kept.told, slots, strict=True)
@@ -268,19 +267,19 @@ def chosen(found: Sequence[Value], kept: RegisterRef) -> Value:
 
 
 def _is_first(bind: ir.Bind, mentioned: list[Load], buffer: Buffer) -> bool:
-    """Whether `bind` gives `buffer` its first value and does nothing else."""
+    """Whether `bind` only gives `buffer` its first value."""
     return bind.update is None and len(bind.targets) == 1 and len(mentioned) == 1 and bind.targets[0].buffer is buffer
 
 
 def _is_small(place: Place) -> bool:
-    """Whether the array may be registers; what is larger stays in memory, however its loops are written."""
+    """Whether the array may be in registers; a larger one stays in memory, whatever its loops."""
     extents, size = place.buffer.shape, place.buffer.dtype.bytes
     return all(e.is_constant for e in extents) and prod(e.constant for e in extents) * size <= MOST_REGISTERS
 
 
 def unrolling(loop: ir.Loop) -> int | None:
-    """How many iterations are to stand in one turn of `loop`, 0 for all of them; None where nothing was asked, or where all
-    were asked of a loop that was cut into parts since."""
+    """The unroll factor of `loop`, 0 for all iterations; None without a mark, or if the loop was to be unrolled completely and
+    has been divided since."""
     asked = mark(loop, Unroll)
     if asked is None:
         return None
@@ -295,7 +294,7 @@ def assign(target: Load | Ref, value: Value, bind: ir.Bind, fused: bool = False)
 
 
 def is_simple(body: tuple[ir.Stmt, ...], atomics: frozenset[ir.Bind]) -> bool:
-    """Whether `body` is straight enough to run in vector lanes: no loops, arrays or atomics."""
+    """Whether `body` is simple enough for vector lanes: no loops, arrays or atomics."""
     return not any(
         isinstance(s, ir.Par | ir.Seq | ir.Instruction | ir.Anchor)
         or (isinstance(s, ir.New) and s.buffer.rank > 0)
@@ -305,7 +304,7 @@ def is_simple(body: tuple[ir.Stmt, ...], atomics: frozenset[ir.Bind]) -> bool:
 
 
 def free_sums(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> frozenset[Buffer]:
-    """Buffers of which every update has an order, and with it a rounding, that a loop around it frees by `reduce`."""
+    """The buffers for which each update has a loop around it that relaxes its order by `reduce`, and with it the rounding."""
     held: set[Buffer] = set()
 
     def visit(block: tuple[ir.Stmt, ...], free: frozenset[Buffer]) -> None:

@@ -1,7 +1,7 @@
-"""A kernel, made of its steps and of nothing else.
+"""Emission of a kernel from its steps form alone.
 
 Before: `ir.steps.Steps`, all of which is in its text. After: `ir.kernel.Kernel`, with the memory and sizes that its body uses.
-Names of registers and arrays that are made on the way are none of those in the form.
+Names of new registers and arrays differ from all names in the form.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from texpr.support.record import Record, replace
 
 
 def emit(steps: Steps) -> k.Kernel:
-    """The kernel that `steps` describe."""
+    """The kernel of `steps`."""
     names = Names.beside((*names_in(steps), *steps.avoid))
     emitter = _emitter(steps, names)
     statements = Statements(steps, names, emitter)
@@ -48,13 +48,13 @@ def _emitter(steps: Steps, names: Names) -> Emitter:
 
 
 class _Facts(Record, dict=True):
-    """What is known where statements of a form run: it follows from what stands around them, and from what is promised."""
+    """The facts at the statements of a form, from enclosing loops and tests, and from promises."""
 
     steps: Steps
 
     @cached_property
     def standing(self) -> Standing:
-        """Where they stand: in the loops of the host, of the grid, and their own."""
+        """The positions of the statements: in loops of the host, of the grid, and their own."""
         steps = self.steps
         body: tuple[ir.Stmt, ...] = (*steps.lets, *program(steps.nodes))
         for along in reversed(steps.grid):
@@ -64,26 +64,26 @@ class _Facts(Record, dict=True):
         return standing(body, steps.sizes, steps.where, steps.assumes)
 
     def known(self, stmt: ir.Stmt) -> Known:
-        """What is known where `stmt` runs."""
+        """The facts at `stmt`."""
         return self.standing.known(stmt)
 
     def loops(self, stmt: ir.Stmt) -> tuple[ir.Loop, ...]:
-        """The loops around it."""
+        """The loops around a statement."""
         return self.standing.loops(stmt)
 
     def around(self, stmt: ir.Stmt) -> tuple[Expr, ...]:
-        """What is not negative where it begins."""
+        """Expressions that are non-negative where a statement begins."""
         return self.standing.around(stmt)
 
 
 def _lets(steps: Steps, body: tuple[k.Stmt, ...]) -> Iterator[k.Stmt]:
-    """The values of earlier kernels that are used."""
+    """The loads of values of earlier kernels that the body uses."""
     used = k.symbols(body)
     yield from (k.Declare(let.sym, let.value.dtype, let.value, span=let.span) for let in steps.lets if let.sym in used)
 
 
 def _finish(steps: Steps, body: tuple[k.Stmt, ...], arrays: tuple[k.Array, ...]) -> k.Kernel:
-    """A kernel with its arguments collected from what its body uses."""
+    """A kernel whose arguments are those that its body uses."""
     own = {array.buffer for array in arrays}
     read, written = k.memory(body)
     touched = {load.buffer for load in (*read, *written)} - own
@@ -102,13 +102,13 @@ def _finish(steps: Steps, body: tuple[k.Stmt, ...], arrays: tuple[k.Array, ...])
 
 
 def _through_maps(steps: Steps, body: tuple[k.Stmt, ...]) -> frozenset[str]:
-    """Buffers that are written through a map."""
+    """The buffers that are written through a map."""
     maps = {map.name: map for map in steps.maps}
     every = (stmt.moved(maps) for stmt in k.walk(body) if isinstance(stmt, k.Operation))
     return frozenset(moved.target.name for moved in every if moved and moved.tile and moved.tile.buffer is moved.source)
 
 
 def _layout_symbols(buffer: Buffer) -> frozenset[Sym]:
-    """Sizes that are needed to find an element's address."""
+    """The sizes that the address of an element depends on."""
     shape: tuple[Expr, ...] = buffer.shape[1:] if buffer.strides is None else buffer.strides
     return frozenset(s for e in shape for s in e.syms())

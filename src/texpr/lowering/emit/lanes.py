@@ -1,4 +1,4 @@
-"""One thread's reduction with a free order, side by side in vector lanes.
+"""One thread's reduction with a free order, by vector lanes.
 
 Before: `par N |i| reduce(s) { s += x[i] }`. After, with 32 lanes:
 
@@ -7,11 +7,11 @@ Before: `par N |i| reduce(s) { s += x[i] }`. After, with 32 lanes:
     for (i = N / 32 * 32; i < N; i++)  lanes[i - N / 32 * 32] += x[i]
     s += lanes[0] + lanes[1] + …                             in order
 
-Where the memory that is read is what takes the time, whole stretches of the loop are read as four streams side by side, each
-with lanes of its own, because a core has more reads under way from several streams than from one: on two cores of a Xeon, a sum
-of 256 MiB took 5.8 ms in four streams of 16 KiB and 6.2 ms in one with huge pages, and 8.4 and 10.8 ms without.
+If memory bandwidth is the limit, long parts of the loop are read as four concurrent streams, each with lanes of its own, as a
+core has more reads in flight for several streams than for one: on two cores of a Xeon, a sum of 256 MiB took 5.8 ms in four
+streams of 16 KiB and 6.2 ms in one with huge pages, and 8.4 and 10.8 ms without.
 
-The lanes of several accumulators go side by side. Loops inside the reduction stay as they are.
+The lanes of several accumulators are in one loop. Loops inside the reduction are unchanged.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from texpr.support.limits import LARGEST_SIZE
 from texpr.support.record import Record
 
 STREAMS, GROUPS = 4, 256
-"""Streams that are read side by side, and for how many groups of lanes."""
+"""The number of concurrent streams, and the groups of lanes in each part of a stream."""
 
 
 class _Own(Record):
@@ -47,19 +47,19 @@ class _Own(Record):
 
 
 class _Shape(Record):
-    """How many streams are read side by side, and the lanes of each."""
+    """The number of concurrent streams, and the lanes of each."""
 
     streams: int
     lanes: int
 
     @property
     def all(self) -> int:
-        """Lanes of all streams."""
+        """The lanes of all streams."""
         return self.streams * self.lanes
 
 
 def in_lanes(around: Callable[[ir.Stmt], Iterable[Expr]], vectors: Vectors) -> Callable[[Emitter, ir.Par], Iterator[k.Stmt]]:
-    """What one thread runs for a `par` that is a reduction of its own. `around`: what is not negative where a loop begins."""
+    """The emission of a reduction within one thread. `around`: expressions that are non-negative where a loop begins."""
     return partial(_reduce, around, vectors)
 
 
@@ -76,7 +76,7 @@ def _reduce(around: Callable[[ir.Stmt], Iterable[Expr]], vectors: Vectors, emitt
         yield from _start(each, shape, emitter, par)
     extent, facts = inner.extent, known(around(inner))
     ends = atom.args if isinstance(atom := extent.as_atom, Min) else (extent,)
-    if not all(map(facts.nonnegative, ends)):  # then there is no turn, nor in a part that begins where it was rounded down
+    if not all(map(facts.nonnegative, ends)):  # an empty loop has no parts, though starts are rounded down
         extent = maximum(extent, ZERO)
     yield from _around(tuple(outer), tuple(_run(emitter, inner, extent, body, own, shape)))
     for each in own:
@@ -84,10 +84,10 @@ def _reduce(around: Callable[[ir.Stmt], Iterable[Expr]], vectors: Vectors, emitt
 
 
 def _shape(loop: ir.Par, body: tuple[ir.Stmt, ...], found: tuple[Accumulator, ...], vectors: Vectors) -> _Shape:
-    """Several streams where little is computed with what is read, and the loop is long enough for them.
+    """Several streams if little is computed with the loaded data, and the loop is long enough.
 
-    One whose length is known when it runs may have several stretches of them: partial sums of blocks are fewer. The lanes of
-    one stream among several are a cache line.
+    A loop of unknown length must allow several parts, which excludes loops over the partial sums of blocks. The lanes of one of
+    several streams are a cache line.
     """
     ops = (node for stmt in ir.walk(body) for value in ir.values(stmt) for node in walk(value) if isinstance(node, Op))
     single = vectors.lanes
@@ -119,7 +119,7 @@ def _start(own: _Own, shape: _Shape, emitter: Emitter, par: ir.Par) -> Iterator[
 def _run(
     emitter: Emitter, loop: ir.Par, extent: Expr, body: tuple[ir.Stmt, ...], own: tuple[_Own, ...], shape: _Shape
 ) -> Iterator[k.Stmt]:
-    """Whole stretches of all streams, then whole groups of one stream's lanes, then what is left of the loop."""
+    """Whole parts of all streams, then whole groups of one stream's lanes, then the remaining iterations."""
     done = ZERO
     if shape.streams > 1:
         stretch, group, stream = (emitter.names.sym(f"{loop.sym.base}_{name}") for name in ("stretch", "group", "stream"))
@@ -141,14 +141,14 @@ def _run(
 def _group(
     emitter: Emitter, loop: ir.Par, body: tuple[ir.Stmt, ...], own: tuple[_Own, ...], shape: _Shape, first: Expr, beside: Expr
 ) -> k.For:
-    """One group of a stream's lanes, from iteration `first` on. `beside`: lanes of the streams before."""
+    """One group of a stream's lanes, from iteration `first` on. `beside`: the lanes of earlier streams."""
     lane = emitter.names.sym("lane")
     inside = _with(emitter, substitute_block(body, {loop.sym: first + expr(lane)}), own, expr(lane) + beside)
     return k.For(lane, ZERO, expr(shape.lanes), inside, ONE, "simd", span=loop.span)
 
 
 def _with(emitter: Emitter, body: tuple[ir.Stmt, ...], own: tuple[_Own, ...], lane: Expr) -> tuple[k.Stmt, ...]:
-    """`body` with its accumulators turned to the lane's own ones."""
+    """`body` with its accumulators replaced by those of the lane."""
     for each in own:
         emitter.elements[each.accumulator.key] = tuple(Load(a, (lane,)) for a in each.arrays)
     emitted = emitter.block(body)

@@ -1,4 +1,4 @@
-"""What blocks that fill up a cluster leave out: they run no iteration, and meet the others wherever these meet.
+"""Guards for surplus blocks of a cluster: they execute no iteration, but take part in barriers.
 
 t = x[i]; barrier; y[i] = t      →      t = i < n ? x[i] : 0; barrier; if (i < n) y[i] = t
 """
@@ -13,7 +13,7 @@ from texpr.support.record import replace
 
 
 def only_where(runs: Value | None, made: Iterable[k.Stmt]) -> Iterator[k.Stmt]:
-    """Statements, all of them only where `runs` holds."""
+    """The statements under the guard `runs`."""
     body = tuple(made)
     if runs is None or not body:
         yield from body
@@ -22,7 +22,7 @@ def only_where(runs: Value | None, made: Iterable[k.Stmt]) -> Iterator[k.Stmt]:
 
 
 def each_where(runs: Value, made: Iterable[k.Stmt]) -> Iterator[k.Stmt]:
-    """The same, where what they declare is for those behind them too: there it is 0. Threads meet wherever they did."""
+    """The guarded statements, with declarations kept for later ones, as 0 if the guard is false; barriers are not guarded."""
     run: list[k.Stmt] = []
     made = tuple(made)
     assigned = {stmt.sym for stmt in k.walk(made) if isinstance(stmt, k.Assign)}
@@ -45,7 +45,7 @@ def each_where(runs: Value, made: Iterable[k.Stmt]) -> Iterator[k.Stmt]:
                 yield from only_where(runs, run)
                 run.clear()
                 yield stmt
-            case k.Assign() if not run and not _loads(stmt.value):  # what registers get from each other nobody else sees
+            case k.Assign() if not run and not _loads(stmt.value):  # such registers are only used under the guard
                 yield stmt
             case _:
                 run.append(stmt)

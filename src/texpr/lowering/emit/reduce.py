@@ -1,4 +1,5 @@
-"""Team reductions: each thread's share into registers, then over lanes by exchange, then over warps through shared memory.
+"""Team reductions: a partial sum in registers of each thread, combined over lanes by exchanges, then over warps in shared
+memory.
 
 Before (256 threads): `par N |i| reduce(s) { s += x[i] }`. After:
 
@@ -8,8 +9,8 @@ Before (256 threads): `par N |i| reduce(s) { s += x[i] }`. After:
     total:    all = scratch[0]; for (w = 1; w < 8; w++) all += scratch[w]
               s += all                                          once, or in each thread's own copy
 
-What must stand between the halves, and before the scratch memory is used again, is found with all other barriers. The order is
-fixed, so that results are the same in each run.
+Barriers between the halves, and before the scratch memory is used again, are placed with all others. The order of the sum is
+fixed, so that results are reproducible.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from texpr.lowering.emit.emitter import Emitter
 
 
 def joined(update: ir.Update) -> ir.Update:
-    """How partial values join: differences were subtracted already, so their shares add."""
+    """The update that combines partial sums: partial differences are added."""
     return "add" if update == "sub" else update
 
 
@@ -41,7 +42,7 @@ def partial(
     emitter: Emitter,
     spread: Callable[[ir.Par], Iterator[k.Stmt]],
 ) -> Iterator[k.Stmt]:
-    """Each thread's share, combined over the lanes of its warp and left for the other warps."""
+    """The partial sum of each thread, combined over the lanes of its warp and stored for the other warps."""
     for accumulator, own in zip(half.accumulators, reduction.own, strict=True):
         start_values = identity(joined(accumulator.update), [r.dtype for r in own])
         for ref, value in zip(own, start_values, strict=True):
@@ -61,14 +62,14 @@ def partial(
 def _left(
     par: ir.Par, own: tuple[tuple[Ref, ...], ...], scratch: tuple[tuple[Buffer, ...], ...], at: tuple[Expr, ...], number: Expr
 ) -> k.If:
-    """The first of some threads leaves what they have for others; `number`: which of them one is."""
+    """The first of some threads stores their partial sums; `number`: the index of these threads."""
     pairs = ((ref, array) for refs, arrays in zip(own, scratch, strict=True) for ref, array in zip(refs, arrays, strict=True))
     stores = tuple(k.Store(Load(array, at), ref, span=par.span) for ref, array in pairs)
     return k.If(Op("eq", (Index(number, I32), Literal(0, I32)), BOOL), stores, span=par.span)
 
 
 def middle(par: ir.Par, half: Half, reduction: Reduction, rank: Sym, thread: Expr, emitter: Emitter) -> Iterator[k.Stmt]:
-    """The combination over the warps of a block, left for the other blocks of the cluster."""
+    """The combination over the warps of a block, stored for the other blocks of the cluster."""
     every: list[tuple[Ref, ...]] = []
     for accumulator, own, arrays in zip(half.accumulators, reduction.own, reduction.warps, strict=True):
         found = tuple(Ref(emitter.names.sym(f"{r.sym.name}_block"), r.dtype) for r in own)
@@ -78,7 +79,7 @@ def middle(par: ir.Par, half: Half, reduction: Reduction, rank: Sym, thread: Exp
 
 
 def _lanes(par: ir.Par, half: Half, reduction: Reduction, steps: Steps, emitter: Emitter) -> k.For:
-    """What the lanes of a warp have, joined: with the lane half of them away, then a quarter, down to the one beside."""
+    """The butterfly over the lanes of a warp: with the lane at half the distance, then a quarter, down to 1."""
     lanes = min(steps.team, steps.warp)
     step, body = emitter.names.sym("step"), list[k.Stmt]()
     every = [tuple(Ref(emitter.names.sym(f"{r.sym.name}_other"), r.dtype) for r in own) for own in reduction.own]
@@ -92,7 +93,7 @@ def _lanes(par: ir.Par, half: Half, reduction: Reduction, steps: Steps, emitter:
 
 
 def total(par: ir.Par, half: Half, reduction: Reduction, leader: Value, emitter: Emitter) -> Iterator[k.Stmt]:
-    """The combination over warps, and the update of the element that was reduced into. `leader`: its guard."""
+    """The combination over warps, and the update of the element that is reduced into. `leader`: its guard."""
     for number, accumulator in enumerate(half.accumulators):
         own = reduction.own[number]
         bind = _bind(accumulator, par)
@@ -109,7 +110,7 @@ def total(par: ir.Par, half: Half, reduction: Reduction, leader: Value, emitter:
 
 
 def _joined(par: ir.Par, own: tuple[Ref, ...], arrays: tuple[Buffer, ...], emitter: Emitter, bind: ir.Bind) -> Iterator[k.Stmt]:
-    """New registers `own`: what warps, or blocks, left in scratch arrays, joined."""
+    """New registers `own`: the partial sums of warps, or blocks, in scratch arrays, combined."""
     assert bind.update is not None
     rest = tuple(ZERO for _ in arrays[0].shape[1:])
     for ref, array in zip(own, arrays, strict=True):

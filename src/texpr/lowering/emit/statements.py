@@ -1,6 +1,6 @@
-"""The statements of a kernel, made of its steps: nothing is decided here.
+"""Emission of the statements of a kernel from its steps.
 
-Before, a step: who, what kind of work, and statements of the program.
+Before, a step: thread set, kind of work, and statements of the program.
 
     all spread reads x writes t {
         par 64 |j| {
@@ -42,19 +42,19 @@ from texpr.support.record import Mutable
 
 
 class Statements(Mutable):
-    """Makes the statements of one kernel."""
+    """Emits the statements of one kernel."""
 
     form: Steps
     names: Names
     emitter: Emitter
 
     def all(self) -> tuple[k.Stmt, ...]:
-        """Those of the whole kernel, but for what is declared first."""
+        """The statements of the whole kernel, after the declarations at its start."""
         form = self.form
         return (*self._steps(form.begin), *self._guarded(self._steps(form.body)), *self._steps(form.end))
 
     def _guarded(self, body: tuple[k.Stmt, ...]) -> tuple[k.Stmt, ...]:
-        """Padding of the grid is kept out."""
+        """Guards `body` against surplus iterations of the grid."""
         tests: list[Value] = []
         for along in self.form.grid:
             extent = along.loop.extent
@@ -68,18 +68,18 @@ class Statements(Mutable):
 
     @property
     def runs(self) -> Value | None:
-        """Whether a block runs an iteration at all, where some only fill up a cluster."""
+        """The condition that a block has an iteration, if some blocks only complete a cluster."""
         dims = {axis.sym: axis.dim for axis in self.form.axes if axis.level is k.Level.GRID}
         ragged = sorted((a for a in self.form.grid if a.ragged), key=lambda along: dims[along.block])
         return conjunction([_is_inside(along.loop) for along in ragged])
 
     def _tiles(self) -> tuple[coarsening.Tile, ...]:
-        """Grid loops of which one grid iteration runs several points, the one for vector lanes innermost."""
+        """The grid loops with several points for each grid iteration, that for vector lanes innermost."""
         tiles = (coarsening.Tile(a, expr(a.block) * a.tile) for a in self.form.grid if a.points > 1)
         return tuple(sorted(tiles, key=lambda tile: tile.along.lane))
 
     def _steps(self, steps: tuple[Node, ...]) -> tuple[k.Stmt, ...]:
-        """The statements of steps; what the first thread alone does, step after step, stands under one test."""
+        """The statements of steps; consecutive steps of the first thread alone share one test."""
         found: list[k.Stmt] = []
         leading: list[k.Stmt] = []
         for at, step in enumerate(steps):
@@ -97,7 +97,7 @@ class Statements(Mutable):
         return tuple(found)
 
     def _alone(self, step: Step) -> Iterator[k.Stmt]:
-        """What the first thread does by itself."""
+        """The statements of a step that the first thread executes alone."""
         self.emitter.frame = by_first()
         yield from step.work.does if isinstance(step.work, Issue) else self.emitter.stmt(step.stmt)
 
@@ -117,7 +117,7 @@ class Statements(Mutable):
                 yield k.If(Ref(decided, BOOL), self._steps(then), self._steps(orelse), uniform=True, span=stmt.span)
 
     def _kept_out(self, node: Step, made: Iterator[k.Stmt]) -> Iterator[k.Stmt]:
-        """A step as blocks that fill up a cluster run it too: not at all, but for what blocks do together."""
+        """The statements of a step under the guard of surplus blocks, except for joint operations of blocks."""
         runs = self.runs
         if runs is None or (isinstance(node.work, Decide) and node.work.alike):
             return made
@@ -132,7 +132,7 @@ class Statements(Mutable):
         return Op("eq", (Index(self._team_thread(), I32), Literal(0, I32)), BOOL)
 
     def _loop(self, loop: ir.Seq, body: tuple[k.Stmt, ...]) -> k.For:
-        """A loop that all threads run together."""
+        """A uniform loop."""
         factor = unrolling(loop)
         kind = "serial" if factor is None and loop.sym not in self.form.unrolled else "unroll"
         return k.For(loop.sym, ZERO, loop.extent, body, ONE, kind, uniform=True, span=loop.span, factor=factor or 0)
@@ -188,7 +188,7 @@ class Statements(Mutable):
         return form.thread if form.team == form.threads else form.thread % form.team
 
     def _plain(self, value: Expr) -> Expr:
-        """An index as the coordinates of threads have it."""
+        """An index in terms of thread coordinates."""
         form = self.form
         if form.rank is None:
             return value
@@ -196,7 +196,8 @@ class Statements(Mutable):
         return Simplifier(ranges(thread, form.threads, form.rank, form.blocks))(value)
 
     def _idle(self, par: ir.Par) -> Value | None:
-        """Which threads run a band that does not use every digit of the thread number: those in which the others are 0."""
+        """The threads that execute a band which does not use every digit of the thread number: those whose other digits are
+        0."""
         dealt = self.form.dealt
         used = {(d.radix, d.stride) for p in band(par)[0] if p.sym in dealt for d in dealt[p.sym].digits}
         if prod(side for side, _ in used) == self.form.team:
@@ -210,7 +211,7 @@ class Statements(Mutable):
         )
 
     def _spread(self, par: ir.Par) -> Iterator[k.Stmt]:
-        """A loop shared out over the team: each thread takes the iterations with its own digit."""
+        """A distributed loop: each thread executes the iterations with its own digit."""
         dealt = self.form.dealt[par.sym]
         if self._touches_lanes(par):
             yield from self._in_turns(par, dealt)
@@ -228,7 +229,7 @@ class Statements(Mutable):
             yield k.For(par.sym, digit, extent, body, expr(side), span=par.span)
 
     def _inside(self, par: ir.Par, dealt: Dealt) -> tuple[k.Stmt, ...]:
-        """The body of a loop that the team shares, in which it may share another one."""
+        """The body of a distributed loop, which may contain another one."""
         match par.body:
             case (ir.Par() as inner,) if (other := self.form.dealt.get(inner.sym)) is not None and other.meets is dealt.meets:
                 return tuple(self._spread(inner))
@@ -236,12 +237,12 @@ class Statements(Mutable):
                 return self.emitter.block(par.body)
 
     def _touches_lanes(self, par: ir.Par) -> bool:
-        """Whether anything in a loop is kept by lanes."""
+        """Whether a loop accesses arrays in lanes."""
         kept = {buffer for buffer, place in self.form.places if place.dealt is not None}
         return bool(kept) and any(load.buffer in kept for stmt in ir.walk(par.body) for load in loads(stmt))
 
     def _in_turns(self, par: ir.Par, dealt: Dealt) -> Iterator[k.Stmt]:
-        """A loop shared out over the team, which all lanes run equally often: what is in a slot is the same for all of them."""
+        """A distributed loop that all lanes execute equally often, so that slots are the same in all of them."""
         extent, side, team = par.extent, radix(dealt.digits), self.form.team
         turn = None if extent.is_constant and extent.constant <= side else self.names.sym("turn")
         index = share(dealt.digits, self._team_thread(), team) + (expr(turn) * side if turn is not None else ZERO)
@@ -259,7 +260,7 @@ class Statements(Mutable):
             yield k.For(turn, ZERO, turns(par.extent, dealt.digits), body, ONE, kind, span=par.span)
 
     def within_warp(self, keeper: Expr) -> Expr:
-        """A thread that there is in the running one's warp, if not all are: who reads what is not there does not use it."""
+        """An existing thread in the running one's warp, if that is partial: a value from a missing thread is not used."""
         warp = self.form.warp
         if (threads := self.form.threads) % warp == 0:
             return keeper
@@ -268,10 +269,10 @@ class Statements(Mutable):
 
 
 def _is_whole(step: Step) -> bool:
-    """Whether a step declares nothing for those behind it."""
+    """Whether a step declares nothing for later steps."""
     return step.threads.is_all and isinstance(step.work, Spread | Run) and isinstance(step.stmt, ir.Par | ir.Seq)
 
 
 def _is_inside(loop: ir.Par) -> Value:
-    """Whether there is an iteration at the index of a loop."""
+    """The condition that the index of a loop is in its range."""
     return Op("lt", (Index(expr(loop.sym), I32), Index(loop.extent, I32)), BOOL)

@@ -1,4 +1,4 @@
-"""The iterations of a loop as the lanes of vectors: one access for all of them, and arithmetic lane by lane.
+"""Vectorised loops: one access for all iterations, and arithmetic lane by lane.
 
 Before: par 4 |v| #vector { if 4 * t + v < n { z[4 * t + v] = a * x[4 * t + v] } }. After:
 
@@ -8,7 +8,7 @@ Before: par 4 |v| #vector { if 4 * t + v < n { z[4 * t + v] = a * x[4 * t + v] }
     else
         for v in 0..4: if (4 * t + v < n) z[4 * t + v] = a * x[4 * t + v]
 
-What a thread keeps for itself is in registers and needs no vectors: its indices are constants here.
+Locals of a thread are in registers and need no vector accesses: their indices are constants here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from texpr.support.record import Mutable, field, replace
 
 
 def in_lanes(emitter: Emitter, loop: ir.Loop) -> Iterator[k.Stmt]:
-    """What one thread runs for `loop`, marked `#vector`. Raises TexprError E0911 for what cannot be vectors."""
+    """The statements of one thread for `loop`, marked `#vector`. Raises TexprError E0911 if it cannot be vectorised."""
     made = _Vector(emitter, Lanes(loop, emitter.known))
     body = made.block(loop.body)
     whole = conjunction(list(dict.fromkeys(made.whole)))
@@ -40,9 +40,10 @@ def in_lanes(emitter: Emitter, loop: ir.Loop) -> Iterator[k.Stmt]:
 
 
 class _Vector(Mutable):
-    """One loop on its way. `whole`: what holds where all lanes run. `held`: what lanes have of an element in registers.
+    """One vectorised loop. `whole`: conditions that hold if all lanes are active. `held`: the registers of lanes for a loaded
+    element.
 
-    `lets`, `scalars`: for each lane, its own symbols and buffers for those of the body.
+    `lets`, `scalars`: for symbols and buffers of the body, those of each lane.
     """
 
     emitter: Emitter
@@ -53,7 +54,7 @@ class _Vector(Mutable):
     scalars: dict[Buffer, tuple[Buffer, ...]] = field(default_factory=dict[Buffer, "tuple[Buffer, ...]"])
 
     def block(self, body: tuple[ir.Stmt, ...]) -> tuple[k.Stmt, ...]:
-        """What the thread runs for `body`, all lanes together."""
+        """The statements for `body`, all lanes together."""
         return tuple(made for stmt in body for made in self._stmt(stmt))
 
     def _stmt(self, stmt: ir.Stmt) -> Iterator[k.Stmt]:
@@ -154,7 +155,7 @@ class _Vector(Mutable):
         return k.CopyAsync(target, source, self.lanes.width, when, span=bind.span)
 
     def _fetch(self, stmt: ir.Bind | ir.Let) -> Iterator[k.Stmt]:
-        """What `stmt` surely reads of memory goes to registers: vectors, and what is the same for all lanes once."""
+        """Loads of memory that `stmt` always reads: vectors, and one load for elements that all lanes share."""
         for found in maybe_read(self.lanes, stmt):
             self._require(found)
         atomic = stmt in self.emitter.atomics
@@ -182,9 +183,9 @@ class _Vector(Mutable):
         return in_memory and not self.lanes.differs(load)
 
     def _vector(self, load: Load, stmt: ir.Stmt, *, may_be_single: bool = True) -> Load | None:
-        """The first element in memory, where lanes access consecutive ones; None where they have it in registers or alike.
+        """The first element in memory, if lanes access consecutive ones; None if it is in registers, or the same for all lanes.
 
-        In shared memory lanes may go one by one, too: a tile is often padded or walked across on purpose.
+        In shared memory lanes may also access single elements: a tile is often padded, or accessed across its rows.
         """
         place = self.emitter.places.get(load.buffer)
         if load.buffer in self.lanes.own or not self.lanes.differs(load):
@@ -193,7 +194,7 @@ class _Vector(Mutable):
             if place.space is k.Space.LOCAL or place.trailing:
                 return None
             if place.space is k.Space.CLUSTER and not place.is_own(load.index):
-                return None  # lane by lane from other blocks
+                return None  # single elements of other blocks
             load = replace(load, buffer=place.buffer, index=place.index(load.index))
         obstacle = self.lanes.obstacle(load, stmt)
         if obstacle is not None and may_be_single and place is not None and place.space is k.Space.SHARED:
@@ -220,7 +221,8 @@ class _Vector(Mutable):
         return {self.lanes.loop.sym: expr(lane), **{old: expr(own[lane]) for old, own in self.lets.items()}}
 
     def _key(self, load: Load) -> tuple[Load, bool]:
-        """What `held` knows `load` by: its first lane's element, which another access may have for all lanes."""
+        """The key of `load` in `held`: its first lane's element, and whether lanes differ, as another load may be of that
+        element."""
         return substitute_load(load, {self.lanes.loop.sym: 0}), self.lanes.differs(load)
 
     def _forget(self, written: set[Buffer]) -> None:

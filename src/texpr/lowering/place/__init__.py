@@ -1,1 +1,1 @@
-"""Where buffers live: a nest, its steps and dependences in; registers, shared memory or workspace for each local out."""
+"""Placement of locals: for a nest, its steps and dependences, the registers, shared memory or workspace of each local."""

@@ -1,7 +1,7 @@
-"""Where shared arrays lie: those that live at different times may lie in the same bytes.
+"""Storage sharing: shared arrays with disjoint live ranges may have the same bytes.
 
-They do where that saves memory and no barrier more is needed, as the cost of barriers counts them. If a block would not fit
-into its memory else, they do at the cost of barriers, too, and that is said.
+They share if that saves memory and needs no further barrier, by the cost of barriers. If a block would exceed its shared memory
+otherwise, they share at the cost of barriers, and a note reports it.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from texpr.lowering.place.packing import Packed, pack
 from texpr.support.record import Mutable, Record, field, replace
 
 MOST = 16
-"""The most arrays that are looked at together; of more, the largest."""
+"""The most arrays that are considered together; of more, the largest."""
 
 T = TypeVar("T")
 
 
 class Met(Record, Generic[T]):
-    """Barriers and waits as they are found for some dependences: `made`, and what they cost."""
+    """The barriers and waits for some dependences: `made`, and their cost."""
 
     made: T
     cost: tuple[Fraction, int]
 
 
 class Arena(Record):
-    """Bytes that arrays of one kernel take, `apart` as they would without sharing, and the least that they can (`bound`).
+    """The bytes of a kernel's arrays: in total, without sharing (`apart`), and a lower bound (`bound`).
 
-    `at`: by the kernel's array. `paid`: what more barriers cost than without, in arrivals of warps.
+    `at`: offsets by array. `paid`: the cost of additional barriers, in arrivals of warps.
     """
 
     at: Mapping[Buffer, int] = field(default_factory=dict[Buffer, int])
@@ -45,7 +45,7 @@ class Arena(Record):
     paid: Fraction = Fraction(0)
 
     def placed(self, arrays: Sequence[k.Array]) -> tuple[k.Array, ...]:
-        """The arrays of a kernel with their places; those that the arena does not know lie behind it."""
+        """The arrays of a kernel with their offsets; arrays that are not in the arena are placed after it."""
         if not self.at:
             return tuple(arrays)
         end, found = self.bytes, list[k.Array]()
@@ -61,7 +61,7 @@ class Arena(Record):
 
 
 def room(sizes: Sequence[tuple[Buffer, int]], lives: Lives) -> int:
-    """The bytes that locals of these sizes take if all share that can."""
+    """The bytes of locals of these sizes if all share that can."""
     pairs = [(a, b) for a, b in combinations(range(len(sizes)), 2) if not lives.disjoint(sizes[a][0], sizes[b][0])]
     return pack([size for _, size in sizes], [1] * len(sizes), pairs).total
 
@@ -69,9 +69,9 @@ def room(sizes: Sequence[tuple[Buffer, int]], lives: Lives) -> int:
 def share(
     arrays: Sequence[tuple[Buffer, k.Array]], lives: Lives, meet: Callable[[Sequence[Turn]], Met[T]], budget: int
 ) -> tuple[Arena, Met[T]]:
-    """Where the shared `arrays` lie, each with the local that it is, and the barriers for that. `meet` finds barriers.
+    """The offsets of the shared `arrays`, each with its local, and the barriers that sharing needs. `meet` places barriers.
 
-    `budget`: bytes that a block has.
+    `budget`: bytes of shared memory that a block may have.
     """
     sharing = _Sharing(arrays, lives, meet, budget)
     return sharing.run()
@@ -103,7 +103,7 @@ class _Sharing(Mutable, Generic[T]):
         return self._arena(best, apart, met.cost[0] - base.cost[0]), met
 
     def _free(self, pairs: list[tuple[int, int]], base: Met[T]) -> list[tuple[int, int]]:
-        """Those of `pairs` that cost no barrier even together."""
+        """Those of `pairs` that need no further barrier even together."""
         while pairs and self.meet(self._turns(self._pack(pairs))).cost > base.cost:
             pairs = pairs[:-1]
         return pairs
@@ -115,7 +115,7 @@ class _Sharing(Mutable, Generic[T]):
         return self.arrays[pair[0]][0], self.arrays[pair[1]][0]
 
     def _pack(self, pairs: Sequence[tuple[int, int]]) -> Packed:
-        """The best places, if arrays of these pairs may meet."""
+        """The best offsets if the arrays of these pairs may overlap."""
         apart = [pair for pair in combinations(range(len(self.arrays)), 2) if pair not in pairs]
         return pack([array_bytes(a) for _, a in self.arrays], [a.align for _, a in self.arrays], apart)
 

@@ -1,11 +1,10 @@
-"""Locals that blocks of a cluster share: which of them has which element, read off the relation.
+"""Distribution of a local over the blocks of a cluster, from the relation.
 
-    par 4 |c| #cluster { par 1024 |t| { row[1024 * c + t] = … } }      element e: block e / 1024 % 4, place e % 1024 there
+    par 4 |c| #cluster { par 1024 |t| { row[1024 * c + t] = … } }      element e: block e / 1024 % 4, index e % 1024 there
 
-The writers decide: an element lies in the block that writes it, so that only reads go to other blocks. Runs of consecutive
-elements along one dimension go round the blocks; how long they are is read off what the index of the block adds to a subscript,
-and that each write is in its own block is proved. Where all reads are, too, nothing is left of the cluster: it is shared memory
-of a block.
+Writers own elements: an element is in the block that writes it, so that only reads are remote. Runs of consecutive elements
+along one dimension are distributed cyclically; the length of a run is the coefficient of the block's index in a subscript, and
+it is proved that each write is local. If all reads are local, too, the cluster is irrelevant: it is shared memory of a block.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ from texpr.presburger.points import Points
 
 
 def distributed(needs: Needs, nest: Nest, team: Team, buffer: Buffer, rank: Sym) -> Distributed | None:
-    """Where elements of `buffer` lie, if each is written by one block and how is found; else None.
+    """The distribution of `buffer`, if each element is written by one block in a known pattern; else None.
 
-    `rank`: what says which block of its cluster a block is.
+    `rank`: the rank of a block in its cluster.
     """
     ends = [end for end in needs.ends_of(nest, team) if end.access.buffer is buffer]
     writers = [end for end in ends if end.access.writes]
@@ -50,7 +49,7 @@ def distributed(needs: Needs, nest: Nest, team: Team, buffer: Buffer, rank: Sym)
 
 
 def _candidates(writers: Iterable[End], nest: Nest) -> Iterator[tuple[int | None, int]]:
-    """Dimensions, and how long runs along them may be; None: all of it lies in the first block."""
+    """Candidate dimensions with lengths of runs along them; None: all elements are in the first block."""
     found: dict[tuple[int | None, int], None] = {}
     for end in writers:
         maps = {m.loop.sym: m for m in _maps(end, nest)}
@@ -71,12 +70,12 @@ def _maps(end: End, nest: Nest) -> Iterator[LoopMap]:
 
 
 def _step(digit: Digit, threads: int) -> int:
-    """What the next block adds to the index of a loop with this digit."""
+    """The difference in the index of a loop with this digit between neighbouring blocks."""
     return digit.weight * (threads // gcd(threads, digit.stride))
 
 
 def _is_own(end: End, parts: Parts, nest: Nest, needs: Needs) -> bool:
-    """Whether each element that `end` touches lies in the block that does: proved."""
+    """Whether each element that `end` accesses is proved to be in the accessing block."""
     if end.thread is None:
         return False
     happens, (at, *_) = end.access.as_source
@@ -89,9 +88,9 @@ def _is_own(end: End, parts: Parts, nest: Nest, needs: Needs) -> bool:
 
 
 def _indices(ends: Iterable[End], own: Iterable[End], parts: Parts) -> dict[tuple[Expr, ...], tuple[Expr, ...]]:
-    """By the program's subscripts, the block and the place there, as short as what is known where they stand allows.
+    """The rank and index for each subscript of the program, simplified by the facts at the access.
 
-    Subscripts of several accesses, of which one may go to another block, have no block of their own.
+    Subscripts of several accesses, one of which may be remote, have no local rank.
     """
     found: dict[tuple[Expr, ...], tuple[Expr, ...]] = {}
     kept = {id(end) for end in own}
@@ -106,5 +105,5 @@ def _indices(ends: Iterable[End], own: Iterable[End], parts: Parts) -> dict[tupl
 
 
 def ranges(thread: Sym, threads: int, rank: Sym, blocks: int) -> Known:
-    """What is known of the coordinates of a thread in its cluster."""
+    """The ranges of a thread's coordinates in its cluster."""
     return Known({thread: (0, threads - 1), rank: (0, blocks - 1)})

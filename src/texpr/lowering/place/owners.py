@@ -1,9 +1,9 @@
-"""Which thread keeps an element of a local, and in which of its registers: functions of the element's subscripts.
+"""Register layouts: the owner and the slot of each element of a local in lanes, as functions of its subscripts.
 
-    par 64 |i| { t[i] = … }      by 32 threads: thread e % 32 keeps t[e], in slot e / 32
+    par 64 |i| { t[i] = … }      by 32 threads: thread e % 32 owns t[e], in slot e / 32
 
-They are read off a write whose subscripts are sums of digits, of loops that threads share and of loops that one thread runs;
-what subscripts owe to loops around the `new` is the same for all threads. That every write agrees is for others to prove.
+They are derived from a write whose subscripts are sums of digits, of distributed loops and of loops within one thread; terms of
+loops around the `new` are the same for all threads. That every write agrees is proved elsewhere.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from texpr.support.record import Mutable, Record, field
 THREAD = Sym("thread of the team")
 
 _LOW = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
-"""Subscripts of a buffer t are called t₀, t₁, …: no program calls anything so."""
+"""The subscripts of a buffer t are named t₀, t₁, …, which are no names of a program."""
 
 WAYS = 4
-"""The most slots among which a lane chooses what it reads: each takes a shuffle."""
+"""The most slots among which a lane selects the element that it reads: each needs a shuffle."""
 
 
 class Frame(Record):
-    """What is known where a statement runs: `facts`, never negative; `turns`: indices of loops that threads share, each in a
-    turn and the thread's number; `ranges`: facts on these."""
+    """The facts at a statement: `facts`, non-negative expressions; `turns`: the indices of distributed loops in terms of
+    iteration number and thread; `ranges`: non-negative expressions of these."""
 
     facts: tuple[Expr, ...] = ()
     turns: Mapping[Sym, Expr] = field(default_factory=dict[Sym, Expr])
     ranges: tuple[Expr, ...] = ()
 
     def also(self, loop: ir.Par, digits: tuple[Digit, ...], turn: Sym | None, team: int) -> Frame:
-        """Within a loop that threads share: `turn` numbers what one runs after another, None where that is one iteration."""
+        """The frame inside a distributed loop: `turn` is the number of a thread's iteration, None if it has one only."""
         index = share(digits, expr(THREAD), team)
         ranges = self.ranges
         if turn is not None:
@@ -51,25 +51,25 @@ class Frame(Record):
         return Frame(self.facts, {**self.turns, loop.sym: index}, ranges)
 
     def where(self, facts: Iterable[Expr]) -> Frame:
-        """With other facts on the program's indices."""
+        """The frame with other facts on the program's indices."""
         return Frame(tuple(facts), self.turns, self.ranges)
 
 
 def by_thread(team: int) -> Frame:
-    """What is known of the number of a thread in its team."""
+    """The frame of a statement that all threads of a team execute."""
     return Frame(ranges=tuple(in_loop(THREAD, expr(team))))
 
 
 def by_first() -> Frame:
-    """Where the first thread runs what stands there."""
+    """The frame of a statement that the first thread executes."""
     return Frame(ranges=tuple(in_loop(THREAD, expr(1))))
 
 
 class RegisterRef(Record):
-    """An element as a statement sees it: the slots that it may be in, over turns; the number of the `thread` that keeps it, and
-    the slots `told`, over the program's indices; whether that thread is the one that runs the statement.
+    """An element at a statement: its possible slots, over iteration numbers; the number of its owner, `thread`, and the slots
+    `told`, over the program's indices; `own`: whether the executing thread is the owner.
 
-    There are several `ways` where it depends on the lane which one it is.
+    There are several `ways` if the slot depends on the lane.
     """
 
     ways: tuple[tuple[Expr, ...], ...]
@@ -79,12 +79,12 @@ class RegisterRef(Record):
 
     @property
     def slots(self) -> tuple[Expr, ...]:
-        """The slots, where they are the same in all lanes."""
+        """The slots, if they are the same in all lanes."""
         return self.ways[0]
 
 
 def register_of(layout: RegisterLayout, index: tuple[Expr, ...], frame: Frame) -> RegisterRef:
-    """An element with these subscripts, where `frame` holds."""
+    """The element with these subscripts, given the facts in `frame`."""
     element = dict(zip(layout.names, index, strict=True))
     facts = [fact.substitute(frame.turns) for fact in frame.facts]
     simple = Simplifier(known((*facts, *frame.ranges)))
@@ -92,12 +92,12 @@ def register_of(layout: RegisterLayout, index: tuple[Expr, ...], frame: Frame) -
     own = simple(keeper.substitute(frame.turns) - THREAD) is ZERO
     ways = product(*(_ways(simple(e.substitute(frame.turns)), n, simple) for e, n in zip(told, layout.shape, strict=True)))
     plain = Simplifier(known(frame.facts))
-    nowhere = tuple(ZERO for _ in told)  # there is no such element, and nothing that is read
+    nowhere = tuple(ZERO for _ in told)  # there is no such element, so none is read
     return RegisterRef(tuple(ways) or (nowhere,), tuple(map(plain, told)), plain(keeper), own)
 
 
 def _ways(slot: Expr, count: int, simple: Simplifier) -> Iterator[Expr]:
-    """What a slot may be, none of it depending on the lane, if that is little; else the slot itself."""
+    """The possible values of a slot, none of which depends on the lane, if there are few; else the slot itself."""
     moved = [(m, c) for m, c in slot.terms if THREAD in term(m).syms()]
     lane = sum((term(m, c) for m, c in moved), start=ZERO)
     least, most = simple.known.bounds(lane)
@@ -112,7 +112,7 @@ def _ways(slot: Expr, count: int, simple: Simplifier) -> Iterator[Expr]:
 
 
 class Unfit(Exception):
-    """Why a local cannot live in lanes, with what shows it."""
+    """The reason why a local cannot be in lanes, with notes that show it."""
 
     def __init__(self, reason: str, *notes: Note):
         super().__init__(reason)
@@ -120,7 +120,8 @@ class Unfit(Exception):
 
 
 class Price(Record):
-    """What a warp does for a local: `shuffles`, or requests to `shared` memory, rounds of banks counted, and `barriers`."""
+    """The cost of a local in operations of a warp: `shuffles`, or requests to `shared` memory, with bank conflicts, and
+    `barriers`."""
 
     shuffles: int
     shared: int
@@ -128,7 +129,7 @@ class Price(Record):
 
     @property
     def is_less(self) -> bool:
-        """Whether lanes are cheaper: a shuffle takes the way of a request to shared memory."""
+        """Whether lanes are cheaper: a shuffle costs as much as a request to shared memory."""
         return self.shuffles < self.shared + self.barriers
 
     def __str__(self) -> str:
@@ -142,7 +143,7 @@ def _many(number: int, what: str) -> str:
 
 
 class Lanes(Record):
-    """A local in lanes: how it is `dealt` out, and what that costs. `unrolled`: loops that slots depend on."""
+    """A local in lanes: its register layout `dealt`, and the cost. `unrolled`: the loops that slots depend on."""
 
     dealt: RegisterLayout
     price: Price
@@ -150,19 +151,19 @@ class Lanes(Record):
 
     @property
     def words(self) -> int:
-        """Slots of a thread."""
+        """The number of slots of a thread."""
         return prod(self.dealt.shape)
 
 
 class _Digits(Mutable):
-    """What is read off the subscripts so far."""
+    """The digits derived from the subscripts so far."""
 
     shared: Mapping[ir.Loop, LoopMap]
     thread: Expr = ZERO
     slots: list[Expr] = field(default_factory=list[Expr])
 
     def take(self, loop: ir.Loop, value: Expr) -> None:
-        """`value` is the index of `loop`."""
+        """Records that `value` is the index of `loop`."""
         found = self.shared.get(loop)
         for digit in found.digits if found is not None else ():
             self.thread = self.thread + value // digit.weight % digit.radix * digit.stride
@@ -170,14 +171,14 @@ class _Digits(Mutable):
 
 
 def subscripts(buffer: Buffer) -> tuple[Sym, ...]:
-    """What the subscripts of an element are called in a layout."""
+    """The names of an element's subscripts in a layout."""
     return tuple(Sym(f"{buffer.name}{str(dim).translate(_LOW)}") for dim in range(buffer.rank))
 
 
 def dealt(access: Access, shared: Mapping[ir.Loop, LoopMap], scope: frozenset[Sym]) -> RegisterLayout | None:
-    """How the elements that `access` writes are dealt out; None where its subscripts are no sums of digits.
+    """The layout of the elements that `access` writes; None if its subscripts are no sums of digits.
 
-    `shared`: the loops whose iterations threads share. `scope`: indices of the loops around the `new`.
+    `shared`: the distributed loops. `scope`: indices of the loops around the `new`.
     """
     names = subscripts(access.buffer)
     loops = {loop.sym: loop for loop in access.instance.loops if loop.sym not in scope}
@@ -210,7 +211,7 @@ def dealt(access: Access, shared: Mapping[ir.Loop, LoopMap], scope: frozenset[Sy
 
 
 def _take(element: Expr, base: Expr, extent: int, parts: list[tuple[int, ir.Loop]], found: _Digits) -> bool:
-    """Reads the digits off one subscript below `extent`, base + Σ parts; False where they overlap."""
+    """Derives the digits of one subscript below `extent`, base + Σ parts; False if they overlap."""
     parts.sort(key=lambda part: abs(part[0]))
     weights = [abs(c) for c, _ in parts]
     least = weights[0] if weights else extent

@@ -1,8 +1,9 @@
-"""The fewest bytes that hold some blocks of which certain pairs may not meet, each at a multiple of its alignment.
+"""Packing: the fewest bytes for blocks of which certain pairs must not overlap, each at a multiple of its alignment.
 
-Push every block down as far as it goes, in any best answer: it stands at 0, or on one that it may not meet. So an order of the
-blocks gives an answer, each in turn on the highest of those before it that it may not meet, and the best order a best one.
-Orders are searched by branch and bound, offsets never falling; a clique of blocks that may not meet is a bound below them all.
+In an optimal solution move every block to lower offsets as far as possible: then it is at 0, or on a block that it must not
+overlap. So an order of the blocks defines a solution, each block in turn on the highest earlier one that it must not overlap,
+and some order is optimal. Orders are searched by branch and bound, with ascending offsets; a clique of pairwise disjoint blocks
+is a lower bound.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from collections.abc import Collection, Sequence
 from texpr.support.record import Mutable, Record, field
 
 TRIES = 20_000
-"""The most nodes of a search."""
+"""The greatest number of nodes of a search."""
 
 
 class Packed(Record):
-    """Offsets by number, the bytes up to the end of the last block, and the least that these can be, as far as is proved."""
+    """The offsets by number, the end of the last block, a proved lower bound, and the number of nodes searched."""
 
     offsets: tuple[int, ...]
     total: int
@@ -25,9 +26,10 @@ class Packed(Record):
 
 
 def pack(sizes: Sequence[int], aligns: Sequence[int], apart: Collection[tuple[int, int]], limit: int = TRIES) -> Packed:
-    """`apart`: pairs of blocks that may not meet. At the `limit` the best that was found, whose total may be above the bound.
+    """Packs blocks; `apart`: pairs that must not overlap. At the `limit` of nodes the best solution found, perhaps above the
+    bound.
 
-    Of answers as good as each other, the one found first: deterministic.
+    Of equally good solutions the first is returned: the result is deterministic.
     """
     beside = [frozenset(b for a, b in (*apart, *((b, a) for a, b in apart)) if a == each) for each in range(len(sizes))]
     search = _Search(sizes, aligns, beside, limit)
@@ -58,7 +60,7 @@ class _Search(Mutable):
             self.bound = self.total
 
     def _fit(self, block: int) -> int:
-        """The lowest place between those that are there, which it may be put under."""
+        """The lowest gap between placed blocks that fits."""
         size, align = self.sizes[block], self.aligns[block]
         taken = sorted((at, at + self.sizes[o]) for o, at in self.offsets.items() if o in self.beside[block])
         at = 0
@@ -71,7 +73,7 @@ class _Search(Mutable):
         return max((at + self.sizes[each] for each, at in offsets.items()), default=0)
 
     def _clique(self, largest: Sequence[int]) -> int:
-        """The bytes of a clique: the heaviest that grows from any block, taking the largest that fits."""
+        """The bytes of a clique: the heaviest that grows from any block by the largest fitting blocks."""
         most = max(self.sizes, default=0)
         for first in largest:
             clique = {first}
@@ -82,7 +84,7 @@ class _Search(Mutable):
         return most
 
     def _visit(self, lowest: int, order: Sequence[int]) -> bool:
-        """Tries what may stand next, at `lowest` or above. False where the limit was met."""
+        """Tries each next block, at `lowest` or above. False if the limit is reached."""
         self.tried += 1
         if self.tried > self.limit:
             return False

@@ -1,11 +1,11 @@
-"""Where every `new` of a kernel lives, read off which threads touch which element.
+"""The place of every `new` of a kernel, by the threads that access its elements.
 
-One thread: a register, or the thread's own array, where the size is known; each thread of a team keeping its own copy, where
-all write the same. One warp: registers of its lanes, where shuffles are fewer than requests to shared memory. One block: shared
-memory, where it fits. Blocks of a cluster: a part in the shared memory of each. Else the caller's workspace, with an element
-for each grid iteration (and thread) that may be alive at once.
+One thread: a register, or an array of the thread, if the size is known; a copy in each thread of a team, if all write the same.
+One warp: registers of its lanes, if shuffles cost less than requests to shared memory. One block: shared memory, if it fits.
+Blocks of a cluster: a part in the shared memory of each. Otherwise the caller's workspace, with an instance for each grid
+iteration (and thread) that may be live at once.
 
-Before, steps that make and touch locals. After, for each of these a place (`ir.steps.place`), and the arrays that there are:
+Before: steps that declare and access locals. After: for each of these a place (`ir.steps.place`), and the arrays:
 
     all run { new t }                               array shared t: f32[64] "threads of one block touch it"
     all spread writes t { … t[j] = … }        →     place t: f32[64] in t
@@ -32,31 +32,31 @@ from texpr.support.diagnostic import Limitation, Note, limitation
 from texpr.support.record import Mutable, Record, field, replace
 
 OWN_BYTES = 8192
-"""The largest array that a thread keeps for itself; a larger one goes to the workspace."""
+"""The largest array of a thread in bytes; a larger one is in the workspace."""
 
 
 class Distributed(Record):
-    """How the elements of one local lie in blocks; `crosses`: whether a block reads what another one has."""
+    """The distribution of one local over blocks; `crosses`: whether a block reads elements of another one."""
 
     parts: Parts
     crosses: bool
 
 
 class Placement(Mutable):
-    """Places by buffer, and the memory they ask for. `budget`: bytes that shared arrays must fit into together, or 0."""
+    """The places by buffer, and the memory that they need. `budget`: the limit of shared arrays together, in bytes, or 0."""
 
     places: dict[Buffer, Place] = field(default_factory=dict[Buffer, Place])
     arrays: list[k.Array] = field(default_factory=list[k.Array])
     workspace: list[Buffer] = field(default_factory=list[Buffer])
     budget: int = 0
     words: int = 0
-    """Words of a thread that arrays in lanes have."""
+    """The registers of a thread for arrays in lanes, in words."""
     unrolled: set[Sym] = field(default_factory=set[Sym])
-    """Loops that say in which slot an element is."""
+    """The loops that slots depend on."""
 
 
 def count(shape: tuple[Expr, ...]) -> int | None:
-    """Elements of a shape, or None where a size is not known."""
+    """The number of elements of a shape, or None if a size is not known."""
     product = 1
     for extent in shape:
         if not extent.is_constant:
@@ -66,10 +66,10 @@ def count(shape: tuple[Expr, ...]) -> int | None:
 
 
 class Placer(Mutable):
-    """Decides for one nest. `slots_of`: for a local of a team, how each dimension is dealt out if one thread touches each
-    element (None where several do). `lanes_of`: how lanes keep it, or Unfit, on demand with an example. `sizes`: what the
-    workspace's size may depend on. `room`: bytes that locals of the block take together, if those share bytes that live at
-    different times. `distributed`: how elements of a local lie in blocks of a cluster."""
+    """The placement for one nest. `slots_of`: for a local of a team, the number of threads along each dimension if one thread
+    accesses each element (None otherwise). `lanes_of`: its placement in lanes, or Unfit, with an example on demand. `sizes`:
+    the symbols that the workspace's size may depend on. `room`: the bytes of a block's locals if they share storage.
+    `distributed`: the distribution of a local over the blocks of a cluster."""
 
     nest: Nest
     target: Target
@@ -98,7 +98,7 @@ class Placer(Mutable):
         return self.found
 
     def _wanted(self, new: ir.New, own: bool) -> Place:
-        """Where a schedule wants it, or E0913."""
+        """The place that a schedule requires; raises E0913 if it is impossible."""
         buffer, size = new.buffer, count(new.buffer.shape)
         reason = "the schedule places it there"
         match new.space:
@@ -140,7 +140,7 @@ class Placer(Mutable):
                 return self._workspace(new, leading, trailing, reason)
 
     def _wanted_of_cluster(self, new: ir.New, own: bool) -> Place:
-        """What a schedule wants in the memory of a cluster, or of each of its blocks."""
+        """The place in cluster memory, or in shared memory of each block, that a schedule requires."""
         size, help = count(new.buffer.shape), "loops that are bound alike to the cluster share its memory"
         if self.nest.blocks == 1:
             raise self._misplaced(new, "its blocks are in no cluster", "a loop that is bound to cluster.x has one")
@@ -161,7 +161,7 @@ class Placer(Mutable):
         return self._distributed(new.buffer, found, "the schedule places it there")
 
     def _part(self, buffer: Buffer, found: Distributed) -> int:
-        """Bytes of it in one block."""
+        """The bytes of its part in one block."""
         return (count(found.parts.shape(buffer.shape)) or 0) * buffer.dtype.bytes
 
     def _distributed(self, buffer: Buffer, found: Distributed, reason: str) -> Place:
@@ -171,7 +171,7 @@ class Placer(Mutable):
         return replace(self._array(buffer, space, reason, shape), parts=found.parts)
 
     def _of_cluster(self, new: ir.New) -> Place:
-        """A local that threads of several blocks touch."""
+        """The place of a local that threads of several blocks access."""
         buffer, size = new.buffer, count(new.buffer.shape)
         place = None if size is None else self._in_blocks(buffer)
         if place is not None:
@@ -183,11 +183,11 @@ class Placer(Mutable):
         return self._workspace(new, tuple(self._grid()), (), f"blocks of a cluster touch it, but {why}")
 
     def _needed(self, buffer: Buffer, found: Distributed) -> int:
-        """Bytes of shared memory of a block, its part of one more local among them."""
+        """The bytes of a block's shared memory with its part of one more local."""
         return self._with(buffer, self._part(buffer, found), self.target.shared)
 
     def _in_blocks(self, buffer: Buffer) -> Place | None:
-        """A part in each block of a cluster, where elements have blocks that write them, and parts fit."""
+        """A part in each block of a cluster, if each element is written by one block and the parts fit; else None."""
         found = self.distributed(buffer)
         if found is None or self._needed(buffer, found) > self.target.shared:
             return None
@@ -195,7 +195,7 @@ class Placer(Mutable):
         return self._distributed(buffer, found, told)
 
     def _wanted_in_lanes(self, new: ir.New, own: bool) -> Place:
-        """What a schedule wants in registers that other lanes read."""
+        """The place in lanes that a schedule requires."""
         if own or count(new.buffer.shape) is None:
             why = "each thread has its own" if own else "its size is not a constant"
             raise self._misplaced(new, why, "registers are each thread's own" if own else "shared memory is a block's")
@@ -212,7 +212,7 @@ class Placer(Mutable):
         return limitation("E0913", new.span, f"`{new.buffer.name}` cannot live in {new.space}: {why}", *notes, help=help)
 
     def _own(self, new: ir.New) -> Place:
-        """Only one thread ever sees this buffer."""
+        """The place of a local that one thread accesses."""
         buffer = new.buffer
         size = count(buffer.shape)
         if size == 1:
@@ -263,7 +263,7 @@ class Placer(Mutable):
         return self._workspace(new, tuple(self._grid()), (), f"a block touches it, but {why}")
 
     def _cheap(self, buffer: Buffer) -> tuple[Lanes | None, str]:
-        """How lanes keep a local, if that costs less than shared memory; or why they do not."""
+        """The placement of a local in lanes, if that costs less than shared memory; else the reason why not."""
         try:
             found = self.lanes_of(buffer, False)
         except Unfit as unfit:
@@ -274,7 +274,7 @@ class Placer(Mutable):
 
     @property
     def _most(self) -> int:
-        """Words of a thread for what lanes read of each other: half of the registers that it surely has."""
+        """The words of a thread for arrays in lanes: half of the registers that it certainly has."""
         return min(self.target.registers_thread, self.target.registers_block // max(1, self.nest.threads)) // 2
 
     def _spare(self, found: Lanes, buffer: Buffer) -> int:
@@ -287,12 +287,12 @@ class Placer(Mutable):
         return replace(made, dealt=found.dealt)
 
     def _longer(self, buffer: Buffer) -> tuple[Expr, ...]:
-        """Its shape, with rows as long as they are laid out."""
+        """Its shape with padded rows."""
         row_padding = self.nest.row_padding.get(buffer, 0)
         return (*buffer.shape[:-1], buffer.shape[-1] + row_padding) if row_padding else buffer.shape
 
     def _with(self, buffer: Buffer, size: int, most: int) -> int:
-        """Bytes of shared memory with one more local, which is kept in it if these are at most `most`."""
+        """The bytes of shared memory with one more local, which is recorded if these are at most `most`."""
         every = (*self.shared, (buffer, size))
         needed = sum(each for _, each in every)
         if needed > most and self.nest.team == self.nest.threads:
@@ -343,12 +343,12 @@ class Placer(Mutable):
 
 
 def _words(buffer: Buffer) -> int:
-    """Registers of one element."""
+    """The registers of one element."""
     return -(-buffer.dtype.bytes // 4)
 
 
 def require_sizes(buffer: Buffer, sizes: frozenset[Sym]) -> None:
-    """Raises Limitation where the extents of a workspace buffer are not known before anything runs."""
+    """Raises Limitation if the extents of a workspace buffer are not known before the first launch."""
     inner = {s for e in buffer.shape for s in e.syms()} - sizes
     if inner:
         name = min(s.base for s in inner)
@@ -358,7 +358,7 @@ def require_sizes(buffer: Buffer, sizes: frozenset[Sym]) -> None:
 
 
 def _news(body: tuple[ir.Stmt, ...], nest: Nest, own: bool) -> Iterator[tuple[ir.New, bool]]:
-    """Every `new` below, with whether a single thread runs it."""
+    """Every `new` in `body`, with whether a single thread executes it."""
     for stmt in body:
         if isinstance(stmt, ir.New):
             yield stmt, own

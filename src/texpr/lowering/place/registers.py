@@ -1,4 +1,4 @@
-"""Locals that instructions of lanes have in registers: the first subscript is the lane, the second the register."""
+"""Locals that are operands of lanes' instructions: the first subscript is the lane, the second the register."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from texpr.lowering.place.owners import Lanes, Price, subscripts
 
 
 def registers(body: tuple[ir.Stmt, ...]) -> dict[Buffer, Lanes]:
-    """How the locals that an instruction of a nest is given live in lanes."""
+    """The layouts in lanes of the locals that are operands of instructions in a nest."""
     given = {
         load.buffer
         for stmt in ir.walk(body)
@@ -28,7 +28,7 @@ def _lanes(buffer: Buffer, body: tuple[ir.Stmt, ...]) -> Lanes:
 
 
 def _counting(buffer: Buffer, body: tuple[ir.Stmt, ...]) -> frozenset[Sym]:
-    """The loops that say which register is touched: they are unrolled."""
+    """The loops that the register depends on: they are unrolled."""
     found: set[Sym] = set()
     for stmt in ir.walk(body):
         if isinstance(stmt, ir.Bind):

@@ -1,7 +1,7 @@
-"""Locals that live in registers of lanes: one thread writes an element, and threads of its warp read it by shuffles.
+"""Locals in registers of lanes: one thread writes an element, and threads of its warp read it by shuffles.
 
-Read off the relation: every write of an element is by the thread that keeps it; every read is in that thread's warp; the slot
-of each access is the same number in all lanes, once loops are unrolled; all lanes of a warp come to each shuffle, as often.
+Conditions, from the relation: every write of an element is by its owner; every read is in the owner's warp; the slot of each
+access is the same in all lanes once loops are unrolled; all lanes of a warp reach each shuffle, equally often.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from texpr.support.record import Mutable, field
 
 
 class Shuffles(Mutable):
-    """Answers for the locals of one nest. `atomics`: updates that threads make in memory."""
+    """Placement in lanes for the locals of one nest. `atomics`: updates that are atomics on memory."""
 
     needs: Needs
     nest: Nest
@@ -61,7 +61,7 @@ class Shuffles(Mutable):
     _ends: dict[Buffer, list[End]] = field(default_factory=dict[Buffer, list[End]])
 
     def lanes(self, buffer: Buffer, told: bool) -> Lanes:
-        """How `buffer` can live in lanes. Raises Unfit; with two instances that show why, where it is to be `told`."""
+        """The placement of `buffer` in lanes. Raises Unfit; if `told`, with two instances that show why."""
         self.told = told
         if self.nest.blocks > 1:
             raise Unfit("the blocks of a cluster run its loops together")
@@ -82,7 +82,7 @@ class Shuffles(Mutable):
         return Lanes(found, self._price(found, ends, asked), frozenset[Sym]().union(*unrolled))
 
     def _require_plain(self, end: End) -> None:
-        """That an access is one that a thread makes by a statement of its own."""
+        """Requires that an access is by a statement that a thread executes by itself. Raises Unfit."""
         stmt, span = end.access.instance.stmt, end.access.instance.stmt.span
         if isinstance(end.leaf.work, Total):
             raise Unfit("it is reduced into by many threads", Note("here", span))
@@ -98,7 +98,7 @@ class Shuffles(Mutable):
             raise Unfit("which of its elements is touched depends on data", Note("here", span))
 
     def _dealt(self, buffer: Buffer, writes: list[End]) -> RegisterLayout:
-        """The deal to which every write keeps."""
+        """The register layout that every write agrees with. Raises Unfit."""
         if not writes:
             raise Unfit("nothing writes it")
         scope = self.needs.model.scope_syms(buffer)
@@ -116,7 +116,7 @@ class Shuffles(Mutable):
         raise Unfit("which thread writes an element is no function of its subscripts that can be seen", Note("here", span))
 
     def _is_apart(self, found: RegisterLayout, buffer: Buffer) -> bool:
-        """Whether no two elements are in one slot of one thread."""
+        """Whether no two elements have one slot of one thread."""
         one, other = ({s: rename(s) for s in found.names} for rename in (left, right))
         inside = (between(0, names[s], n) for names in (one, other) for s, n in zip(found.names, buffer.shape, strict=True))
         same = (compare("==", a, b) for a, b in found.same(one, other))
@@ -126,7 +126,7 @@ class Shuffles(Mutable):
             return False
 
     def _frame(self, end: End) -> Frame:
-        """What is known where an access stands."""
+        """The frame of facts at an access."""
         team = self.nest.team
         start = by_thread(team) if _is_of_all(end) else by_first()
         for loop in end.access.instance.loops:
@@ -137,7 +137,7 @@ class Shuffles(Mutable):
         return start.where(end.access.instance.facts)
 
     def _require_together(self, end: End) -> None:
-        """That all lanes come to a read, as often: loops between them and the step are as long for all."""
+        """Requires that all lanes reach a read, equally often: trip counts of loops around it are uniform. Raises Unfit."""
         own = {m.loop.sym for m in self.nest.loops.values() if m.role is not Role.GRID}
         for loop in end.access.instance.loops:
             if loop.extent.syms() & own:
@@ -145,7 +145,7 @@ class Shuffles(Mutable):
                 raise Unfit(reason, Note("the loop", loop.span), Note("the read", end.access.instance.stmt.span))
 
     def _unrolled(self, end: End, found: RegisterLayout) -> frozenset[Sym]:
-        """The loops of the program that the slot of an access depends on, all of which can be unrolled."""
+        """The loops of the program that the slot of an access depends on, all of which can be unrolled. Raises Unfit."""
         seen, used = register_of(found, end.access.load.index, self._frame(end)), set[Sym]()
         loops = {sym: loop for loop in end.access.instance.loops for sym in (loop.sym, turn_of(loop))}
         note = Note("here", end.access.instance.stmt.span)
@@ -168,7 +168,8 @@ class Shuffles(Mutable):
         return {loop: m for loop, m in self.nest.loops.items() if m.role is not Role.GRID}
 
     def _require_meeting(self, one: End, other: End, width: int, reason: str) -> None:
-        """That accesses of one element of one `new` are by threads of one group of `width`. Raises Unfit, with an example."""
+        """Requires that accesses to one element of one `new` are by threads of one group of `width`. Raises Unfit, with an
+        example."""
         if self.nest.team <= width and None not in (one.thread, other.thread):
             return
         if self.nest.team <= self.nest.warp == width:
@@ -195,7 +196,7 @@ class Shuffles(Mutable):
         return conj((self.needs.model.facts, meeting, apart, *every))
 
     def _price(self, found: RegisterLayout, ends: list[End], asked: list[tuple[End, RegisterRef]]) -> Price:
-        """Of one run of the nest; sizes that are open count as many."""
+        """The cost of one execution of the nest; run-time extents are estimated."""
         words = -(-ends[0].access.buffer.dtype.bytes // LANES.vector)
         shuffles = sum(self._times(end) * len(seen.ways) for end, seen in _alike(asked)) * words
         shared = sum(self._times(end) * self._rounds(end) for end in ends)
@@ -205,7 +206,8 @@ class Shuffles(Mutable):
         return Price(shuffles, shared, sum(met.values()))
 
     def _times(self, end: End, other: End | None = None) -> int:
-        """How often a warp makes an access, in one iteration of the grid; with an `other`, comes to the loops around both."""
+        """How often a warp executes an access, in one iteration of the grid; with `other`, the iterations of the loops around
+        both."""
         total = 1
         common = None if other is None else {loop for loop in other.access.instance.loops if isinstance(loop, ir.Seq)}
         grid = {m.loop for m in self.nest.grid}
@@ -216,7 +218,7 @@ class Shuffles(Mutable):
         return total
 
     def _rounds(self, end: End) -> int:
-        """Requests to shared memory, each further round of the banks counted, of the lanes of the first warp."""
+        """The requests to shared memory of the first warp's lanes, with one more for each bank conflict."""
         points: list[Point] = []
         for lane in range(min(self.nest.warp, self.nest.team) if end.thread is None or end.thread is not ZERO else 1):
             index = {turn_of(loop): 0 for loop in end.access.instance.loops} | {THREAD: lane}
@@ -227,17 +229,17 @@ class Shuffles(Mutable):
 
 
 def _is_of_all(end: End) -> bool:
-    """Whether all threads of the team make an access."""
+    """Whether all threads of the team execute an access."""
     return end.leaf.threads.is_all and isinstance(end.leaf.work, Spread | Partial | Run | Decide)
 
 
 def turn_of(loop: ir.Loop) -> Sym:
-    """Numbers what one thread runs of a loop that threads share."""
+    """The number of an iteration among those of a distributed loop that one thread executes."""
     return Sym(f"turn of {loop.sym.name}")
 
 
 def _alike(asked: list[tuple[End, RegisterRef]]) -> Iterator[tuple[End, RegisterRef]]:
-    """Of the reads of one element by one statement the first."""
+    """The first of the reads of one element by one statement."""
     seen: set[tuple[int, tuple[Expr, ...]]] = set()
     for end, way in asked:
         key = id(end.access.instance), end.access.load.index
@@ -254,7 +256,7 @@ def _number(end: End, side: object) -> Expr:
 
 
 def _note(end: End, point: Mapping[Sym, int], side: object) -> Note:
-    """One of two instances, by the indices of its loops."""
+    """A note on one of two instances, with the indices of its loops."""
     rename = left if side is left else right
     syms = [s for s in end.access.instance.syms if rename(s) in point]
     at = ", ".join(f"{s.base} = {point[rename(s)]}" for s in syms)

@@ -1,4 +1,4 @@
-"""Locals that need a barrier under any mapping: for them a mapping need not keep bands to the shape of the array."""
+"""Locals that need a barrier under any mapping: they do not constrain the mapping of bands to the array's shape."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from texpr.mapping.nest import Nest
 
 
 def met(nest: Nest, names: Names, needs: Needs) -> frozenset[Buffer]:
-    """Of the arrays that keep bands of `nest` to shape, those that mapping by shape leaves neither to one thread an element nor
-    in registers of lanes."""
+    """Those of the arrays that constrain bands of `nest` to the shape which mapping by shape neither leaves to one thread for
+    each element nor keeps in registers of lanes."""
     kept = undecided(nest)
     if not kept:
         return frozenset()

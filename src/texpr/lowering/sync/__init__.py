@@ -1,1 +1,1 @@
-"""What orders steps: dependences in; barriers, waits, phases and fences between steps out, at least cost."""
+"""Order between steps: barriers, waits, phases and fences, placed at least cost from dependences."""

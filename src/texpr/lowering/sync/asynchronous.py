@@ -1,14 +1,14 @@
-"""Copies that go on while their threads do: which steps they are, and where their threads wait for them.
+"""Asynchronous copies by threads: the steps that start them, and the placement of waits.
 
-A step whose loop is marked `#async` starts copies from global to shared memory and commits them as one group. Before anyone
-touches what they write, or writes what they read, the threads that started them wait, then meet at the barrier that is there
-for this. A wait names how many later groups may go on:
+A step whose loop is marked `#async` starts copies from global to shared memory and commits them as one group. Before any thread
+accesses the targets, or writes the sources, the threads that started the copies wait, and then reach a barrier. A wait allows a
+number of later groups to be in flight:
 
     copy As; commit; copy Bs; commit      (for the next iteration but one)
-    wait 2                                all but the latest two groups have landed
-    barrier                               … and everyone knows
+    wait 2                                all but the latest two groups are complete
+    barrier                               … and visible to all threads
 
-A branch that does nothing but copy is one group, and an empty one where it is not taken; so a wait counts it in any case.
+A branch that only copies is one group, which is empty if it is not taken; so a wait counts it in any case.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from texpr.support.record import Mutable, Record
 
 
 def copying_leaves(team: Team, places: Mapping[Buffer, Place], target: Target) -> frozenset[Step]:
-    """The steps that start asynchronous copies. Raises TexprError E0911 where one would move 1, 2 or more than 16 bytes.
+    """The steps that start asynchronous copies. Raises TexprError E0911 for accesses of 1, 2 or more than 16 bytes.
 
-    A step that is marked but goes elsewhere than to shared memory, or a target without such copies: ordinary ones.
+    A marked step whose target is not shared memory, or on a target machine without such copies, is an ordinary copy.
     """
     return frozenset(leaf for leaf in leaves(team.nodes) if _starts_copies(leaf, places, target))
 
@@ -65,7 +65,7 @@ def _starts_copies(leaf: Step, places: Mapping[Buffer, Place], target: Target) -
 
 
 def _copies(body: tuple[ir.Stmt, ...], places: Mapping[Buffer, Place], width: int) -> Iterator[tuple[ir.Bind, int]]:
-    """The binds that can be asynchronous copies, and how many elements each moves at once."""
+    """The binds that can be asynchronous copies, with the number of elements of an access."""
     for stmt in body:
         if isinstance(stmt, ir.Bind) and is_copy(stmt, places):
             yield stmt, width
@@ -75,7 +75,7 @@ def _copies(body: tuple[ir.Stmt, ...], places: Mapping[Buffer, Place], width: in
 
 
 def committing(nodes: tuple[Node, ...], copying: Collection[Step]) -> frozenset[Node]:
-    """The nodes behind which a group is committed: a step that copies, or a branch of such steps alone."""
+    """The nodes after which a group is committed: a step that copies, or a branch of such steps alone."""
     found: set[Node] = set()
     for steps in lists(nodes):
         found |= {node for node in steps.nodes if _commits(node, copying)}
@@ -90,7 +90,7 @@ def _commits(node: Node, copying: Collection[Step]) -> bool:
 
 
 class Wait(Record):
-    """One wait: how many groups may go on, and what it is there for."""
+    """A wait: the number of groups that may be in flight, and the dependences that it covers."""
 
     pending: int
     meetings: tuple[Dependence, ...] = ()
@@ -101,18 +101,18 @@ class Wait(Record):
         return tuple(dict.fromkeys(meeting.covered for meeting in self.meetings))
 
     def statement(self) -> k.Stmt:
-        """What the kernel has for it."""
+        """The operation in the kernel."""
         return k.WaitAsync(self.pending, self.covers)
 
 
 class _Passed(Record):
-    """A gap on the way from a copy to what meets it, with the groups that are surely committed on the way there."""
+    """A program point on the path from a copy to a dependent access, with the number of groups committed on the way."""
 
     gap: ProgramPoint
     groups: int
 
     def has(self, wait: _Passed) -> bool:
-        """Whether the copy has landed here where a `wait` for all but so many groups stands."""
+        """Whether the copy is complete here after `wait`, which allows so many groups in flight."""
         return wait.gap == self.gap and wait.groups <= self.groups
 
 
@@ -124,7 +124,7 @@ def place_waits(
     closers: Mapping[Step, Node] | None = None,
     is_own: Callable[[Dependence], bool] = lambda _: False,
 ) -> dict[ProgramPoint, Wait]:
-    """Waits by gap, each before the barrier that stands there; gap −1 is the start of a list. `commits`: see `committing`.
+    """The waits by program point, each before the barrier there; point −1 is the start of a list. `commits`: see `committing`.
 
     `closers`: behind which node the group of a step is closed, where that is not the node that it lies in. `is_own`: whether a
     thread meets what it started itself, so that no barrier has to follow.
@@ -149,7 +149,7 @@ def place_waits(
 
 
 class _Ways(Mutable):
-    """Where waits for copies may stand, among the barriers that are `placed`."""
+    """The possible points of waits for copies, given the barriers `placed`."""
 
     nodes: tuple[Node, ...]
     commits: frozenset[Node]
@@ -158,16 +158,16 @@ class _Ways(Mutable):
     is_own: Callable[[Dependence], bool]
 
     def rank(self, meeting: Dependence) -> tuple[bool, bool, int]:
-        """In which order waits name what they are there for."""
+        """The order in which waits list the dependences that they cover."""
         _, nodes = self._common(meeting)
         inside = lists((nodes[_index(nodes, meeting.sink)],))
         enters = meeting.carrier is None and any(node in self.commits for steps in inside[1:] for node in steps.nodes)
         return enters, meeting.carrier is not None, meeting.distance
 
     def fit(self, meeting: Dependence) -> tuple[tuple[_Passed, ...], _Passed]:
-        """The gaps at which a wait does for a meeting, in the order in which they are passed; and the best of them.
+        """The points at which a wait is sufficient for a dependence, in the order of the path; and the best of them.
 
-        The best is the latest with a barrier for all; or, without one, the last before anything that might meet.
+        The best is the latest with a barrier for all; or, without one, the last before any possible dependent access.
         """
         steps = self._way(meeting)
         if self.is_own(meeting):
@@ -179,11 +179,11 @@ class _Ways(Mutable):
         return (*steps[: steps.index(best) + 1], *entering), best
 
     def left_over(self) -> Iterator[tuple[_Passed, ...]]:
-        """For each group the gaps behind it, for nothing is left on its way when the kernel ends."""
+        """For each group the points after it: no copy may be in flight when the kernel ends."""
         yield from self._behind(self.nodes, ())
 
     def _behind(self, nodes: tuple[Node, ...], outer: tuple[_Passed, ...]) -> Iterator[tuple[_Passed, ...]]:
-        """The same of groups in `nodes`. `outer`: the gaps behind that list, with the groups between it and them."""
+        """The same for groups in `nodes`. `outer`: the points after that list, with the number of groups in between."""
         number = next(steps.number for steps in lists(self.nodes) if steps.nodes is nodes)
         for at, node in enumerate(nodes):
             own = (_Passed((number, gap), self._groups(nodes, at + 1, gap + 1)) for gap in range(at, len(nodes)))
@@ -196,13 +196,13 @@ class _Ways(Mutable):
                     yield from self._behind(inner, behind)
 
     def _is_met(self, gap: ProgramPoint) -> bool:
-        """Whether a barrier follows a wait there that joins all who meet at any."""
+        """Whether a barrier of the widest scope follows a wait there."""
         barrier = self.placed.get(gap)
         most = max((reach((each.level, each.part)) for each in self.placed.values()), default=None)
         return barrier is not None and (barrier.whole or reach((barrier.level, barrier.part)) == most)
 
     def _way(self, meeting: Dependence) -> list[_Passed]:
-        """The gaps from the copy to what meets it, in order, in the list that holds both."""
+        """The points from the copy to the dependent access, in order, in the list that contains both."""
         number, nodes = self._common(meeting)
         start, end = self._closed(nodes, meeting.source), _index(nodes, meeting.sink)
         if meeting.carrier is None:
@@ -210,16 +210,17 @@ class _Ways(Mutable):
             return [_Passed((number, gap), self._groups(nodes, start + 1, gap + 1)) for gap in gaps]
         turn, rest = self._groups(nodes, 0, len(nodes)), self._groups(nodes, start + 1, len(nodes))
         turns = (meeting.distance - 1) * turn
-        before = range(end, start) if meeting.distance > 1 else range(0)  # of the turn before the last
+        before = range(end, start) if meeting.distance > 1 else range(0)  # of the iteration before the last
         full = [_Passed((number, gap), turns - turn + rest + self._groups(nodes, 0, gap + 1)) for gap in before]
         tail = [_Passed((number, gap), turns + self._groups(nodes, start + 1, gap + 1)) for gap in range(start, len(nodes))]
         head = [_Passed((number, gap), turns + rest + self._groups(nodes, 0, gap + 1)) for gap in range(-1, end)]
         return [*full, *tail, *head]
 
     def _entering(self, meeting: Dependence, groups: int) -> Iterator[_Passed]:
-        """The gaps before what meets the copy, in the lists below the one that holds both: passed each time, after `groups`.
+        """The points before the dependent access in lists within the one that contains both: passed each time, after `groups`.
 
-        Not those in a branch that data decide: a wait there is none for whoever comes later, so one before it serves all.
+        Points in a data-dependent branch are excluded: a wait there covers no later access, so one before the branch serves
+        all.
         """
         _, nodes = self._common(meeting)
         numbers = {id(steps.nodes): steps.number for steps in lists(self.nodes)}
@@ -240,7 +241,7 @@ class _Ways(Mutable):
         return next(found, _index(nodes, leaf))
 
     def _common(self, meeting: Dependence) -> tuple[int, tuple[Node, ...]]:
-        """The list of steps whose order decides: the carrier's body, or the innermost that holds both ends."""
+        """The list of steps whose order matters: the carrier's body, or the innermost that contains both ends."""
         every = lists(self.nodes)
         if meeting.carrier is not None:
             return next((steps.number, steps.nodes) for steps in every if steps.loop is meeting.carrier)
@@ -248,7 +249,7 @@ class _Ways(Mutable):
         return both[-1].number, both[-1].nodes
 
     def _meets_inside(self, gap: ProgramPoint) -> bool:
-        """Whether the node before `gap` has a barrier inside."""
+        """Whether the node before `gap` contains a barrier."""
         every = lists(self.nodes)
         number, at = gap
         if at < 0:
@@ -257,7 +258,8 @@ class _Ways(Mutable):
         return any(where in inside for where, _ in self.placed)
 
     def _groups(self, nodes: tuple[Node, ...], first: int, last: int) -> int:
-        """Groups that the nodes first … last − 1 surely commit; those of loops and other branches are not counted."""
+        """The number of groups that the nodes first … last − 1 always commit; those of loops and other branches are not
+        counted."""
         return sum(node in self.commits for node in nodes[first:last])
 
 
@@ -274,5 +276,5 @@ def _has(node: Node, wanted: Node) -> bool:
 
 
 def _is_within(node: Node, nodes: tuple[Node, ...]) -> bool:
-    """Whether the list `nodes` is one of the lists below `node`."""
+    """Whether the list `nodes` is nested in `node`."""
     return any(block is nodes or any(_is_within(inner, nodes) for inner in block) for block in below(node))

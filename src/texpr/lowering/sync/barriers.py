@@ -1,11 +1,11 @@
 """Barriers of least total cost that cover every dependence between threads of a team.
 
-A dependence is covered where a barrier that joins both ends lies on every way between them (`lowering.build.paths`). Any gap of
-any list of the tree may hold one: in a loop or before it, in both sides of a branch or around it. What a barrier costs is the
-weight of its scope × how often it runs; the sum is made least, then the number of barriers, by the exact `lowering.sync.cover`,
-which proves it.
+A dependence is covered if each path between its ends (`lowering.build.paths`) contains a barrier of a scope that contains both
+ends. Any program point may have one: in a loop or before it, in both arms of a branch or around it. The cost of a barrier is
+the weight of its scope × its execution count; the total is minimal, and then the number of barriers, by the exact solver
+`lowering.sync.cover`, which proves it.
 
-How often a barrier runs is estimated where it is open (`lowering.build.trips`).
+Unknown execution counts are estimated (`lowering.build.trips`).
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from texpr.support.record import Record, field
 
 
 class Proof(Record):
-    """That no other choice costs less: `cost` and `bound` are equal. `by`: "payments" (each dependence pays some of what
-    barriers cost, in all the bound), "search" (every other choice was ruled out), or "limit", where better may be possible.
+    """The proof that no other choice costs less: `cost` and `bound` are equal. `by`: "payments" (a dual solution: each
+    dependence pays part of the cost of barriers, and the sum is the bound), "search" (exhaustive), or "limit", if the optimum
+    may be lower.
 
     `number` of barriers; `needs`: dependences; `tried`: nodes of the search.
     """
@@ -41,16 +42,16 @@ class Proof(Record):
 
 
 class Placed(Record):
-    """Barriers by gap, and the proof that they cost least."""
+    """The barriers by program point, and the proof that their cost is minimal."""
 
     barriers: Mapping[ProgramPoint, k.Barrier] = field(default_factory=dict[ProgramPoint, k.Barrier])
     proof: Proof | None = None
 
 
 def weight(scope: Scope, team: int, warp: int = WARP) -> int:
-    """What one barrier costs, in arrivals of a warp: those it joins, and four more where they wait for each other.
+    """The cost of one barrier, in arrivals of a warp: 1 for lanes of a warp, else the number of its warps, and four.
 
-    One of a cluster as much as eight of a block, the most that a cluster has.
+    A barrier of a cluster costs as much as eight of a block, the greatest size of a cluster.
     """
     level, part = scope
     if level is k.Level.WARP:
@@ -59,12 +60,12 @@ def weight(scope: Scope, team: int, warp: int = WARP) -> int:
 
 
 def surely_runs(loop: ir.Seq) -> bool:
-    """Whether the text alone says that a loop runs."""
+    """Whether the trip count of a loop is a positive constant."""
     return loop.extent.is_constant and loop.extent.constant > 0
 
 
 def is_alike(node: Loop | Branch) -> bool:
-    """Whether all blocks of a cluster run a node alike, where nobody says."""
+    """The default for `alike`: whether all blocks of a cluster execute a node uniformly."""
     return False
 
 
@@ -77,11 +78,11 @@ def place(
     limit: int = TRIES,
     warp: int = WARP,
 ) -> Placed:
-    """Barriers by gap, so that every need is covered. Numbers of lists are those of `lists(nodes)`.
+    """The barriers by program point, so that every need is covered. Lists are numbered as in `lists(nodes)`.
 
-    `team`: threads that run `nodes` together, `warp`: lanes of a warp. Fewer than one that are no power of two are a block, and
-    meet as one. `runs`: whether a loop surely runs where it is reached. `alike`: whether all blocks of a cluster run a node
-    alike; they meet in no other.
+    `team`: threads that execute `nodes` together, `warp`: lanes of a warp. A team that is smaller than a warp, and no power of
+    two, uses a barrier of the block. `runs`: whether a loop always has an iteration where it is reached. `alike`: whether all
+    blocks of a cluster execute a node uniformly; only such nodes contain barriers of the cluster.
     """
     lanes = min(warp, team)
     odd = lanes & (lanes - 1) != 0
@@ -122,13 +123,13 @@ def place(
 
 
 def _scope(need: Dependence, odd: bool) -> Scope:
-    """Who meets; `odd`: no lanes of a warp do, so that a block does."""
+    """The scope of a need; `odd`: the team cannot use barriers of lanes, so the scope is the block."""
     assert need.scope is not None
     return (k.Level.BLOCK, 0) if odd and need.level is k.Level.WARP else need.scope
 
 
 def _together(nodes: tuple[Node, ...], alike: Callable[[Loop | Branch], bool]) -> Iterator[int]:
-    """The lists that all blocks of a cluster run together."""
+    """The lists that all blocks of a cluster execute uniformly."""
     every = {id(steps.nodes): steps.number for steps in lists(nodes)}
 
     def visit(nodes: tuple[Node, ...]) -> Iterator[int]:

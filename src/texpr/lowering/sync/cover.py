@@ -1,11 +1,11 @@
-"""The cheapest choice of candidates that has one of each set, and a proof that none is cheaper.
+"""Weighted set cover: candidates of least cost that hit each set, with a proof of optimality.
 
-The proof is what the sets pay: an amount each, such that no candidate is paid more than it costs by all the sets it lies in.
-Any choice then costs at least what is paid in all, for it has a candidate of every set. (That is weak duality of linear
-programs; where sets are intervals the two can be made equal.) What is paid at a node of the search bounds what lies below it.
+The proof is a dual solution: each set pays an amount such that the sets of a candidate together pay at most its cost. Any
+choice then costs at least the sum of the payments, as it has a candidate of every set (weak duality of linear programs; if the
+sets are intervals, equality is possible). The payments at a node of the search are a lower bound for its subtree.
 
-Before the search: sets that hold another one go, so do candidates that a cheaper one stands in for, and a set's only candidate
-is taken. What is left falls into parts that share no candidate, and each part is searched alone.
+Before the search: supersets of other sets are removed, dominated candidates are removed, and the only candidate of a set is
+chosen. The rest is divided into parts without common candidates, which are searched separately.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import TypeAlias
 from texpr.support.record import Mutable, Record, field
 
 TRIES = 20_000
-"""The most nodes of one search: about a second."""
+"""The greatest number of nodes of one search: about a second."""
 
 _Sets: TypeAlias = dict[int, frozenset[int]]
 
 
 class Cover(Record):
-    """What was chosen, by number; its cost; the least that any choice costs, as far as is proved.
+    """The chosen candidates, by number; their cost; and a proved lower bound.
 
-    `payments`: what each set pays; their sum proves the bound, unless a search did, which had to try `tried` nodes.
+    `payments`: the amount of each set; their sum proves the bound, unless the search did, with `tried` nodes.
     """
 
     chosen: tuple[int, ...]
@@ -35,15 +35,15 @@ class Cover(Record):
 
     @property
     def paid(self) -> int:
-        """What all sets pay."""
+        """The sum of all payments."""
         return sum(self.payments)
 
 
 def cover(sets: Sequence[frozenset[int]], costs: Sequence[int], limit: int = TRIES) -> Cover:
-    """A choice that meets each of `sets`, none of them empty. `costs`: of each candidate, more than 0.
+    """A choice that hits each of `sets`, none of them empty. `costs`: of each candidate, more than 0.
 
-    Among choices that cost the same, one of late candidates. At the `limit` of nodes of a part the best that was found: `cost`
-    may be above `bound` then.
+    Of equally good choices, one with late candidates. At the `limit` of nodes for a part, the best choice found: then `cost`
+    may be above `bound`.
     """
     payments = [0] * len(sets)
     chosen: set[int] = set()
@@ -61,7 +61,7 @@ def cover(sets: Sequence[frozenset[int]], costs: Sequence[int], limit: int = TRI
 
 
 def _reduced(sets: _Sets, costs: Sequence[int], chosen: set[int], payments: list[int]) -> _Sets:
-    """What is left to decide; what is decided goes to `chosen`, what proves it to `payments`."""
+    """The remaining problem; decided candidates are added to `chosen`, the proof to `payments`."""
     while True:
         sets = _least(sets)
         single = {next(iter(each)): number for number, each in sorted(sets.items(), reverse=True) if len(each) == 1}
@@ -76,7 +76,7 @@ def _reduced(sets: _Sets, costs: Sequence[int], chosen: set[int], payments: list
 
 
 def _least(sets: _Sets) -> _Sets:
-    """Sets that hold no other one; of equal ones the first."""
+    """The minimal sets; of equal ones the first."""
     kept: _Sets = {}
     for number, each in sorted(sets.items(), key=lambda item: (len(item[1]), item[0])):
         if not any(small <= each for small in kept.values()):
@@ -85,7 +85,7 @@ def _least(sets: _Sets) -> _Sets:
 
 
 def _dominated(sets: _Sets, costs: Sequence[int]) -> frozenset[int]:
-    """Candidates for which another one will do that costs no more; of equal ones the latest is kept."""
+    """The dominated candidates: another one hits the same sets at no higher cost; of equal ones the latest remains."""
     hits: dict[int, set[int]] = {}
     for number, each in sets.items():
         for candidate in each:
@@ -99,7 +99,7 @@ def _dominated(sets: _Sets, costs: Sequence[int]) -> frozenset[int]:
 
 
 def _parts(sets: _Sets) -> Iterator[_Sets]:
-    """The sets, apart where they share no candidate, even by way of others."""
+    """The connected components: sets that share no candidate, directly or through others."""
     open_sets = dict(sorted(sets.items()))
     while open_sets:
         number = next(iter(open_sets))
@@ -116,7 +116,7 @@ def _parts(sets: _Sets) -> Iterator[_Sets]:
 
 
 def _late(chosen: set[int], sets: Sequence[frozenset[int]], costs: Sequence[int]) -> tuple[int, ...]:
-    """The choice with each candidate replaced by the latest of its cost that does the same for it."""
+    """The choice with each candidate replaced by the latest equivalent one of its cost."""
     found = set(chosen)
     for candidate in sorted(chosen, reverse=True):
         alone = [each for each in sets if candidate in each and len(each & found) == 1]
@@ -131,7 +131,7 @@ _Node: TypeAlias = tuple[_Sets, tuple[int, ...], int]
 
 
 class _Search(Mutable):
-    """Branch and bound for one part, depth first: a set of fewest candidates is met by each of them in turn."""
+    """Branch and bound for one part, depth first: branches over the candidates of a smallest set."""
 
     costs: Sequence[int]
     limit: int
@@ -141,7 +141,7 @@ class _Search(Mutable):
     payments: Mapping[int, int] = field(default_factory=dict[int, int])
 
     def run(self, sets: _Sets) -> None:
-        """Finds `best`, `bound` and the `payments` before any choice."""
+        """Computes `best`, `bound` and the root's `payments`."""
         self.best = tuple(sorted({max(each) for each in sets.values()}))
         self.payments = self._pay(sets, ())
         lower = sum(self.payments.values())
@@ -172,8 +172,8 @@ class _Search(Mutable):
                 return
 
     def _pay(self, sets: _Sets, chosen: tuple[int, ...]) -> Mapping[int, int]:
-        """The most that sets are seen to pay, one after the other, in one of a few orders. The candidates that are paid for by
-        then are a choice."""
+        """A greedy dual solution, the best of several orders of the sets. The candidates that are paid in full then form a
+        choice."""
         best: Mapping[int, int] = {}
         for order in _ORDERS:
             due = {c: self.costs[c] for each in sets.values() for c in each}
@@ -200,7 +200,7 @@ _ORDERS: tuple[Callable[[frozenset[int]], tuple[int, ...]], ...] = (
 
 
 def _needed(choice: Iterable[int], sets: _Sets, costs: Sequence[int]) -> tuple[int, ...]:
-    """What is left of a choice without candidates that are not needed, the dearest first."""
+    """A choice without redundant candidates, the most expensive removed first."""
     found = set(choice)
     for candidate in sorted(found, key=lambda c: (-costs[c], c)):
         if all(len(each & found) > 1 for each in sets.values() if candidate in each):

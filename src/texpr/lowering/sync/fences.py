@@ -1,11 +1,11 @@
-"""Where threads fence off what they did to an element of shared memory from the copy engine that fills or reads it next.
+"""Proxy fences between threads' accesses to an element of shared memory and a later copy by an engine.
 
     … = As[(ko + 1) % 4, …]      fence; barrier;      if (thread == 0) { copy As[ko % 4] = … }
 
-Threads reach shared memory through the generic proxy, the engine that copies tiles through the async one. A barrier orders
-what threads do through one proxy; that a copy comes after them takes a fence in each thread, behind its own access and ahead
-of the barrier that lets the copy start. So each path from an access to a copy holds a fence: before a barrier of the path, or,
-where one thread does both, before the copy. Of all such choices one that costs least is taken.
+Threads access shared memory through the generic proxy, the engine that copies tiles through the async one (PTX ISA, "Proxies").
+A barrier orders accesses through one proxy; the order before a copy needs a fence in each thread, after its own access and
+before the barrier that precedes the copy. So each path from an access to a copy contains a fence: before a barrier of the path,
+or, if one thread does both, before the copy. Of all such choices one of least cost is taken.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def fenced(
     placed: Mapping[ProgramPoint, k.Barrier],
     runs: Callable[[ir.Seq], bool],
 ) -> dict[ProgramPoint, Dependence]:
-    """The gaps at which all threads pass a fence, ahead of the barrier that may stand there, each with what asks for it."""
+    """The program points where all threads execute a fence, before the barrier there, each with a dependence that needs it."""
     paths, trips = Paths(nodes, runs), Trips.of(nodes)
     number = {gap: at for at, gap in enumerate(trips.gaps)}
     before = {node: (steps.number, at - 1) for steps in lists(nodes) for at, node in enumerate(steps.nodes)}
@@ -85,7 +85,7 @@ def fenced(
 
 
 def _fit(path: Path, placed: Mapping[ProgramPoint, k.Barrier]) -> tuple[ProgramPoint, ...]:
-    """The barriers of a path at which most threads meet."""
+    """The barriers of a path with the widest scope."""
     barriers = {gap: reach((b.level, b.part)) for gap, b in placed.items() if gap in path}
     most = max(barriers.values(), default=None)
     return tuple(gap for gap, each in barriers.items() if each == most)

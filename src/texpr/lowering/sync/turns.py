@@ -1,10 +1,10 @@
-"""How often a copy ran before: which phase of its barrier it begins, and, in a ring, which barrier that is.
+"""Counting of earlier copies: the phase of its barrier that a copy begins, and, in a ring, the barrier.
 
     seq E + 2 |t| { if t < E { copy As[t % 3, …] … }  if t >= 2 { … As[(t - 2) % 3, …] … } }
 
-One barrier for each slot: the copy of turn t arrives at the one of slot t % 3, whose phases have completed t / 3 times before.
-Who reads in turn t what came in turn t − 2 waits for that: the barrier and the phase of the copy, at t − 2. That turn has to
-have had a copy, which what is tested around the reader must show.
+There is one barrier for each slot: the copy of iteration t arrives at that of slot t % 3, t / 3 phases of which are complete
+then. A reader in iteration t of the copy of iteration t − 2 waits for the barrier and phase of the copy at t − 2. That this
+iteration had a copy must follow from the tests around the reader.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from texpr.support.record import Record
 
 
 class Phase(Record):
-    """The barrier of a copy among those of its group, and how often its phases have completed when the copy starts."""
+    """The barrier of a copy among those of its group, and the number of its phases that are complete when the copy starts."""
 
     slot: Expr
     completed: Expr
 
     def at(self, sym: Sym, turn: Expr) -> Phase:
-        """The same of another turn."""
+        """The phase for another iteration."""
         return Phase(self.slot.substitute({sym: turn}), self.completed.substitute({sym: turn}))
 
 
 class Ring(Record):
-    """`slots` that a copy fills in turn, in those turns of the loop `sym` that are ≥ `first` and < `end`."""
+    """The `slots` that a copy fills in turn, in the iterations of the loop `sym` that are ≥ `first` and < `end`."""
 
     phase: Phase
     slots: int
@@ -47,13 +47,14 @@ class Ring(Record):
     end: Expr
 
     def latest(self, step: BoxCopy, distance: int) -> int:
-        """How many turns ago the slot was filled last, if it was filled so many turns ago; every copy fills the whole slot."""
+        """The distance in iterations to the last copy to a slot that was filled `distance` iterations ago; copies fill whole
+        slots."""
         if distance >= FAR:
             raise uncounted(step, "it is used many turns later")
         return (distance - 1) % self.slots + 1
 
     def was_filled(self, turn: Expr, inside: Known) -> bool:
-        """Whether the copy has surely been made in that turn, where `inside` holds."""
+        """Whether the copy of that iteration certainly exists, given the facts `inside`."""
         return inside.nonnegative(turn - self.first) and inside.positive(self.end - turn)
 
 
@@ -68,9 +69,10 @@ def around(nodes: tuple[Node, ...], leaf: Step) -> tuple[Loop | Branch, ...]:
 
 
 def completed(nodes: tuple[Node, ...], step: BoxCopy, given: Iterable[Expr]) -> Expr:
-    """How many phases of its only barrier have completed when a copy starts. Refuses what the indices of loops do not tell.
+    """The number of complete phases of its only barrier when a copy starts. Refuses a number that loop indices do not
+    determine.
 
-    `given`: what is not negative anywhere. A branch may leave a copy those turns of a loop that lie between two.
+    `given`: expressions that are non-negative everywhere. A branch may restrict the copy to a range of a loop's iterations.
     """
     turns: dict[Sym, tuple[Expr, Expr]] = {}
     facts, said = list(given), set[Sym]()
@@ -93,7 +95,7 @@ def completed(nodes: tuple[Node, ...], step: BoxCopy, given: Iterable[Expr]) -> 
 def _left(
     branch: Branch, step: BoxCopy, turns: Mapping[Sym, tuple[Expr, Expr]], inside: Known, said: Collection[Sym]
 ) -> Iterator[tuple[Sym, tuple[Expr, Expr]]]:
-    """The turns of loops, one at a time, that the branch leaves of `turns`. Refuses those that are no range."""
+    """The iterations of loops, one loop at a time, to which the branch restricts `turns`. Refuses those that are no range."""
     for bound in holding(branch, step.leaf, said):
         decided = [sym for sym in turns if bound is None or sym in bound.syms()]
         alone = decided[0] if len(decided) == 1 else None
@@ -105,9 +107,9 @@ def _left(
 
 
 def ring(nodes: tuple[Node, ...], step: BoxCopy, carrier: Sym, given: Iterable[Expr]) -> Ring:
-    """The ring that a copy fills, in turns of the loop `carrier`. Refuses copies that do not fill their slots in turn.
+    """The ring that a copy fills, in iterations of the loop `carrier`. Refuses copies that do not fill their slots in turn.
 
-    `given`: what is not negative anywhere.
+    `given`: expressions that are non-negative everywhere.
     """
     turn, outer = expr(carrier), ZERO
     first, end = ZERO, ZERO
@@ -141,8 +143,8 @@ def ring(nodes: tuple[Node, ...], step: BoxCopy, carrier: Sym, given: Iterable[E
 
 
 def holding(branch: Branch, leaf: Step, said: Collection[Sym]) -> Iterator[Expr | None]:
-    """What is not negative on the side of `branch` on which `leaf` lies; None for what cannot be said so, or rests on numbers
-    that are `said` anew in each iteration."""
+    """Expressions that are non-negative on the side of `branch` with `leaf`; None for conditions that are no such expression,
+    or depend on integers `said` that each iteration computes anew."""
     taken = any(each is leaf for each in leaves(branch.then))
     found = condition(branch.stmt.condition, holds=taken)
     if not found.exact or isinstance(found.formula, Or):
@@ -153,9 +155,9 @@ def holding(branch: Branch, leaf: Step, said: Collection[Sym]) -> Iterator[Expr 
 def reached(
     step: BoxCopy, here: tuple[Node, ...], sinks: frozenset[Step], is_filled: Callable[[Node], bool], why: str
 ) -> Iterator[tuple[tuple[Node, ...], int]]:
-    """The lists at or below `here`, and gaps in them, that come before `sinks` and where what these use was surely copied.
+    """The lists in `here`, and points in them, that precede `sinks` and where the data of these have certainly been copied.
 
-    Refuses sinks that may run in turns for which there was no copy: `why` they may.
+    Refuses sinks that may execute in iterations without a copy; `why`: the reason.
     """
     found = [at for at, node in enumerate(here) if not sinks.isdisjoint(leaves((node,)))]
     if found and is_filled(here[found[0]]):
@@ -173,7 +175,7 @@ def reached(
 
 
 def _narrowed(bound: Expr, turn: Expr, first: Expr, end: Expr, inside: Known) -> tuple[Expr, Expr] | None:
-    """Those of the turns first … end − 1 in which `bound` is not negative, too; None where they are no such range."""
+    """Those of the iterations first … end − 1 in which `bound` is also non-negative; None if they are no range."""
     if turn.syms().isdisjoint(bound.syms()):
         return first, end
     if turn.syms().isdisjoint((low := turn - bound).syms()):
@@ -190,7 +192,7 @@ def _greater(one: Expr, other: Expr, inside: Known) -> Expr:
 
 
 def _slot(step: BoxCopy) -> tuple[Expr, int]:
-    """Which part of its array a copy writes, of how many: by those subscripts that its own loops do not vary."""
+    """The slot of its array that a copy writes, and the number of slots: by the subscripts that its own loops do not vary."""
     slot, slots = ZERO, 1
     for index, extent in zip(step.tile.index, step.tile.buffer.shape, strict=True):
         if step.syms.isdisjoint(index.syms()) and not index.is_constant and extent.is_constant:
@@ -206,11 +208,11 @@ def _require_free(step: BoxCopy, node: Loop, loops: Collection[Sym]) -> None:
 
 
 def _said(node: Loop) -> frozenset[Sym]:
-    """What `let`s say in each iteration of a loop."""
+    """The integers that `let`s compute in each iteration of a loop."""
     return frozenset(stmt.sym for stmt in ir.walk(node.stmt.body) if isinstance(stmt, ir.Let))
 
 
 def uncounted(step: BoxCopy, why: str) -> Limitation:
-    """The refusal of a copy of which nobody could say for which phase to wait."""
+    """The refusal of a copy whose phase cannot be determined for its waits."""
     reason = f"how often `{step.tile.buffer.name}` was copied before is not a function of the loops around: {why}"
     return limitation("E0916", step.span, reason, offers=staged_by(step.span, "cp_async", "ld"))
