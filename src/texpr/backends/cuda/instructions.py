@@ -1,10 +1,10 @@
-"""Instructions that lanes do together, each a function: under nvcc its template, under the emulator its meaning.
+"""Instructions with fragments, each as a function: under nvcc its template, under the emulator its meaning.
 
 TX_FN void tx_instr_mma(unsigned lanes, A &a, int a0, B &b, int b0, C &c, int c0) {
 #if defined(__CUDACC__)
     asm volatile("mma.sync… {%0, %1, %2, %3}, …" : "+f"(c[c0]), … : "r"(tx_packed<unsigned>(a[a0], a[a0 + 1])), …);
 #else
-    … for i, j, k: tx_c[i * 8 + j] += tx_a[i * 16 + k] * tx_b[k * 8 + j], of what all lanes hold
+        … for i, j, k: tx_c[i * 8 + j] += tx_a[i * 16 + k] * tx_b[k * 8 + j], over the registers of all lanes
 #endif
 }
 """
@@ -31,11 +31,11 @@ from texpr.isa.target import Target
 from texpr.support.diagnostic import CompilerBug
 
 _BITS = {"r": "uint32_t", "h": "uint16_t", "l": "uint64_t", "f": "float", "d": "double"}
-"""The C type of a register of a constraint (CUDA C++, "Inline PTX Assembly": constraints)."""
+"""The C type of a register by its constraint (CUDA C++, "Inline PTX Assembly": constraints)."""
 
 
 def instr_lines(instr: Instr, target: Target | None, dialect: Dialect) -> Iterator[str]:
-    """The function of an instruction. Raises CompilerBug where `target` lacks it; without one the first template is taken."""
+    """The function of an instruction. Raises CompilerBug if `target` lacks it; without a target it has the first template."""
     template = instr.template(target) if target is not None else next((text for _, text in instr.asm), None)
     if template is None:
         raise CompilerBug(f"{instr.name} has no template for {target}")
@@ -56,14 +56,14 @@ def instr_lines(instr: Instr, target: Target | None, dialect: Dialect) -> Iterat
 
 
 class _Registers:
-    """The machine registers of an operand, their C text and their numbers in the template."""
+    """The machine registers of an operand, as C text and as numbers in the template."""
 
     def __init__(self, operand: Operand, first: int):
         self.operand, self.packing = operand, packed(operand)
         self.numbers = tuple(range(first, first + self.packing.count))
 
     def text(self, place: int | None) -> str:
-        """`{%0, %1}`, or one of them."""
+        """The placeholder's text: `{%0, %1}`, or one register."""
         if place is not None:
             return f"%{self.numbers[place]}"
         if len(self.numbers) == 1:
@@ -71,7 +71,7 @@ class _Registers:
         return "{" + ", ".join(f"%{number}" for number in self.numbers) + "}"
 
     def elements(self, at: int) -> list[str]:
-        """The elements in one of them."""
+        """The elements in one register."""
         per, name = self.packing.per, self.operand.name
         return [f"{name}[{name}_at + {at * per + each}]" for each in range(per)]
 
@@ -110,7 +110,7 @@ _PLAIN = frozenset(" !#$%&'()*+,-./0123456789:;<=>@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^
 
 
 def _quoted(text: str) -> str:
-    """A template as a string of C: what is no printable ASCII, a quote, a backslash or a question mark is its number."""
+    """A template as a C string literal: characters other than plain printable ASCII are escaped as numbers."""
     return '"' + "".join(char if char in _PLAIN else "".join(f"\\{byte:03o}" for byte in char.encode()) for char in text) + '"'
 
 
@@ -119,7 +119,7 @@ def _name(registers: _Registers, at: int) -> str:
 
 
 def _held(registers: _Registers) -> Iterator[str]:
-    """What is written goes through variables of its own."""
+    """Declarations of local variables for the registers that are written."""
     for at in range(registers.packing.count):
         first = _packed(registers.packing, registers.elements(at)) if registers.operand.access == "update" else ""
         yield f"{_BITS[registers.packing.constraint]} {_name(registers, at)}{f' = {first}' if first else ''};"
@@ -151,7 +151,7 @@ def _put_back(registers: _Registers) -> Iterator[str]:
 
 
 def _emulated(instr: Instr, dialect: Dialect) -> Iterator[str]:
-    """The meaning, of elements that are found in lanes and registers by the fragments."""
+    """The meaning, with elements found in lanes and registers by the fragments."""
     scope = Scope.empty()
     for operand in instr.operands:
         yield from finder(operand)

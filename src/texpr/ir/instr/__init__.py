@@ -1,4 +1,4 @@
-"""What an instruction is: one record, which shipped ones and those of a user's text make alike.
+"""Definitions of instructions: one record, for built-in instructions and for those of a user's text.
 
     instr mma(a: f16[16, 16], b: f16[16, 8], inout c: f32[16, 8])        operands, each with its fragment
         asm "sm_80" "mma.sync… {c}, {a}, {b}, {c};"                      templates by target
@@ -26,7 +26,7 @@ from texpr.isa.target import Target
 from texpr.support.record import Record
 
 ADDRESS = "address"
-"""How an operand is used that lanes say the addresses of; `SHARED` begins its fragment in the text."""
+"""The access of an address operand in shared memory; `SHARED` begins its fragment in the text."""
 
 SHARED = "shared"
 
@@ -38,7 +38,7 @@ GROUPS = {"joins wgmma group": "wgmma"}
 
 
 class Operand(Record, eq=False):
-    """An operand: `memory` stands for it in the meaning.
+    """An operand: `memory` represents it in the meaning.
 
     `access`: "read", "write" or "update", of registers; "address": each lane gives the address in shared memory of
     consecutive elements, those that the fragment has for it; or "descriptor": the fragment is of a core matrix.
@@ -50,12 +50,12 @@ class Operand(Record, eq=False):
 
     @property
     def name(self) -> str:
-        """As templates call it."""
+        """Its name in templates."""
         return self.memory.name
 
     @property
     def is_address(self) -> bool:
-        """Whether it is in shared memory, and lanes say where."""
+        """Whether it is an address operand, in shared memory."""
         return self.access == ADDRESS
 
     @property
@@ -80,7 +80,7 @@ class Operand(Record, eq=False):
 
 
 class Turn(Record, eq=False):
-    """A loop of the meaning. `free`: operands whose updates in it may come in any order."""
+    """A loop of the meaning. `free`: operands whose updates in it may be executed in any order."""
 
     sym: Sym
     extent: int
@@ -89,7 +89,7 @@ class Turn(Record, eq=False):
 
 
 class Give(Record, eq=False):
-    """An element of an operand gets a value, by an update where there is one."""
+    """The assignment of a value to an element of an operand, or an update."""
 
     target: Load
     value: Value
@@ -100,7 +100,7 @@ Step: TypeAlias = Turn | Give
 
 
 class Instr(Record, eq=False):
-    """An instruction. `asm`: a template by the first target that knows it. `effect`: what no type says, as words."""
+    """An instruction. `asm`: templates, each with the first target that has it. `effect`: further effects, in words."""
 
     name: str
     operands: tuple[Operand, ...]
@@ -120,22 +120,22 @@ class Instr(Record, eq=False):
 
     @property
     def loops(self) -> tuple[Turn, ...]:
-        """The loops of its meaning, in the order of the text."""
+        """The loops of its meaning, in textual order."""
         return tuple(_loops(self.meaning))
 
     @property
     def gives(self) -> tuple[Give, ...]:
-        """All that it gives values to, in the order of the text."""
+        """The assignments of its meaning, in textual order."""
         return tuple(gives(self.meaning))
 
     @property
     def copied(self) -> int:
-        """The most places that hold one element of an operand."""
+        """The greatest number of copies of one element of an operand."""
         return max((operand.fragment.copied for operand in self.operands), default=1)
 
     @property
     def by_memory(self) -> Mapping[Buffer, Operand]:
-        """Operands by what stands for them in the meaning."""
+        """The operands by the buffers that represent them in the meaning."""
         return {operand.memory: operand for operand in self.operands}
 
     @property
@@ -148,11 +148,11 @@ class Instr(Record, eq=False):
         )
 
     def template(self, target: Target) -> str | None:
-        """The template for `target`, or `None` where it lacks the instruction."""
+        """The template for `target`, or `None` if it lacks the instruction."""
         return templated(self.asm, target)
 
     def alike(self, other: Instr) -> bool:
-        """Whether both are the same in every part."""
+        """Whether both have equal definitions."""
         return self is other or same(self, other)
 
     def __str__(self) -> str:
@@ -175,7 +175,7 @@ def _loops(steps: tuple[Step, ...]) -> Iterator[Turn]:
 
 
 def gives(steps: tuple[Step, ...]) -> Iterator[Give]:
-    """All that gets values in a part of a meaning, in the order of the text."""
+    """The assignments in a part of a meaning, in textual order."""
     for step in steps:
         if isinstance(step, Turn):
             yield from gives(step.body)
@@ -185,5 +185,5 @@ def gives(steps: tuple[Step, ...]) -> Iterator[Give]:
 
 @lru_cache(maxsize=1 << 8)
 def loads_of(give: Give) -> tuple[Load, ...]:
-    """The elements that a value is made of."""
+    """The elements that a value is computed from."""
     return tuple(node for node in walk(give.value) if isinstance(node, Load))

@@ -1,11 +1,11 @@
-"""Fragments: which lane holds which element of an operand, in which of its registers.
+"""Fragments: the lane and the register of each element of an operand.
 
     ((4,8),(2,2)):((2@1,1@0),(1@1,8@0))        (lane, register) → (row, column), of c of mma.m16n8k16
 
-The first mode is the lane's number, the second the register's; one with a single mode has one register a lane. A mode of
-stride 0 makes copies: several lanes, or registers, hold the same element. Apart from these a fragment is a bijection, so that
-each dimension of the operand is a number whose digits are the modes along it: the lane and the register of an element are read
-off it by `/` and `%` alone.
+The first mode is the lane's number, the second the register's; a fragment with a single mode has one register in each lane. A
+mode of stride 0 makes copies: several lanes, or registers, have the same element. Apart from these a fragment is a bijection,
+so that each dimension of the operand is a number whose digits are the modes along it: the lane and the register of an element
+are computed by `/` and `%` alone.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from texpr.support.record import Record
 
 
 class Misfit(Exception):
-    """Why a layout is no fragment of an operand."""
+    """A layout is no fragment of an operand; the message has the reason."""
 
 
 class Digit(Record):
-    """A mode: a digit of the number of the lane, or of the register, of weight `weight` below `size`, that moves the element by
-    `step` along dimension `dim`; None where it makes copies."""
+    """A mode: a digit of the number of the lane, or of the register, with weight `weight` and radix `size`, whose stride is
+    `step` along dimension `dim`; None for a mode that makes copies."""
 
     of_lane: bool
     weight: int
@@ -34,12 +34,12 @@ class Digit(Record):
     step: int
 
     def of(self, number: Expr, below: int) -> Expr:
-        """The digit of the number of a lane, or of a register, of which there are `below`."""
+        """The digit of the number of a lane, or of a register, which is less than `below`."""
         value = number // self.weight
         return value if self.weight * self.size == below else value % self.size
 
     def at(self, index: Expr, extent: int) -> Expr:
-        """The digit of an element's subscript along its dimension, of that extent."""
+        """The digit of an element's subscript along its dimension, which has that extent."""
         value = index // self.step
         return value if self.step * self.size == extent else value % self.size
 
@@ -60,12 +60,12 @@ class Fragment(Record):
 
     @property
     def copied(self) -> int:
-        """How many places hold one element."""
+        """The number of copies of each element."""
         return _product(self.copies)
 
     @property
     def is_run(self) -> bool:
-        """Whether what a lane has are consecutive elements of one row, which begin at a multiple of how many they are."""
+        """Whether the elements of a lane are consecutive in one row, and begin at a multiple of their number."""
         along = [digit for digit in self.digits if not digit.of_lane]
         last = len(self.shape) - 1
         rest = [digit for digit in self.digits if digit.of_lane and digit.dim == last]
@@ -74,7 +74,7 @@ class Fragment(Record):
         )
 
     def element(self, lane: Expr, register: Expr) -> tuple[Expr, ...]:
-        """The element that a lane holds in a register."""
+        """The element of a lane in a register."""
         found = [ZERO for _ in self.shape]
         for digit in self.digits:
             if digit.dim is not None:
@@ -83,11 +83,11 @@ class Fragment(Record):
         return tuple(found)
 
     def lane(self, index: Sequence[Expr], copy: IntoExpr = 0) -> Expr:
-        """The lane that holds an element, or its copy number `copy`."""
+        """The lane that has an element, or its copy number `copy`."""
         return self._number(True, index, expr(copy))
 
     def register(self, index: Sequence[Expr], copy: IntoExpr = 0) -> Expr:
-        """The register that holds an element there."""
+        """The register that has an element, or its copy number `copy`."""
         return self._number(False, index, expr(copy))
 
     def _number(self, of_lane: bool, index: Sequence[Expr], copy: Expr) -> Expr:
@@ -102,7 +102,7 @@ class Fragment(Record):
 
 
 def fragment(text: str, shape: tuple[int, ...]) -> Fragment:
-    """The fragment that a text says. Raises Misfit."""
+    """Parses a fragment. Raises Misfit."""
     try:
         layout = parse_layout(text)
     except LayoutError as wrong:
@@ -148,7 +148,7 @@ def _digits(mode: Layout, of_lane: bool, rank: int) -> tuple[Digit, ...]:
 
 
 def _along(step: int, path: tuple[int, ...], rank: int) -> tuple[int | None, int]:
-    """Along which dimension a stride goes, and how far."""
+    """The dimension of a stride, None for 0, and its size. Raises Misfit."""
     if step == 0:
         return None, 0
     if step < 0:
@@ -162,7 +162,7 @@ def _along(step: int, path: tuple[int, ...], rank: int) -> tuple[int | None, int
 
 
 def _require_digits(digits: list[Digit], dim: int, extent: int) -> None:
-    """That modes along a dimension are the digits of a number below its extent: each element is held once."""
+    """Checks that modes along a dimension are the digits of a number below its extent: each element once. Raises Misfit."""
     reach = 1
     for digit in sorted(digits, key=lambda digit: digit.step):
         if digit.step < reach:

@@ -1,7 +1,7 @@
-"""How the registers of an operand are given to a line of assembler: CUDA's constraints, and what a template names.
+"""Operands of inline assembler: CUDA's constraints for the registers of an operand, and the names in templates.
 
-PTX ISA, "Operands": elements of 16 and of 8 bits are packed into registers of 32, the first one lowest (as the fragments of mma
-are described); wider ones have a register each.
+PTX ISA, "Operands": elements of 16 and of 8 bits are packed into registers of 32, the first one lowest (as in the figures of
+fragments of mma); wider ones have a register each.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from texpr.ir.value.types import U32, DType, Kind
 from texpr.support.record import Record
 
 WORD = U32.bits
-"""Bits of a register into which elements are packed."""
+"""The bits of a register for packed elements."""
 
 PLACE = re.compile(r"\{(\w+)\}")
-"""What stands for registers of an operand in a template: `{a}`, all of them, or `{a1}`, one."""
+"""The placeholders for registers of an operand in a template: `{a}`, all of them, or `{a1}`, one."""
 
 
 MASK = "lanes"
-"""What stands in a template for the lanes of the warp that there are, a bit each, where no operand is called so."""
+"""The placeholder for the mask of existing lanes of the warp, unless an operand has this name."""
 
 
 class Packing(Record):
@@ -34,7 +34,7 @@ class Packing(Record):
 
 
 def packing(dtype: DType, registers: int) -> Packing:
-    """How the elements that a lane holds are given to assembler. Raises Misfit."""
+    """The machine registers for the elements of a lane. Raises Misfit."""
     if dtype.kind is Kind.BOOL:
         raise Misfit("no register holds a bool")
     if dtype.bits < WORD and registers * dtype.bits % WORD == 0:
@@ -56,14 +56,14 @@ def packed(operand: Operand) -> Packing:
 
 
 class Place(Record):
-    """What a template names: registers of an operand, all or one."""
+    """The registers of an operand that a placeholder represents, all or one."""
 
     operand: Operand
     register: int | None
 
 
 def places(instr: Instr, template: str) -> dict[str, Place]:
-    """What the names in a template stand for. Raises Misfit for one that stands for nothing."""
+    """The placeholders in a template. Raises Misfit for an unknown one."""
     found: dict[str, Place] = {}
     by_name = {operand.name: operand for operand in instr.operands}
     for name in PLACE.findall(template):
@@ -86,7 +86,7 @@ def places(instr: Instr, template: str) -> dict[str, Place]:
 
 
 def unnamed(instr: Instr, template: str) -> Iterator[str]:
-    """The registers that a template leaves out, as it would name them."""
+    """The registers without a placeholder in a template, by the names that they would have."""
     named = places(instr, template).values()
     for operand in instr.operands:
         if any(place.operand is operand and place.register is None for place in named):

@@ -1,4 +1,4 @@
-"""Instructions as clauses of the text of a kernel, and read back.
+"""Instructions as clauses of a kernel's text: printing and parsing.
 
 clause  = "instr" NAME {"operand" buffer ACCESS "fragment" STRING} {"asm" STRING STRING} ["effect" STRING] "means" steps
 steps   = "{" {step} "}"
@@ -22,7 +22,7 @@ ACCESSES = ("read", "write", "update", ADDRESS, DESCRIBED)
 
 
 def instr_lines(instr: Instr, pad: str) -> Iterator[str]:
-    """An instruction, line by line."""
+    """The lines of an instruction."""
     yield f"{pad}instr {instr.name}"
     for operand in instr.operands:
         said = f"{operand.name}: {operand.dtype}{list_text(operand.memory.shape)}"
@@ -48,7 +48,7 @@ def _steps(steps: tuple[Step, ...], pad: str) -> Iterator[str]:
 
 
 def read_instr(scan: Scanner) -> Instr:
-    """The instruction whose clause begins here, behind its first word."""
+    """Parses an instruction after the first word of its clause."""
     name, operands, asm, effect = scan.name(), list[Operand](), list[tuple[str, str]](), ""
     while scan.accept("operand"):
         operands.append(_operand(scan))

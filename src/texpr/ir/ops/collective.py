@@ -1,4 +1,4 @@
-"""An instruction that lanes do together, on registers of each: what it is is a record of the kernel (`texpr.ir.instr`)."""
+"""The operation of an instruction on registers of lanes; its definition is a record of the kernel (`texpr.ir.instr`)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ACCESS: dict[str, Access] = {
 
 
 class Held(Record):
-    """Registers of a lane: `count` elements of an array from `first` on, and what is done with them: one of `ACCESSES`.
+    """An operand of one lane: `count` elements of an array from `first` on, with their access, one of `ACCESSES`.
 
     By address: elements of shared memory that the lane says, for all lanes. By a descriptor: where its matrix starts, the
     elements of a row of a core matrix, and `how` the rest of it lies.
@@ -48,7 +48,7 @@ class Held(Record):
 
     @property
     def elements(self) -> tuple[Load, ...]:
-        """Register by register."""
+        """The elements, register by register."""
         return consecutive(self.first, self.count)
 
 
@@ -72,7 +72,7 @@ class Registers(Part):
         )
 
     def read(self, by: ValueParser, found: Found) -> None:
-        """Takes them."""
+        """Parses the operands."""
 
         def one(_: Any) -> Held:
             first, count, access = by.element(), by.scan.integer(), by.scan.name("an access")
@@ -85,17 +85,17 @@ class Registers(Part):
         return self.of(op)
 
     def values(self, op: Operation) -> tuple[Value, ...]:
-        """The first of each."""
+        """The first element of each."""
         return tuple(each.first for each in self._held(op))
 
     def operands(self, op: Operation) -> tuple[Operand, ...]:
-        """All of them, each one by itself where they are in registers; what is addressed at once."""
+        """All elements: each in registers as an access of its own, those at an address as one."""
         return tuple(each for held in self._held(op) for each in _touched(held))
 
     def changed(
         self, op: Operation, value: Callable[[Value], Value], index: Callable[[Expr], Expr]
     ) -> Iterator[tuple[str, object]]:
-        """Others."""
+        """The field with its elements replaced."""
         made = [(held, value(held.first)) for held in self._held(op)]
         yield self.name, tuple(replace(held, first=new) for held, new in made if isinstance(new, Load))
 
@@ -108,14 +108,14 @@ def _descriptor(by: ValueParser) -> Descriptor:
 
 
 class Loops(Part):
-    """`[i, j, k]`, perhaps empty: names for the loops of the meaning, as the program has them."""
+    """`[i, j, k]`, perhaps empty: names of the program for the loops of the meaning."""
 
     def show(self, op: Operation, types: Types) -> str:
-        """In brackets."""
+        """The names in brackets."""
         return f"[{', '.join(map(str, self.of(op)))}]"
 
     def read(self, by: ValueParser, found: Found) -> None:
-        """Takes them."""
+        """Parses the names."""
         by.scan.expect("[")
         found[self.name] = () if by.scan.sees("]") else tuple(separated(by.scan, named))
         by.scan.expect("]")
@@ -137,7 +137,7 @@ def instruction_is_there(stmt: Stmt, at: Place) -> Iterator[str]:
 
 
 def registers_are_those_of_the_operands(stmt: Stmt, at: Place) -> Iterator[str]:
-    """As many, of that type, of an array that lanes read, each another one, used as the instruction uses it."""
+    """The registers match the operands: count, type, and access; they are of distinct arrays in lanes."""
     if not isinstance(stmt, Collective):
         return
     instr = at.kernel.instr_of.get(stmt.name)
@@ -192,11 +192,11 @@ def lanes_are_whole_groups(stmt: Stmt, at: Place) -> Iterator[str]:
 
 
 class Collective(Operation, eq=False):
-    """Lanes do the instruction `name` of the kernel on their `registers`, an operand after the other; all lanes of a warp come.
+    """Lanes execute the instruction `name` of the kernel on their `registers`, by operand; all lanes of a warp reach it.
 
-    `threads`: how many of a block do it, the first ones; 0 for all. `loops`: what the loops of its meaning are called in the
-    program. That is a hint for who proves, and says nothing. `fused`: of a part of it, whether that is a sum whose products
-    need not be rounded, as an instruction rounds as it will.
+    `threads`: the number of threads of a block that execute it, the first ones; 0 for all. `loops`: names of the program for
+    the loops of its meaning: an untrusted hint for proofs. `fused`: for a part of the meaning, whether it is a sum whose
+    products may be fused, since the rounding of instructions is their own.
     """
 
     FORM = (
@@ -218,7 +218,7 @@ class Collective(Operation, eq=False):
 
     @property
     def by(self) -> str:
-        """Its name."""
+        """The name of the instruction."""
         return self.name
 
     @property
@@ -240,7 +240,7 @@ class Collective(Operation, eq=False):
         yield f"{function_name(self.name)}({lanes_mask(to.kernel.threads, to.kernel.warp)}, {given});"
 
     def does(self, effects: Effects) -> None:
-        """Lanes come together, and do what it means."""
+        """The lanes synchronise, and the meaning takes effect."""
         effects.meets()
         for held in self.registers:
             if held.access == ADDRESS:
@@ -321,16 +321,16 @@ class CollectiveAsync(Collective, eq=False):
 
 
 def loop_count(instr: Instr, threads: int) -> int:
-    """How many loops the program has for a use: over groups of lanes and copies, where there are several; the meaning's."""
+    """The number of the program's loops for a use: over groups of lanes and copies, if there are several, and the meaning's."""
     return (threads > instr.lanes) + (instr.copied > 1) + len(instr.loops)
 
 
 def function_name(name: str) -> str:
-    """What the function that is printed for an instruction is called."""
+    """The name of the function that is printed for the instruction."""
     return f"tx_instr_{name}"
 
 
 def lanes_mask(threads: int, warp: int) -> str:
-    """The lanes of a warp that there are, as a mask in C: the last warp of a block may have fewer than others."""
+    """The mask of a warp's existing lanes in C: the last warp of a block may have fewer than others."""
     alike = threads < warp or threads % warp == 0
     return f"{(1 << min(threads, warp)) - 1:#x}u" if alike else f"tx_lanes({threads})"

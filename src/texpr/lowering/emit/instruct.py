@@ -1,4 +1,4 @@
-"""Instructions that lanes do together: a statement on the registers of each lane.
+"""Emission of instructions with fragments: an operation on the registers of each lane.
 
 Before: `instr mma(a[0, 0], b[0, 0], c[0, 0]) {…}`, locals by lane and register. After: `instr mma [i, j, k] a[0] 8 read, …`.
 """
@@ -22,7 +22,7 @@ from texpr.support.record import replace
 
 
 def uses(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Instruction, Instr]]:
-    """What lanes do together, and what it is."""
+    """The uses of instructions with fragments, each with its definition."""
     for stmt in ir.walk(body):
         if isinstance(stmt, ir.Instruction) and stmt.instr is not None:
             yield stmt, stmt.instr
@@ -102,7 +102,7 @@ def _described(held: Held, group: Sym | None, number: Expr) -> Held:
 
 
 def by_first_warps(op: k.Stmt, thread: Expr) -> k.Stmt:
-    """An instruction under a test, where only the first warps of a block do it."""
+    """The operation under a guard, if only the first warps of a block execute it."""
     if not isinstance(op, k.Collective) or not op.threads:
         return op
     some = Op("lt", (Index(thread // WARP, I32), Index(expr(op.threads // WARP), I32)), BOOL)
@@ -110,7 +110,7 @@ def by_first_warps(op: k.Stmt, thread: Expr) -> k.Stmt:
 
 
 def _said(stmt: ir.Instruction, instr: Instr, operand: Operand, lanes: int, thread: Expr) -> Load:
-    """What a lane says the address of: of the elements that the body reads, that which the fragment has for it first."""
+    """The element at the address of a lane: the first of those that the body reads and the fragment assigns to the lane."""
     lane = thread if lanes == instr.lanes else thread % instr.lanes
     loops = [inner.sym for inner in ir.walk(stmt.body) if isinstance(inner, ir.Seq)]
     values: dict[Sym, Expr] = {loops.pop(0): thread // instr.lanes} if lanes > instr.lanes else {}
@@ -134,7 +134,7 @@ def _said(stmt: ir.Instruction, instr: Instr, operand: Operand, lanes: int, thre
 
 
 def _addressed(stmt: ir.Instruction, operand: Operand, load: Load, place: Place | None) -> Held:
-    """What a lane says the address of, where that is in shared memory. Raises Limitation E0541 where it is not."""
+    """The address operand of a lane. Raises Limitation E0541 if it is not in shared memory."""
     if place is None or place.space is not k.Space.SHARED:
         told = f"lanes give addresses of `{load.buffer.name}` in shared memory to `{stmt.name}`, and it is not there"
         help = "a `new` that threads of a block share is in shared memory, and so is what a schedule stages there"

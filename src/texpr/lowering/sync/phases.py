@@ -1,13 +1,13 @@
-"""Who starts the copies of the tensor memory accelerator, who waits for them, and for which phase of which barrier.
+"""Phases of copies by the tensor memory accelerator: the thread that starts them, and the waits for phases of barriers.
 
-    if (thread == 0) { expect full[0], 16384;  copy As = …;  copy Bs = … }      neighbours share a barrier
-    wait full[0], ko % 2                                                        all threads, before a step that meets one
+    if (thread == 0) { expect full[0], 16384;  copy As = …;  copy Bs = … }      adjacent copies share a barrier
+    wait full[0], ko % 2                                                        all threads, before a dependent step
 
     fence; barrier;  if (thread == 0) { store C_map[…] = Cs;  commit;  wait read }        wait for the rest at the kernel's end
 
-How often the phases of a barrier completed before is read off the loops around, so the parity is an index expression. Who
-waits looks at the parity alone: a copy starts a phase only when every thread has seen the last one. Copies that later turns of
-a loop use fill rings of slots, with a barrier each (`texpr.lowering.sync.turns`).
+The number of earlier phases follows from the loops around, so the parity is an index expression. A wait only tests the parity:
+so a copy begins a phase only when every thread has waited for the last one. Copies that later iterations of a loop use fill
+rings of slots, with a barrier for each slot (`texpr.lowering.sync.turns`).
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ from texpr.support.diagnostic import limitation
 from texpr.support.record import Mutable, Record, field, replace
 
 Placed: TypeAlias = Mapping[ProgramPoint, k.Barrier]
-"""The barriers that dependences between threads need."""
+"""The barriers that cover dependences between threads."""
 
 
 class _Group(Record, eq=False):
-    """Copies that one barrier is for: neighbours in the list `number`, the last of them step `last` of it.
+    """The copies of one barrier: adjacent ones in the list `number`, the last of which is step `last` of it.
 
-    `barrier`: one for each slot of their ring, if they have one. `phase`: which of them, and which of its phases.
+    `barrier`: an array with one barrier for each slot of their ring, if they have one. `phase`: the slot and its phase.
     """
 
     members: tuple[BoxCopy, ...]
@@ -66,7 +66,8 @@ class _Group(Record, eq=False):
 
 
 class Tensors(Mutable):
-    """The copies of one nest, by step. `team`: what holds all threads that run them. `given`: what is not negative anywhere.
+    """The copies of one nest, by step. `team`: the scope of all threads that execute them. `given`: expressions that are
+    non-negative everywhere.
 
     `rings`: of loads that later turns of a loop alone use, in slots. `started`: what tensor cores of warpgroups do, by step.
     `before`: what all threads do in a gap, ahead of the barrier that may stand there.
@@ -93,7 +94,7 @@ class Tensors(Mutable):
         nest: Nest,
         cluster: Cluster,
     ) -> Tensors:
-        """Those among the steps of a team."""
+        """The copies among the steps of a team."""
         shared = (each.loop for each in lists(nodes) if each.loop is not None and mark(each.loop, Tensor))
         if (loop := next(shared, None)) is not None:
             raise changed(loop)
@@ -120,7 +121,7 @@ class Tensors(Mutable):
 
     @property
     def shared(self) -> frozenset[Step]:
-        """The copies that blocks of a cluster make for each other: they write the tiles of all of them."""
+        """The multicast copies: they write tiles of all blocks of a cluster."""
         return frozenset(leaf for leaf, step in self.loads.items() if step.among)
 
     @property
@@ -137,7 +138,7 @@ class Tensors(Mutable):
             sinks = [m.sink for m in mine if m.carrier is None]
             later = [m for m in mine if not sinks and m.carrier is not None and m.covered.kind == "RAW"]
             level = k.Level.CLUSTER if leaf in self.shared else self.team
-            if loops and not later:  # where nobody uses what came, all wait for it behind the last step of its list
+            if loops and not later:  # without a consumer, all wait after the last step of its list
                 inside = frozenset(leaves(loops[-1].body))
                 waited = next((sink for sink in sinks if sink in inside), None) or _last_beside(leaf, nodes)
                 carrier = loops[-1].stmt
@@ -152,7 +153,7 @@ class Tensors(Mutable):
     def place(
         self, needs: Needs, nest: Nest, team: Team, meetings: Iterable[Dependence], placed: Mapping[ProgramPoint, k.Barrier]
     ) -> None:
-        """Decides which copies share a barrier, where threads wait, and where they pass a fence."""
+        """Assigns barriers to copies, and places waits and fences."""
         met, nodes = tuple(meetings), team.nodes
         self._require_quiet(nodes)
         for steps in lists(nodes):
@@ -180,7 +181,7 @@ class Tensors(Mutable):
             self.before.setdefault(gap, []).append(k.Fence("async", span=found.sink.stmt.span))
 
     def _require_quiet(self, nodes: tuple[Node, ...]) -> None:
-        """What a kernel writes by its threads, no copy of the same kernel reads: that would take fences for global memory."""
+        """Refuses a load of a tensor that threads of the same kernel write: that would need fences for global memory."""
         for step in self.loads.values():
             if any(_writes(leaf, step.tensor.buffer) for leaf in leaves(nodes) if leaf not in self.stores):
                 reason = f"`{step.tensor.buffer.name}` is written in the kernel whose copies load it"
@@ -196,7 +197,7 @@ class Tensors(Mutable):
         self._wait_at((group.number, before - 1), group, group.phase, covers)
 
     def _wait_later(self, group: _Group, own: Ring, nodes: tuple[Node, ...], meetings: tuple[Dependence, ...]) -> None:
-        """Whoever uses in a turn what came turns before waits for the phase of that one."""
+        """Places the waits for copies of earlier iterations: for the phase of that iteration."""
         leaves_of = {member.leaf for member in group.members}
         mine = [m for m in meetings if m.source in leaves_of and m.sink not in leaves_of and m.carrier is not None]
         uses = [m for m in mine if m.covered.kind == "RAW"]
@@ -211,7 +212,7 @@ class Tensors(Mutable):
                 self._wait_at((numbers[id(list)], gap), group, own.phase.at(own.sym, turn), covers)
 
     def _unfilled(self, step: BoxCopy, nodes: tuple[Node, ...]) -> str:
-        """Why a turn may use what was not copied in its loop."""
+        """The reason why an iteration may use a tile without a copy, for messages."""
         alike = [leaf for leaf, other in self.loads.items() if other.tile.buffer is step.tile.buffer]
         loops = ([node.stmt.sym.base for node in around(nodes, leaf) if isinstance(node, Loop)] for leaf in alike)
         found = [f"`{name}`" for name in dict.fromkeys(inner[-1] for inner in loops if inner)]
@@ -227,7 +228,7 @@ class Tensors(Mutable):
         self.before.setdefault(gap, []).append(wait)
 
     def _reuse(self, step: BoxCopy, meetings: list[Dependence]) -> None:
-        """Whether the tile is written again; nobody may touch the tensor where the store has written it."""
+        """Records the dependences of writes to the tile; refuses accesses to the tensor after the store."""
         for meeting in meetings:
             if meeting.covered.buffer == step.tensor.buffer.name:
                 reason = f"`{step.tensor.buffer.name}` is touched again in the kernel whose copies store it"
@@ -243,26 +244,26 @@ class Tensors(Mutable):
             yield k.Array(group.barrier, k.Space.SHARED, f"completes when {listed} {landed}", barrier=True)
 
     def aligned(self, array: k.Array) -> k.Array:
-        """The array as copies need it to begin."""
+        """The array with the alignment that its copies need."""
         own = (s for s in self.steps.values() if self.maps.places[s.tile.buffer].buffer is array.buffer)
         read = (h for each in self.started.values() for h in each.matrices.values() if h.first.buffer is array.buffer)
         periods = (h.how.period for h in read if h.how is not None)
         return replace(array, align=max((array.align, *(s.align for s in own), *periods)))
 
     def start(self) -> tuple[k.Stmt, ...]:
-        """What one thread does before all else: the barriers are made, and known to the copies."""
+        """The operations of one thread at the start: initialisation of the barriers, and a fence for the engine."""
         every = ((g, g.at(Phase(expr(slot), ZERO))) for g in self.groups for slot in range(g.barrier.shape[0].constant))
         made = (k.BarrierInit(barrier, 1, span=g.members[0].span) for g, barrier in every)
         return (*made, k.Fence("init")) if self.groups else ()
 
     @property
     def made(self) -> tuple[k.Covered, ...]:
-        """What the barrier behind `start` is there for."""
+        """The dependences that the barrier after `start` covers."""
         spans = ((g.barrier.name, g.members[0].span) for g in self.groups)
         return tuple(k.Covered("RAW", name, span, span) for name, span in spans)
 
     def issue(self, step: BoxCopy) -> Iterator[k.Stmt]:
-        """What one thread does where the copy stands."""
+        """The operations of one thread at the step of a copy."""
         needed = conjunction(self.maps.asked(step))
         if step.among and needed is not None and not self.maps.cluster.alike(needed):
             reason = "whether there is anything to copy may differ from one block of a cluster to another"
@@ -295,20 +296,20 @@ class Tensors(Mutable):
         return next((group.barrier for group in self.groups if step in group.members), None)
 
     def _is_left_out(self, step: BoxCopy) -> bool:
-        """Whether a load is left out where it is not needed; its phase then completes with no bytes."""
+        """Whether a load is skipped if it is not needed; its phase then completes without bytes."""
         return step.tested.fill is None and bool(self.maps.asked(step))
 
     def _is_parted(self, one: BoxCopy, other: BoxCopy) -> bool:
-        """Whether two copies that are neighbours cannot share a barrier."""
+        """Whether two adjacent copies cannot share a barrier."""
         return self._is_left_out(one) or self._is_left_out(other) or self.rings.get(one.leaf) != self.rings.get(other.leaf)
 
     def finish(self) -> tuple[k.Stmt, ...]:
-        """What one thread does after all else: what it stored has arrived."""
+        """The operation of one thread at the end: the wait for its stores."""
         return (k.WaitBulk(0),) if self.stores else ()
 
 
 def _require_shared(step: BoxCopy, places: Mapping[Buffer, Place], here: Known) -> None:
-    """Refuses tiles that other directives moved to where the engine does not copy: E0913, E0916 where they begin elsewhere."""
+    """Refuses tiles that other directives moved: E0913 outside of shared memory, E0916 at a misaligned offset."""
     tile = step.at(step.tile, tuple(0 for _ in step.loops))
     place = places.get(tile.buffer)
     if place is None or place.space is not k.Space.SHARED:
@@ -322,7 +323,7 @@ def _require_shared(step: BoxCopy, places: Mapping[Buffer, Place], here: Known) 
 
 
 def _last_beside(leaf: Step, nodes: tuple[Node, ...]) -> Step:
-    """The last step in the list of `leaf`: threads wait behind it for a copy that is used outside of its loop alone."""
+    """The last step in the list of `leaf`: threads wait after it for a copy that is only used outside of its loop."""
     own = next(steps.nodes for steps in lists(nodes) if any(node is leaf for node in steps.nodes))
     return tuple(leaves(own))[-1]
 
@@ -332,7 +333,7 @@ def _turn(sink: Step, leaf: Step, carrier: ir.Seq) -> k.Covered:
 
 
 def _in_order(step: BoxCopy, meeting: Dependence) -> bool:
-    """Whether a store that meets an earlier one of its own must come after it: not where results join in any order."""
+    """Whether a store must come after an earlier one of its own to the same element: not if results combine in any order."""
     free = meeting.carrier is not None and step.tensor.buffer in meeting.carrier.reduce
     return step.reduce is None or (step.tensor.dtype.is_float and not free)
 
@@ -349,7 +350,7 @@ def _runs(
     placed: Placed,
     parted: Callable[[BoxCopy, BoxCopy], bool],
 ) -> Iterator[tuple[int, int]]:
-    """Where runs of neighbouring copies, between which no thread waits, begin and end."""
+    """The first and last positions of sequences of adjacent copies without a barrier in between."""
     found = {at: steps[node] for at, node in enumerate(nodes) if isinstance(node, Step) and node in steps}
     begin: int | None = None
     for at, step in found.items():

@@ -1,8 +1,8 @@
-"""What threads of a team do for the sake of order, between the steps of a kernel: one decision, from one kind of dependence.
+"""Synchronisation of a team: all operations for order between the steps of a kernel, from one kind of dependence.
 
-Before: the steps of a nest, and where its arrays live. After: for each gap of their lists the operations that threads do there
-(waits for copies, phases of barriers, fences, and the barriers at which they meet), and the places of shared arrays, for those
-that share bytes must be ordered.
+Before: the steps of a nest, and the places of its arrays. After: for each program point its operations (waits for copies,
+phases of barriers, fences, and barriers), and the offsets of shared arrays, since accesses to arrays that share memory must be
+ordered.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ Waits: TypeAlias = dict[ProgramPoint, Wait]
 
 
 class Order(Record):
-    """What is done in each gap, in order; behind which nodes a group of copies is closed; which steps start such copies.
+    """The operations at each program point, in order; the nodes after which a group of copies is closed; the steps that start
+    such copies.
 
     `committing`: the nodes behind which a warpgroup's group is closed. `arena`: where shared arrays lie. `proof`: that no other
     barriers cost less.
@@ -55,9 +56,9 @@ def synchronise(
     target: Target,
     alike: Callable[[Loop | Branch], bool],
 ) -> Order:
-    """The order that `needs` asks for, at least cost. `alike`: whether all blocks of a cluster surely run a node alike.
+    """The order that `needs` requires, at least cost. `alike`: whether all blocks of a cluster execute a node uniformly.
 
-    Where threads wait for the copies of `tensors` is decided there, too. Raises Limitation.
+    Waits for the copies of `tensors` are placed, too. Raises Limitation.
     """
     nodes = team.nodes
     met = tuple(needs.meetings(nest, team, tensors.steps))
@@ -119,7 +120,7 @@ def _done(
 
 
 def _sharing(nest: Nest, placement: Placement, tensors: Tensors) -> tuple[tuple[Buffer, k.Array], ...]:
-    """The shared arrays of the block, each with the local that it is; none where warps have arrays of their own."""
+    """The shared arrays of the block, each with its local; none if warps have arrays of their own."""
     if nest.team != nest.threads:
         return ()
     arrays = {array.buffer: tensors.aligned(array) for array in placement.arrays}

@@ -1,7 +1,7 @@
-"""What lanes do together, element by element: what the instruction means, of registers that its fragments name.
+"""Instructions on registers of lanes as events, element by element, by their meaning and their fragments.
 
-An element of the result is given its value by the lane that has it, out of what other lanes have at that time. A template is
-believed to do what its meaning says; which lane has which element is said by the fragments, and by nothing else.
+An element of the result is assigned by the lane that has it, from registers of other lanes at that time. It is trusted that a
+template computes the meaning; the lane of each element follows from the fragments alone.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from texpr.proof.read.events import Event, Launch, Site, over, ranged
 from texpr.support.record import Mutable, replace
 
 Kept = Callable[[Load, Expr], Load]
-"""An element of registers as a thread of the block has it."""
+"""The registers of a thread, as an element of memory with a row for each thread of the block."""
 
 
 def not_understood(op: k.Collective, launch: Launch) -> str | None:
-    """Why an instruction says nothing, if it does not: what breaks rules of kernels, too."""
+    """The reason why an instruction is opaque, None if it is not: among others, a violated rule of kernels."""
     instr = launch.kernel.instr_of.get(op.name)
     if instr is None or len(instr.operands) != len(op.registers):
         return "an instruction that the kernel does not have"
@@ -39,7 +39,7 @@ def not_understood(op: k.Collective, launch: Launch) -> str | None:
 
 
 def instructed(op: k.Collective, site: Site, kept: Kept, placed: Callable[[Load], Load]) -> Iterator[Event]:
-    """The events of an instruction at a place. All lanes read what they do before any of it is written.
+    """The events of an instruction at a site. All lanes read before any register is written.
 
     One that goes on by itself reads shared memory for all of its lanes: as if each of them did.
 
@@ -113,7 +113,8 @@ class _Doing(Mutable):
                 yield self.give(step, here, step.update is not None and step.target.buffer.name in free)
 
     def give(self, step: Give, site: Site, fused: bool) -> Event:
-        """By the lane that has the element. `fused`: in an order, and with the rounding, of the machine's own."""
+        """The event of an assignment, by the lane that has the element. `fused`: a sum with the machine's own order and
+        rounding."""
         thread, target = site.launch.thread, step.target
         owner, _ = self.place(target)
         readers = None
@@ -128,7 +129,7 @@ class _Doing(Mutable):
         return Event(mine, place, whole, replace(self.op, fused=fused), kind, group=self.op.GROUP)
 
     def place(self, load: Load) -> tuple[Expr, Load]:
-        """The thread that has an element of an operand, and in which register."""
+        """The thread that has an element of an operand, and its register."""
         operand, held = self.held[load.buffer]
         if operand.is_shared:
             raise AssertionError("what is addressed is in no lane")
@@ -138,7 +139,7 @@ class _Doing(Mutable):
         return self.first + operand.fragment.lane(index, copy), replace(held.first, index=(slot,))
 
     def element(self, load: Load, thread: Expr | None = None) -> Load:
-        """An element of an operand, as the thread has it that does."""
+        """An element of an operand, for the thread that executes the event."""
         operand, held = self.held[load.buffer]
         if operand.is_address:
             index = [e.substitute(self.names) for e in load.index]
