@@ -49,7 +49,7 @@ def value_text(value: Value, scope: Scope) -> Text:
 
 
 def fused_text(value: Value, scope: Scope) -> Text:
-    """A sum whose product need not be rounded before it is added. Raises CompilerBug for anything else."""
+    """A sum and product that may be computed with one rounding. Raises CompilerBug for another value."""
     parts = sum_and_product(value)
     if parts is None:
         raise CompilerBug("what is fused is no sum of a product")

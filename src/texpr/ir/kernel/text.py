@@ -41,7 +41,7 @@
             | OP [":" TYPE] "(" value, … ")"
     ref     = NAME [":" TYPE]                         its type where that is not the one declared last
     element = NAME "[" [index, …] {";" NAME "=" value} "]"    after ";", what data-dependent symbols of the indices mean
-    index   = an index expression of the language, in which "xor" "(" index "," index "," INT ")" may stand too
+    index   = an index expression of the language, in which "xor" "(" index "," index "," INT ")" is allowed, too
 
 A ROLE is left out where it is the default, a type of an OP where it is the natural one. `--` starts a comment.
 """

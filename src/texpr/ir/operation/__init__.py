@@ -261,7 +261,7 @@ class Operation(Record, eq=False, kw_only=True):
 
     @property
     def tiles(self) -> tuple[Load, ...]:
-        """The operands in the kernel's own memory that an engine accesses, perhaps: nothing else may overlap them."""
+        """The operands in the kernel's own memory that an engine accesses or may access: nothing else may overlap them."""
         return ()
 
     @property

@@ -203,7 +203,7 @@ class Symbols(Symbol):
     """Names of variables."""
 
     def fits(self, scan: Scanner) -> bool:
-        """Where a name stands next, and another or a value after it."""
+        """Whether the next tokens are a name, and another name or a value."""
         return scan.second.text in (",", "=")
 
     def show(self, op: Operation, types: Types) -> str:
