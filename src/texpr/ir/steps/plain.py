@@ -46,7 +46,9 @@ def _stmt(stmt: ir.Stmt) -> ir.Stmt:
             return replace(made, instance=())
         case ir.Instruction():
             told = f"`{made.name}` has no fragments, so nothing says which lane holds what, and that is not lowered yet"
-            raise limitation("E0541", stmt.span, told, help="a `fragment` of each operand says which lane holds what of it")
+            raise limitation(
+                "E0541", stmt.span, told, help="a `fragment` of each operand gives lane and register of its elements"
+            )
         case ir.If() | ir.Anchor():
             return made
 

@@ -149,7 +149,7 @@ class Cluster(Record):
     def require_same(self, corner: Sequence[Expr], dims: Sequence[str], facts: Sequence[Expr], span: Span) -> None:
         """Refuses a copy unless its boxes are proved equal for the blocks along `dims`: E0918."""
         if any(dim not in self.along for dim in dims):
-            raise limitation("E0918", span, "the loop that blocks of a cluster were to share a copy along has none any more")
+            raise limitation("E0918", span, "the loop along which blocks of a cluster share the copy is in no cluster any more")
         among = {self.along[dim].map.loop.sym: self.along[dim].blocks for dim in dims}
         kept = [e for e in facts if e.syms().isdisjoint(among)] + [expr(sym) for sym in among]
         try:
@@ -157,7 +157,7 @@ class Cluster(Record):
         except (NotAffine, Undecided):
             same = False
         if not same:
-            raise limitation("E0918", span, "blocks of a cluster may copy other boxes", offers=without(span, "multicast"))
+            raise limitation("E0918", span, "blocks of a cluster may copy different boxes", offers=without(span, "multicast"))
 
     def alike(self, value: Value | Expr) -> bool:
         """Whether a value is proved uniform in a cluster: simplified, it depends on no rank."""

@@ -96,7 +96,7 @@ class _Coordinates(Mutable):
         assert self.rank is not None
         if any(m.cluster > 1 for m in self.nest.grid):
             reason = "blocks along a loop of the grid are in clusters, and so are those that share one of its iterations"
-            raise limitation("E0918", self.nest.grid[0].loop.span, reason, help="one of both alone can be")
+            raise limitation("E0918", self.nest.grid[0].loop.span, reason, help="a kernel has clusters of one kind")
         own, blocks = self.names.sym("cluster_block"), expr(self.nest.blocks)
         cut = max(len(syms) - 1, 0)
         every, wide = (*syms[:cut], own, *syms[cut:]), (*extents[:cut], blocks, *extents[cut:])

@@ -39,11 +39,11 @@ def require_templates(function: ir.Function, target: Target) -> None:
     for stmt, instr in uses(function.body):
         if not target.has_warps:
             told = f"`{instr.name}` is done by lanes of a warp, and {target.name} has none"
-            help = "targets with warps have lanes, and loops that say what it means run anywhere"
+            help = "targets with warps have lanes, and loops that compute the same run on any target"
             raise limitation("E0541", stmt.span, told, help=help)
         if target.warp % instr.lanes and instr.group is None:
             told = f"`{instr.name}` is done by {instr.lanes} lanes together, and warps of {target.name} are {target.warp}"
-            raise limitation("E0541", stmt.span, told, help="lanes that do it are all those of a warp, or equal parts of them")
+            raise limitation("E0541", stmt.span, told, help="the number of lanes divides the size of a warp")
         if instr.template(target) is None:
             known = ", ".join(first for first, _ in instr.asm) or "none"
             told = f"`{instr.name}` has no template for {target.name}: there are those for {known}"

@@ -219,7 +219,7 @@ def step_along(index: Expr, along: Sym) -> int:
 def changed(loop: ir.Loop) -> Limitation:
     """The refusal of a copy whose loops are no longer those that the schedule made."""
     reason = f"the tensor memory accelerator runs the loops over `{loop.sym.base}`, which another directive has changed"
-    return limitation("E0916", loop.span, reason, help="the loops of such a copy are as `stage` makes them")
+    return limitation("E0916", loop.span, reason, help="the loops of such a copy remain as `stage` makes them")
 
 
 def is_of_rows(tensor: Load, loops: Sequence[ir.Loop]) -> bool:

@@ -114,7 +114,7 @@ def _slope(value: Expr, sym: Sym) -> int | None:
 
 
 def _no_box(step: BoxCopy) -> Limitation:
-    reason = f"what is copied of `{step.tensor.buffer.name}` is no box of it"
+    reason = f"the part of `{step.tensor.buffer.name}` that is copied is no box of it"
     return limitation("E0916", step.span, reason, offers=staged_by(step.span, "ld"))
 
 
@@ -157,7 +157,7 @@ def _joined(step: BoxCopy, ends: tuple[Load, Load], what: Clipped) -> _Run:
     """The most dimensions, from the innermost on, that are contiguous in both memories."""
     if any(_grown(end, step.loops[-1]) is not ONE for end in ends):
         reason = f"elements of a row of `{step.tile.buffer.name}` are no neighbours in memory"
-        raise limitation("E0916", step.span, reason, help="rows of its memory stay as they are, but for room behind them")
+        raise limitation("E0916", step.span, reason, help="rows of its memory may be padded, but not rearranged")
     first = len(step.loops) - 1
     most, unit = step.boxes.extent[first], 1
     while first and all(each.is_whole for each in what.bounds[first:]):

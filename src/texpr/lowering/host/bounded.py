@@ -93,6 +93,6 @@ def _bound(node: Typed, found: Computed, most: int | None) -> Compare | Limitati
         above = found.here.upper_product(arg.value for arg in node.args)
     if above is None:
         told = f"{found.what}: computing `{value}` may exceed {32 if limit <= LARGEST_INT else 64} bits, whatever sizes are"
-        help = "what data say is bounded where their range is promised, as by `assume t in 0..n`"
+        help = "data are bounded where their range is promised, as by `assume t in 0..n`"
         return limitation("E0506", found.span, told, help=help)
     return Compare("<=", clamped(above, limit), expr(limit), found.span)

@@ -220,7 +220,9 @@ def _require_memory(new: ir.New) -> None:
     """A local outside of kernels is in the workspace, as it lives across kernels. Raises Limitation E0913 for other memory."""
     if new.space in ("shared", "cluster", "registers", "lanes"):
         reason = f"`{new.buffer.name}` cannot live in {new.space}: it is kept from one kernel to the next"
-        raise limitation("E0913", new.span, reason, help="such memory is made inside of the loops that are bound to the grid")
+        raise limitation(
+            "E0913", new.span, reason, help="such a local is declared inside of the loops that are bound to the grid"
+        )
 
 
 def _has_par(stmt: ir.Stmt) -> bool:

@@ -108,7 +108,7 @@ class Placer(Mutable):
                     return self._register(buffer, reason)
                 if slots is None or size is None:
                     why = "several threads touch an element" if size is not None else "its size is not a constant"
-                    raise self._misplaced(new, why, "loops that are bound alike keep it in one thread")
+                    raise self._misplaced(new, why, "if loops are bound alike, one thread accesses each element")
                 shape = tuple((extent + (s - 1)) // s for extent, s in zip(buffer.shape, slots, strict=True))
                 kept = count(shape)
                 if kept is not None and kept * buffer.dtype.bytes > max((OWN_BYTES, *self.target.caches[-1:])):
@@ -126,7 +126,7 @@ class Placer(Mutable):
                     why = (
                         "each thread has its own" if own else "its size is not a constant" if size is None else "warps share it"
                     )
-                    raise self._misplaced(new, why, "threads share what is made at a loop that all of a block run together")
+                    raise self._misplaced(new, why, "a local of a block is declared in a loop that its threads run together")
                 needed = self._with(buffer, size * buffer.dtype.bytes, self.target.shared)
                 if needed > self.target.shared:
                     why = f"a block would need {needed} bytes, and has {self.target.shared}"
@@ -146,18 +146,18 @@ class Placer(Mutable):
             raise self._misplaced(new, "its blocks are in no cluster", "a loop that is bound to cluster.x has one")
         if own or size is None:
             why = "each thread has its own" if own else "its size is not a constant"
-            raise self._misplaced(new, why, "blocks share what is made at a loop that all of a cluster run together")
+            raise self._misplaced(new, why, "a local of a cluster is declared in a loop that its blocks run together")
         found = self.distributed(new.buffer)
         if found is None:
-            raise self._misplaced(new, "blocks of the cluster write the same elements, or in no order that is known", help)
+            raise self._misplaced(new, "several blocks of the cluster may write an element, or in no known pattern", help)
         if new.space == "shared" and found.crosses:
             raise self._misplaced(
-                new, "blocks of the cluster read each other's elements", "all blocks read memory of the cluster"
+                new, "blocks of the cluster read each other's elements", "memory of the cluster can be read by all its blocks"
             )
         needed = self._needed(new.buffer, found)
         if needed > self.target.shared:
             why = f"a block of the cluster would need {needed} bytes, and has {self.target.shared}"
-            raise self._misplaced(new, why, "more blocks have more of it, and smaller tiles need less")
+            raise self._misplaced(new, why, "a larger cluster has more memory, and smaller tiles need less")
         return self._distributed(new.buffer, found, "the schedule places it there")
 
     def _part(self, buffer: Buffer, found: Distributed) -> int:

@@ -59,7 +59,7 @@ def _starts_copies(leaf: Step, places: Mapping[Buffer, Place], target: Target) -
         if size not in COPY_BYTES:
             into = bind.targets[0].buffer.name
             reason = f"an asynchronous copy moves 4, 8 or 16 bytes, and this one would move {size} at once into `{into}`"
-            help = "lanes of its innermost loop, by `vectorize`, make it wider" if size < COPY_BYTES[0] else None
+            help = "a copy is wider if its innermost loop is vectorized" if size < COPY_BYTES[0] else None
             raise error("E0911", asked.span, reason, help=help, offers=staged_by(asked.span, "ld"))
     return bool(copies)
 

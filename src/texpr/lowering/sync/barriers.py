@@ -107,7 +107,7 @@ def place(
     apart = next((need for (need, _), each in zip(asked, sets, strict=True) if not each), None)
     if apart is not None:
         reason = f"blocks of a cluster would have to meet for `{apart.covered.buffer}` where some of them may not come"
-        help = "what blocks of a cluster share is outside of such a test or loop"
+        help = "memory of a cluster is accessed outside of such a test or loop"
         raise limitation("E0918", apart.covered.source, reason, help=help)
     best = cover(sets, costs, limit)
     proved = best.bound == best.cost and not ways.coarse

@@ -100,7 +100,7 @@ class Tensors(Mutable):
             raise changed(loop)
         steps = {leaf: found for leaf in leaves(nodes) if (found := step_of(leaf, places, needs.around))}
         if steps and nest.blocks > 1:
-            reason = "copies of the tensor memory accelerator are not for what blocks of a cluster share"
+            reason = "where blocks of a cluster share an iteration, copies of the tensor memory accelerator are not supported"
             span = next(iter(steps.values())).span
             raise limitation("E0918", span, reason, offers=staged_by(span, "ld"))
         for leaf, step in steps.items():

@@ -11,7 +11,7 @@ from texpr.support.record import replace
 
 
 def by_number(function: ir.Function) -> ir.Function:
-    """`function` with subscripts that read constant parameters replaced by a named function: `index⟨i⟩`."""
+    """`function` with subscripts that read input parameters replaced by a named function: `index⟨i⟩`."""
     rewriter = Rewriter(value=lambda value: replace_loads(value, _named), target=_named)
     return replace(function, body=rewriter.block(function.body))
 
