@@ -149,7 +149,7 @@ class Placer(Mutable):
             raise self._misplaced(new, why, "a local of a cluster is declared in a loop that its blocks run together")
         found = self.distributed(new.buffer)
         if found is None:
-            raise self._misplaced(new, "several blocks of the cluster may write an element, or in no known pattern", help)
+            raise self._misplaced(new, "blocks of the cluster write the same elements, or in no order that is known", help)
         if new.space == "shared" and found.crosses:
             raise self._misplaced(
                 new, "blocks of the cluster read each other's elements", "memory of the cluster can be read by all its blocks"
