@@ -140,7 +140,7 @@ class Instr(Record, eq=False):
 
     @property
     def products(self) -> tuple[DType, int] | None:
-        """The type of what it multiplies and how many products it sums up, if that is all it does."""
+        """The type of the factors and the number of products, if all that it computes is a sum of products."""
         factors = {load.dtype for give in self.gives for load in loads_of(give)}
         sums = all(give.update == "add" and _is_product(give.value) for give in self.gives)
         return (

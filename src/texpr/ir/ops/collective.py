@@ -137,7 +137,7 @@ def instruction_is_there(stmt: Stmt, at: Place) -> Iterator[str]:
 
 
 def registers_are_those_of_the_operands(stmt: Stmt, at: Place) -> Iterator[str]:
-    """The registers match the operands: count, type, and access; they are of distinct arrays in lanes."""
+    """The registers match the operands in count, type and access; written ones overlap no registers of another operand."""
     if not isinstance(stmt, Collective):
         return
     instr = at.kernel.instr_of.get(stmt.name)
@@ -174,7 +174,7 @@ def is_in(held: Held, at: Place) -> bool:
 
 
 def _may_overlap(a: Held, b: Held) -> bool:
-    """Whether two operands perhaps have a register in common."""
+    """Whether two operands may have a register in common."""
     if a.first.buffer is not b.first.buffer:
         return False
     apart = b.first.index[0] - a.first.index[0]

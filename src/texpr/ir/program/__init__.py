@@ -284,7 +284,7 @@ class Function(Record, eq=False):
 
 
 class Program(Record, eq=False):
-    """A `.te` file: its functions, in the order written, and its instructions that lanes do together."""
+    """A `.te` file: its functions, in the order written, and its instructions with fragments."""
 
     functions: tuple[Function, ...]
     instrs: tuple[Instr, ...] = ()

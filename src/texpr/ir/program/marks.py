@@ -236,7 +236,7 @@ class Tensor(Mark):
 
 
 class Joint(Mark):
-    """`#mma(mma_m16n8k16_f32_bf16)`: a nest that lanes do together, as that instruction; gone when the schedule ends."""
+    """`#mma(mma_m16n8k16_f32_bf16)`: a nest to be executed by this instruction of lanes; removed at the end of the schedule."""
 
     NAME = "mma"
 

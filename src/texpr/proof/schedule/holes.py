@@ -45,7 +45,7 @@ def fills(laid: Program) -> Mapping[Buffer, Literal]:
 
 
 def _copied(laid: Program, known: Mapping[Buffer, Literal]) -> Mapping[Buffer, Literal]:
-    """The fills of locals that are nothing but copies of memory with `known` ones."""
+    """The fills of locals that only hold copies of memory with `known` fills."""
     sources: dict[Buffer, set[Buffer | None]] = {}
     for action in laid.actions if known else ():
         if isinstance(action.target, Load):

@@ -155,7 +155,7 @@ class Matches(Mutable):
             return True
 
     def of_element(self, meant: Action) -> Iterator[Formula]:
-        """What the written program says of the loops that say which element a statement writes."""
+        """The facts of a written statement's domain about the loops that its element depends on."""
         said = {s for e in place_of(meant.target, meant.spot, self.written) for s in e.syms()}
         own = {*indices(meant.spot)}
         for fact in meant.spot.domain:
@@ -163,8 +163,8 @@ class Matches(Mutable):
                 yield fact
 
     def is_nowhere(self, comparison: Comparison, at: Mapping[Sym, Expr], inside: Sequence[Formula]) -> bool:
-        """Whether what a statement writes outside of `inside`, in memory of the laid out program alone, is no element that the
-        written program writes, nor reads, as it is legal: then it may be anything, as if that program were longer.
+        """Whether elements that a statement writes outside of `inside`, in memory of the scheduled program only, are none
+        that the written program writes, or reads, since it is legal: then they are arbitrary, as in longer loops.
         """
         if not inside or comparison.given.stored in self.given or not isinstance(comparison.given.stored, Buffer):
             return False
@@ -209,7 +209,7 @@ class Matches(Mutable):
                 yield told, self.outside, (access,)
 
     def outside(self, access: Access) -> Point | None:
-        """An instance that touches what lies outside of memory that callers know."""
+        """An instance that accesses a parameter or result out of bounds."""
         assert isinstance(access.home, Buffer)
         inside = conj(between(0, e, size) for e, size in zip(access.place, access.home.shape, strict=True))
         return witness((*access.where, negate(inside)), self.premises)
@@ -275,13 +275,13 @@ class Matches(Mutable):
             self.accesses += (replace(each, **of) for each in (read, write))
             return True
         inside = conj(between(0, e, size) for e, size in zip(element[len(element) - stored.rank :], stored.shape, strict=True))
-        for each in (read, write):  # a copy of what has holes moves those, too
+        for each in (read, write):  # a copy of memory with holes also copies these
             self.accesses.append(replace(each, **of, where=(*each.where, *flat([inside]))))
             self.accesses.append(replace(each, stored=fill(filled), where=(*each.where, negate(inside)), hole=element))
         return True
 
     def instead_of(self, filling: Action) -> tuple[Expr, ...]:
-        """What is copied to the place of a fill where that is no hole."""
+        """The place from which another arm of the branch copies to the target of a fill; empty if there is none."""
         for other in self.laid.actions:
             if other.stored is filling.stored and isinstance(other.value, Load) and not other.stmt.instance:
                 alike = other.spot.loops == filling.spot.loops and isinstance(other.target, Load)

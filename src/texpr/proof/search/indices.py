@@ -389,7 +389,7 @@ def _solve_digits(difference: Expr, unknown: Mapping[Sym, Sym], extents: Mapping
 
 
 def _solve_remainders(difference: Expr, unknown: Mapping[Sym, Sym], found: dict[Sym, Expr]) -> None:
-    """Of x % n = y % n, x = y: likely, where nothing else names what x has, as where a swizzle turns rows."""
+    """From x % n = y % n: x = y, which is likely if no other equation has the unknowns of x, as for swizzled rows."""
     remainders = [(c, m[0]) for m, c in difference.terms if len(m) == 1 and isinstance(m[0], Mod)]
     for (own, meant), (other, given) in product(remainders, remainders):
         if own == -other and meant.den is given.den and given.num.syms().isdisjoint(unknown):
