@@ -65,6 +65,9 @@ def _instructions(call: Call) -> tuple[Instr, ...]:
     if name not in known:
         help = f"those that lanes do together are {', '.join(known)}"
         raise call.refuse("E0903", f"there is no instruction `{name}`", at=call.plain[LOOPS], help=help)
+    if known[name].group is not None:
+        reason = f"`{name}` goes on while its lanes do, and reads tiles by descriptors, which this gives to no nest yet"
+        raise call.refuse("E0908", reason, at=call.plain[LOOPS], help="a `fully par` has it on tiles that are staged")
     if known[name].template(call.state.target) is None:
         first = ", ".join(first for first, _ in known[name].asm) or "none"
         help = f"there are templates of it for {first}"
