@@ -206,7 +206,7 @@ def instructions(kernel: k.Kernel) -> Iterator[Data]:
         uses = 0
         for stmt, around in _within(kernel.body, 1):
             uses += around if isinstance(stmt, k.Operation) and stmt.together == instr.name else 0
-        registers = {o.name: 0 if o.is_address else o.fragment.registers for o in instr.operands}
+        registers = {o.name: 0 if o.is_shared else o.fragment.registers for o in instr.operands}
         yield {"name": instr.name, "lanes": instr.lanes, "registers": registers, "uses": uses}
 
 
