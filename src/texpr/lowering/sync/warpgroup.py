@@ -78,7 +78,9 @@ def require_apart(copying: Iterable[Step], steps: Mapping[Step, Started]) -> Non
                 if target.buffer in tiles:
                     name = tiles[target.buffer].instr.name
                     told = f"`{target.buffer.name}` is read by `{name}`, which no asynchronous copy of threads brings yet"
-                    raise limitation("E0541", leaf.stmt.span, told, help="stage it `via=tma`, or by loads: without `via`")
+                    raise limitation(
+                        "E0541", leaf.stmt.span, told, help="tiles that come `via=tma`, or by loads, without `via`, are read"
+                    )
 
 
 class Run(Record, eq=False):
