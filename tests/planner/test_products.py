@@ -16,8 +16,11 @@ from texpr.explain import explain
 from texpr.interp import run
 from texpr.ir.program.text import print_schedule
 from texpr.ir.proof import Verdict
+from texpr.planner.search import Candidate
+from texpr.planner.strategies import products
 from texpr.planner.strategies.products import Tile
 from texpr.proof.schedule import faithful
+from texpr.support.diagnostic import error
 from texpr.toolchain.machine import this_machine
 
 SIZES = ((100, 131, 37), (1, 1, 1), (16, 8, 0), (0, 3, 5), (17, 23, 64))
@@ -114,6 +117,20 @@ LEFT = {
 @pytest.mark.parametrize("name", LEFT)
 def test_left(name: str) -> None:
     assert not used(automatic(LEFT[name]))
+
+
+def test_what_lanes_cannot_tell_is_tiled_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is refused only when a schedule ends leaves the nest to other strategies."""
+
+    def refuse(state: object) -> None:
+        raise error("E0919", None, "nothing fits")
+
+    monkeypatch.setattr(products, "laid_out", refuse)
+    made = automatic(product())
+    assert made.planned is not None and made.schedule is not None
+    (chosen,) = made.planned.nests
+    assert not used(made) and isinstance(chosen.candidate, Candidate)
+    assert any("mma(" in each and "nothing fits" in each for each in chosen.refused)
 
 
 def test_a_target_without_warps() -> None:

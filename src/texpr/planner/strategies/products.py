@@ -27,8 +27,10 @@ from texpr.planner.budget import MULTIPROCESSORS
 from texpr.planner.follow import Refused
 from texpr.planner.nest import Nest
 from texpr.planner.strategy import Proposal, Rank, Script, Strategy, Subject
+from texpr.schedule.apply import laid_out
 from texpr.schedule.joint.match import Match, match
 from texpr.schedule.joint.records import usable
+from texpr.support.diagnostic import TexprError
 from texpr.support.record import Record, replace
 
 COPIED = (16, 8, 4)
@@ -141,7 +143,15 @@ class ProductScript(Script, kw_only=True):
             self._shared(buffer, turn)
         self.must("mma", rows[2], columns[2], inner, product.found.instr.name)
         self.may("pipeline", turn, stages=shape.stages)
+        self._require_laid_out()
         return ()
+
+    def _require_laid_out(self) -> None:
+        """That all around the product can be told by lanes, which shows when a schedule ends. Raises Refused."""
+        try:
+            laid_out(self.state)
+        except TexprError as reason:
+            raise Refused(next(each for each in self.directives if each.name == "mma"), reason, None) from None
 
     def _parts(self, loop: ir.Loop, block: int, warp: int) -> tuple[str, str, str]:
         """The loops over blocks, over warps, if there are several, and over the part of a warp."""
