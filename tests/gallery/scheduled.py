@@ -162,7 +162,7 @@ CASES = (
         _each("M N K", (0, 128, 16), (128, 128, 0), (128, 128, 16), (128, 128, 80)), _each("M N K", (384, 384, 32)),
     ),
     Scheduled(
-        "matmul_bf16", "matmul", ("tiles",), _product,
+        "matmul_bf16", "product", ("tiles",), _product,
         _each("M N K", (0, 2, 3), (2, 3, 0), (1, 1, 1), (13, 11, 17), (128, 128, 32)), _each("M N K", (257, 261, 67)),
     ),
     Scheduled(

@@ -123,6 +123,10 @@ class Emitter(Mutable, dict=True):
             case ir.New():
                 yield from self.new(stmt, ())
 
+    def is_own(self, place: Place, load: Load) -> bool:
+        """Whether an element that lanes keep is in a register of the lane itself."""
+        return place.dealt is not None and register_of(place.dealt, load.index, self.frame).own
+
     def fetch(self, stmt: ir.Stmt) -> Iterator[k.Shuffle]:
         """Shuffles for the elements in lanes that `stmt` reads and other threads own."""
         self.fetched = {}

@@ -191,7 +191,7 @@ class _Vector(Mutable):
         if load.buffer in self.lanes.own or not self.lanes.differs(load):
             return None
         if place is not None:
-            if place.space is k.Space.LOCAL or place.trailing:
+            if place.space is k.Space.LOCAL or place.trailing or self.emitter.is_own(place, load):
                 return None
             if place.space is k.Space.CLUSTER and not place.is_own(load.index):
                 return None  # single elements of other blocks

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from texpr.ir import program as ir
 from texpr.ir.program.rewrite import Rewriter, replace_loads
 from texpr.ir.value import Buffer, Load, Value
 from texpr.schedule.state import State
@@ -12,9 +13,11 @@ from texpr.support.record import replace
 
 def with_results(state: State, needed: Mapping[str, int]) -> State:
     """The function with results aligned to such multiples of bytes, by name."""
-    if not needed:
-        return state
-    old = state.function
+    return state if not needed else replace(state, function=aligned(state.function, needed))
+
+
+def aligned(old: ir.Function, needed: Mapping[str, int]) -> ir.Function:
+    """A function with results aligned to such multiples of bytes, by name."""
     changed = {b: replace(b, align=needed[b.name]) for b in old.results if b.name in needed}
 
     def buffer(found: Buffer) -> Buffer:
@@ -30,4 +33,4 @@ def with_results(state: State, needed: Mapping[str, int]) -> State:
         return replace(load(found), data=tuple((sym, value(meaning)) for sym, meaning in found.data))
 
     body = Rewriter(value=value, target=target, buffer=buffer).block(old.body)
-    return replace(state, function=replace(old, body=body, results=tuple(map(buffer, old.results))))
+    return replace(old, body=body, results=tuple(map(buffer, old.results)))
