@@ -164,11 +164,21 @@ def bound_bands(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Par, ...]]:
         if isinstance(stmt, ir.Par) and level_of(stmt) in THREAD_LEVELS:
             loops, _ = band(stmt)
             count = next((n for n, p in enumerate(loops) if level_of(p) not in THREAD_LEVELS), len(loops))
+            _require_distinct(loops[:count])
             _require_none(loops[:count], loops[count - 1].body)
             yield loops[:count]
         else:
             for block in ir.blocks(stmt):
                 yield from bound_bands(block)
+
+
+def _require_distinct(loops: tuple[ir.Par, ...]) -> None:
+    for at, loop in enumerate(loops):
+        outer = next((each for each in loops[:at] if level_of(each) == level_of(loop)), None)
+        if outer is not None:
+            reason = f"`{loop.sym.base}` and `{outer.sym.base}` are nested, and both have `{level_of(loop)}`"
+            note = Note(f"`{outer.sym.base}` is this loop", outer.span)
+            raise error("E0908", asked_at(loop, Bind), reason, note, help="loops that are nested have a level each")
 
 
 def _require_none(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from texpr.ir import program as ir
+from texpr.ir.program.marked import level_of, pragma
 from texpr.isa.levels import Level
 from texpr.isa.target import Target
 
@@ -19,3 +21,10 @@ AUTO = "auto"
 def levels(target: Target) -> tuple[str, ...]:
     """The levels that a loop can be bound to on `target`."""
     return tuple(name for level in target.levels for name in NAMES.get(level, ()))
+
+
+def taken(loop: ir.Loop) -> str | None:
+    """The level of a loop where a target has blocks: the one it is bound to, or the one that the mapping binds a `fully par`
+    to, so that consecutive iterations are consecutive lanes."""
+    lanes = isinstance(loop, ir.Par) and loop.fully and level_of(loop) is None
+    return level_of(loop) if not lanes else "block.x" if pragma(loop, "cluster") is None else "cluster.x"

@@ -17,7 +17,7 @@ from texpr.ir.program.marks import Bind, Unroll, Vector
 from texpr.ir.program.updates import may_meet
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.edits import Offers, freed, head, left_out, updated, words
-from texpr.schedule.levels import AUTO, BLOCK, CLUSTERS, GRID, WARPS, levels
+from texpr.schedule.levels import AUTO, BLOCK, CLUSTERS, GRID, WARPS, levels, taken
 from texpr.schedule.state import State
 from texpr.schedule.tree import exactly, loops, path_to
 from texpr.support.diagnostic import Note
@@ -108,9 +108,11 @@ def _require_free(call: Call, loop: ir.Loop, level: str) -> None:
     """No other loop on the path has the level, and threads are named in one of the two ways."""
     body = call.state.function.body
     around = (path_to(body, loop) or ())[:-1]
+    nest = {*loops((*around, loop)[:1])}
     for other in (*(s for s in around if isinstance(s, ir.Par | ir.Seq)), *loops(loop.body)):
-        if level_of(other) == level:
-            note = Note(f"`{other.sym.base}` is bound to it here", other.span)
+        if taken(other) == level:
+            how = "is bound to it" if level_of(other) else "has it by `fully par`"
+            note = Note(f"`{other.sym.base}` {how} here", other.span)
             reason = f"`{level}` is taken by `{other.sym.base}`, with which `{loop.sym.base}` is nested"
             kind = level.partition(".")[0]
             alike = [each for each in levels(call.state.target) if each.startswith(f"{kind}.") and each != level]
@@ -118,8 +120,9 @@ def _require_free(call: Call, loop: ir.Loop, level: str) -> None:
             raise call.refuse("E0908", reason, note, offers=tuple(offers))
     names = WARPS if level in BLOCK else BLOCK if level in WARPS else ()
     for other in loops(body):
-        if level_of(other) in names:
-            reason = f"`{other.sym.base}` is bound to `{level_of(other)}`, which counts the same threads as `{level}`"
+        if level_of(other) in names or (other in nest and taken(other) in names):
+            how = "is bound to" if level_of(other) else "is a `fully par`, and so has"
+            reason = f"`{other.sym.base}` {how} `{taken(other)}`, which counts the same threads as `{level}`"
             raise call.refuse("E0908", reason, help="threads are named either by block.x, block.y, block.z or by warp, lane")
 
 
