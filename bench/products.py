@@ -58,9 +58,9 @@ CUBE, ODD, FLAT = (4096, 4096, 4096), (4097, 4095, 4099), (8192, 8192, 8192)
 SMALL = (128, 128, 64)
 PLAIN, HOPPER = "scheduled/matmul_bf16.te", "hopper/matmul.te"
 CASES = (
-    Case(PLAIN, "matmul", "tiles", CUBE, product),
-    Case(PLAIN, "matmul", "tiles", ODD, product),
-    Case(PLAIN, "matmul", "auto", CUBE, product),
+    Case(PLAIN, "product", "tiles", CUBE, product),
+    Case(PLAIN, "product", "tiles", ODD, product),
+    Case(PLAIN, "product", "auto", CUBE, product),
     Case(PLAIN, "linear", "ring", CUBE, linear),
     Case(PLAIN, "linear", "auto", CUBE, linear),
     Case(HOPPER, "matmul", "ring", CUBE, turned, is_turned=True),
