@@ -16,7 +16,7 @@ lanes and registers instead. Which instance of which statement is done is told w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.affine.facts import Known
@@ -24,20 +24,18 @@ from texpr.affine.simplify import Simplifier
 from texpr.ir import program as ir
 from texpr.ir.instr import Operand
 from texpr.ir.instr.fragment import Digit, Fragment, Misfit
-from texpr.ir.program.marked import level_of, mark, marked
-from texpr.ir.program.marks import Joint, Vector
+from texpr.ir.program.marked import level_of, mark
+from texpr.ir.program.marks import Joint
 from texpr.ir.program.rewrite import Rewriter, replace_loads, substitute_block, substitute_load, with_blocks
 from texpr.ir.program.uses import loads
 from texpr.ir.value import Buffer, Index, Load, Value
 from texpr.ir.value import walk as value_walk
 from texpr.isa.target import Target
-from texpr.relation.collect import model
 from texpr.schedule.joint.layout import place, solved, steps_of, tile_fragment
 from texpr.schedule.joint.match import Match, match
 from texpr.schedule.joint.moves import Move, Tiles, move_of, movers
 from texpr.schedule.joint.records import named, usable
-from texpr.schedule.rewrite.vectors import Lanes, Obstacle, examine
-from texpr.schedule.stage.results import aligned
+from texpr.schedule.joint.wide import wide
 from texpr.schedule.tree import Body, path_to, replaced
 from texpr.support.diagnostic import Note, TexprError, error
 from texpr.support.record import Mutable, Record, field, replace
@@ -469,24 +467,6 @@ class _Product(Mutable):
         if groups > 1:
             body = (ir.Seq(group, expr(groups), body, span=match.bind.span),)
         return body
-
-
-def wide(function: ir.Function, pairs: Collection[Sym]) -> ir.Function:
-    """`function` with loops `pairs` as vectors where each access is one of neighbours, of results aligned accordingly."""
-    known = {instance.stmt: instance.known for instance in model(function).instances} if pairs else {}
-    needed: dict[str, int] = {}
-    for loop in [s for s in ir.walk(function.body) if isinstance(s, ir.Par) and s.sym in pairs]:
-        found = list(examine(Lanes(loop, lambda stmt: known[stmt], asking=True), loop.body))
-        accesses = [each for each in found if not isinstance(each, Obstacle)]
-        if len(accesses) == len(found):
-            for load, size in accesses:
-                if load.buffer.role == "result":
-                    needed[load.buffer.name] = max(size, needed.get(load.buffer.name, 0), load.buffer.align or 0)
-            made: ir.Stmt = marked(loop, Vector(span=loop.span))
-        else:
-            made = ir.Seq(loop.sym, loop.extent, loop.body, span=loop.span)
-        function = replace(function, body=replaced(function.body, loop, lambda _, made=made: (made,)))
-    return aligned(function, needed) if needed else function
 
 
 def _touched(stmt: ir.Stmt) -> tuple[Load, ...]:
