@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from texpr.affine.expr import Sym
+from texpr.affine.facts import Known
 from texpr.ir import program as ir
 from texpr.ir.program.marked import marked
 from texpr.ir.program.marks import Vector
@@ -20,7 +21,7 @@ from texpr.support.record import replace
 
 def wide(function: ir.Function, pairs: Collection[Sym]) -> ir.Function:
     """`function` with loops `pairs` as vectors where each access is one of neighbours, of results aligned accordingly."""
-    known = {instance.stmt: instance.known for instance in model(function).instances} if pairs else {}
+    known: dict[ir.Stmt, Known] = {instance.stmt: instance.known for instance in model(function).instances} if pairs else {}
     needed: dict[str, int] = {}
     for loop in [s for s in ir.walk(function.body) if isinstance(s, ir.Par) and s.sym in pairs]:
         found = list(examine(Lanes(loop, lambda stmt: known[stmt], asking=True), loop.body))
