@@ -412,5 +412,6 @@ def test_planted_bugs_are_seen(name: str) -> None:
 def test_nvcc_makes_wide_accesses(target: str) -> None:
     ptx = binary(laid(SAXPY, VECTORS, target), target).ptx.decode()
     assert len(re.findall(r"ld\.global\.(?:nc\.)?v4", ptx)) == 2 and len(re.findall(r"st\.global\.v4", ptx)) == 1
-    (kernel,) = binary(laid(MATMUL, STAGED, target), target).kernels
+    # ptxas leaves registers to more blocks than are asked for, and spills, unless one is asked for
+    (kernel,) = binary(laid(MATMUL, f"{STAGED} launch_bounds(1)", target), target).kernels
     assert kernel.stack_bytes == kernel.spill_stores == kernel.spill_loads == 0
