@@ -14,7 +14,7 @@ from texpr.backends.cpu import entry
 from texpr.driver import lower, parse
 from texpr.ir.kernel.arithmetic import computed
 
-EXAMPLES = sorted(Path("examples").rglob("*.te"))
+EXAMPLES = sorted(path for path in Path("examples").rglob("*.te") if path.parent.name != "hopper")  # that needs its schedule
 
 
 @pytest.fixture

@@ -69,8 +69,6 @@ def code(made: Laid, target: str = "sm_90a") -> Counter[str]:
 
 
 MATRICES = [
-    ("matmul", None, "auto"),
-    ("matmul", None, "off"),
     ("scheduled/matmul_ring", "whole_ring", "ring"),
     ("conv2d", None, "auto"),
 ]

@@ -65,6 +65,7 @@ LINE = "fn line(x: f32[n]): f32[n] { new y: f32[n] par n |i| { y[i] = x[i] } ret
 NO_ENGINE = "has no tensor memory accelerator"
 CANNOT = "error[E0916]: the tensor memory accelerator cannot copy"
 ROW = "inner box: the innermost row of a box is a multiple of 16 bytes"
+HALO = "split(i, 8) -> (bi, ti)  split(j, 32) -> (bj, tj)  reorder(bi, bj, ti, tj)  bind(bi, grid.y)  bind(bj, grid.x)\n"
 CASES = {
     "target": (
         COPY,
@@ -93,10 +94,10 @@ CASES = {
     "row": (COPY, copying("box=(16, 2)"), f"{CANNOT} `A`: {ROW}", "ask for box=(16, 32)"),
     "halo": (
         BLUR,
-        "split(i, 8) -> (bi, ti)  split(j, 32) -> (bj, tj)  reorder(bi, bj, ti, tj)  bind(bi, grid.y)  bind(bj, grid.x)\n"
-        "stage(x, at=bj, in=shared, via=tma, fill=zero) -> xs",
-        f"{CANNOT} `x`: {ROW}",
-        "ask for box=(10, 40)",
+        f"{HALO}stage(x, at=bj, in=shared, via=tma, fill=zero, box=(10, 36)) -> xs",
+        "error[E0916]: boxes of 36 do not divide the 40 elements that dimension 1 of the region has, 3 of them for a begin at "
+        "a multiple of 16 bytes",
+        "choose a divisor of 40, or one box of more than 40: box=(10, 40)",
     ),
     "large": (
         COPY,

@@ -13,10 +13,11 @@ from tests.lowering.emulated import run_plan
 
 from texpr.ir.kernel.parse import parse_plan
 from texpr.ir.kernel.text import plan_text
+from texpr.ir.kernel.verify import verify
 from texpr.ir.proof import Verdict
 from texpr.proof.plan import question
 from texpr.proof.search import certified
-from texpr.support.diagnostic import TexprError
+from texpr.support.diagnostic import CompilerBug, TexprError
 
 TRIED = 15
 
@@ -30,7 +31,9 @@ def test_what_is_proved_is_right(name: str) -> None:
         other = altered(text, random)
         try:
             plan = None if other is None else parse_plan(other)
-        except TexprError:
+            if plan is not None:
+                verify(plan)
+        except (TexprError, CompilerBug):
             continue
         if plan is None:
             continue

@@ -49,7 +49,7 @@ STORE = f"""        {GUARD}
             y[i] = s
         }}"""
 LEAF = f"""    {GUARD}
-        s_own = """
+        fused s_own = """
 TAKEN = f"""    {GUARD}
         s_own_all = """
 END = "    if (i32(thread) == 0:i32) {\n        if (i32(i) < i32(M)) uniform {\n            y[i]"

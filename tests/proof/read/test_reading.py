@@ -137,7 +137,8 @@ def differences(
 
 
 SMALL = {
-    "saxpy": {"n": 1100}, "transpose": {"M": 9, "N": 34}, "matmul": {"M": 5, "N": 7, "K": 3}, "softmax": {"M": 2, "N": 37},
+    "saxpy": {"n": 1100}, "transpose": {"M": 9, "N": 34}, "matmul": {"M": 5, "N": 7, "K": 3},
+    "matmul_flat": {"M": 5, "N": 7, "K": 3}, "softmax": {"M": 2, "N": 37},
     "layernorm": {"M": 2, "N": 5}, "sum": {"n": 41}, "cholesky": {}, "gather": {}, "argmax": {},
 }  # fmt: skip
 """Programs, and sizes at which to run them; the first of the example's own where none is said."""
@@ -157,7 +158,7 @@ def test_reading_says_what_is_touched(name: str, target: str, monkeypatch: pytes
     assert not differences(EXAMPLES / f"{name}.te", target, sizes_of(name), None, monkeypatch)
 
 
-@pytest.mark.parametrize(("name", "target"), [("matmul", "cpu"), ("matmul", "sm_90a"), ("transpose", "sm_90a")])
+@pytest.mark.parametrize(("name", "target"), [("matmul", "cpu"), ("matmul_flat", "sm_90a"), ("transpose", "sm_90a")])
 def test_reading_says_what_tiles_touch(name: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not differences(EXAMPLES / f"{name}.te", target, SMALL[name], "auto", monkeypatch)
 

@@ -86,12 +86,14 @@ def boxes_asked(call: Call, buffer: Buffer, region: Box) -> tuple[Box, Boxes]:
 def from_a_chunk(region: Box, size: int, known: Known) -> Box:
     """The region of a load, begun earlier where its rows do not begin at a multiple of 16 bytes, as the engine's copies must.
 
-    `size`: bytes of an element. What is copied besides nobody reads.
+    Such a region ends at a multiple of 16 bytes, too. `size`: bytes of an element. What is copied besides is never read.
     """
     *outer, first = region.base
     least = max(CHUNK // size, 1)
     early = next((n for n in range(least) if known.multiple(first - n, least)), 0)
-    extent = (*region.extent[:-1], region.extent[-1] + early)
+    if not early:
+        return region
+    extent = (*region.extent[:-1], -(-(region.extent[-1] + early) // least) * least)
     grain = (*region.grain[:-1], gcd(region.grain[-1], early))
     return replace(region, base=(*outer, first - early), extent=extent, grain=grain, early=early)
 
