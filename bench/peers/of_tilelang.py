@@ -136,7 +136,7 @@ def attention(tile: tuple[int, int], threads: int, stages: int) -> list[Kernel]:
         K: T.Tensor(shape, "bfloat16"),
         V: T.Tensor(shape, "bfloat16"),
         scale: T.float32,
-        O: T.Tensor(shape, "bfloat16"),  # noqa: E741
+        Out: T.Tensor(shape, "bfloat16"),
     ):
         with T.Kernel(LENGTH // queries, HEADS, threads=threads) as (x, head):
             q = T.alloc_shared((queries, WIDE), "bfloat16")
@@ -178,7 +178,7 @@ def attention(tile: tuple[int, int], threads: int, stages: int) -> list[Kernel]:
             for i, j in T.Parallel(queries, WIDE):
                 result[i, j] /= total[i]
             T.copy(result, done)
-            T.copy(done, O[head, x * queries : (x + 1) * queries, :])
+            T.copy(done, Out[head, x * queries : (x + 1) * queries, :])
 
     l2 = HEADS * (LENGTH // queries) * (2 * queries + 2 * LENGTH) * WIDE * 2
     return [compiled(forward, l2, 4 * HEADS * LENGTH * WIDE * 2)]

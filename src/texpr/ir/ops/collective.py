@@ -277,7 +277,23 @@ def group_is_closed_and_waited_for(stmt: Stmt, at: Place) -> Iterator[str]:
             yield "the kernel waits for no groups of what it starts"
 
 
-class CollectiveAsync(Collective, eq=False):
+class ByWarpgroup:
+    """An operation that all lanes of a warpgroup execute together, for its tensor core."""
+
+    __slots__ = ()
+
+    @property
+    def meets(self) -> int:
+        """All lanes of a warpgroup."""
+        return WARPGROUP
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """A tensor core that reads shared memory."""
+        return (WGMMA,)
+
+
+class CollectiveAsync(ByWarpgroup, Collective, eq=False):
     """Lanes of a warpgroup start the instruction `name`, and it goes on by itself, in groups, in the order of its starts.
 
     Until the lanes have waited for its group, its registers are not theirs, and nobody writes what it reads. What is described
@@ -294,16 +310,6 @@ class CollectiveAsync(Collective, eq=False):
     )
     RULES = (*Collective.RULES, descriptors_have_their_fields, group_is_closed_and_waited_for)
     GROUP = Group.WGMMA
-
-    @property
-    def meets(self) -> int:
-        """All lanes of a warpgroup."""
-        return WARPGROUP
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """A tensor core that reads shared memory."""
-        return (WGMMA,)
 
     @property
     def tiles(self) -> tuple[Load, ...]:

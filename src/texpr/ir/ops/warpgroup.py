@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from texpr.ir.operation import Awaits, Closes, Fences, Group, Operation
 from texpr.ir.operation.covered import Covered
 from texpr.ir.operation.form import Covers, Maybe, Number, Word
-from texpr.ir.ops.collective import Held, Registers, is_in, lanes_mask
+from texpr.ir.ops.collective import ByWarpgroup, Held, Registers, is_in, lanes_mask
 from texpr.ir.value import Load
-from texpr.isa.cuda import WARPGROUP, WGMMA
+from texpr.isa.cuda import WARPGROUP
 from texpr.isa.levels import Space
 
 if TYPE_CHECKING:
@@ -59,27 +59,17 @@ MOST_PENDING = 7
 """The most groups that a wait leaves (PTX ISA, "wgmma.wait_group")."""
 
 
-class _ByWarpgroup:
+class _Orders(ByWarpgroup):
     """What all lanes of a warpgroup do for the sake of what it started."""
 
     __slots__ = ()
-
-    @property
-    def meets(self) -> int:
-        """All lanes of a warpgroup."""
-        return WARPGROUP
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """A tensor core that reads shared memory."""
-        return (WGMMA,)
 
     def does(self, effects: Effects) -> None:
         """Lanes come together."""
         effects.meets()
 
 
-class FenceWarpgroup(_ByWarpgroup, Operation, eq=False):
+class FenceWarpgroup(_Orders, Operation, eq=False):
     """What a lane did to these registers comes before what is started after it."""
 
     FORM = (Word("fence_warpgroup"), Registers("registers"))
@@ -97,7 +87,7 @@ class FenceWarpgroup(_ByWarpgroup, Operation, eq=False):
         yield f"tx_fence_warpgroup({lanes_mask(to.kernel.threads, to.kernel.warp)});"
 
 
-class CommitWarpgroup(_ByWarpgroup, Operation, eq=False):
+class CommitWarpgroup(_Orders, Operation, eq=False):
     """What the lane started since its last commit becomes one group."""
 
     FORM = (Word("commit_warpgroup"),)
@@ -112,7 +102,7 @@ class CommitWarpgroup(_ByWarpgroup, Operation, eq=False):
         yield "tx_commit_warpgroup();"
 
 
-class WaitWarpgroup(_ByWarpgroup, Operation, eq=False):
+class WaitWarpgroup(_Orders, Operation, eq=False):
     """Waits until at most `pending` of the lane's groups, the latest ones, are unfinished. `covers` lists why.
 
     What the finished ones read may be written again, and `registers` are the lane's again.

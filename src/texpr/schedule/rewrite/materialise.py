@@ -257,21 +257,19 @@ class _Maker(Mutable):
     def _beyond(self, statements: Sequence[ir.Stmt], path: Path, needs: _Needs) -> frozenset[_Need]:
         """The guards of elements of a tile, held by lanes, that no element of the program is kept in: they may be anything."""
         tiles, joint = self._tiles(), self._joint(path)
-        for stmt in statements:
-            if not isinstance(stmt, ir.Bind) or len(stmt.targets) != 1 or stmt.targets[0].buffer not in tiles:
+        binds = [stmt for stmt in statements if isinstance(stmt, ir.Bind) and len(stmt.targets) == 1]
+        for stmt in binds:
+            buffer, is_start = stmt.targets[0].buffer, stmt.update is None and isinstance(stmt.values[0], Literal)
+            if buffer not in tiles or buffer.role != "local" or not (joint or is_start):
                 return frozenset()
-            if stmt.targets[0].buffer.role != "local":
-                return frozenset()
-            if not joint and not (stmt.update is None and isinstance(stmt.values[0], Literal)):
-                return frozenset()
-        if not statements:
+        if not binds or len(binds) != len(statements):
             return frozenset()
-        found = self._rewriter(path).target(statements[0].targets[0])  # pyright: ignore
+        found = self._rewriter(path).target(binds[0].targets[0])
         through = {sym for e in found.index for sym in e.syms()}
         inner = {loop.sym for loop in path if loop.sym in joint and loop.sym not in through}
         free = frozenset(n for n in needs if not n.syms.isdisjoint(through) and n.syms.isdisjoint(inner))
         if free:
-            self.unread += [_Unread(stmt, path, free) for stmt in statements if isinstance(stmt, ir.Bind)]
+            self.unread += [_Unread(stmt, path, free) for stmt in binds]
         return free
 
     def _tiles(self) -> Mapping[Buffer, Span]:
