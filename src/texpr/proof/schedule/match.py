@@ -41,8 +41,7 @@ class Matches(Mutable):
     program.
 
     `strange`: statements without a meaning; `loosened`: updates in an order that is free, but was not in the written program;
-    `asked`: the obligations of the others. `longer`: memory of the written program with additional elements in the scheduled
-    one.
+    `asked`: the obligations of the others. `overruns`: the accesses of statements that also run outside of the written loops.
     """
 
     written: Program
@@ -55,7 +54,7 @@ class Matches(Mutable):
     strange: list[tuple[Action, str]] = field(default_factory=list[tuple[Action, str]])
     loosened: list[tuple[Action, Action]] = field(default_factory=list[tuple[Action, Action]])
     asked: list[Asked] = field(default_factory=list[Asked])
-    longer: set[Home] = field(default_factory=set[Home])
+    overruns: list[Access] = field(default_factory=list[Access])
     fills: Mapping[Buffer, Literal] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -114,7 +113,6 @@ class Matches(Mutable):
         holes = leaves and changes_nothing(action, self.fills)
         told = Claim(IS_STATEMENT, f"{meant.stored.name}, line {meant.span.line}", "the same of the same", action.span)
         if leaves and self.is_nowhere(comparison, at, beyond):
-            self.longer.add(home_of(meant.target))
             rest = [fact for fact in inside if fact not in beyond]
             known, wanted = (beyond, [] if holes else rest)
             self.asked.append((told, self.doubted, (action, (*known, *(rest if holes else ())), [*goals, *wanted])))
@@ -122,6 +120,7 @@ class Matches(Mutable):
             beyond = []
             self.asked.append((told, self.doubted, (action, inside, goals) if holes else (action, (), [*goals, *inside])))
         *reads, write = self.touches(comparison, at)
+        self.overruns += (replace(each, does=None) for each in (*reads, write) if beyond or holes)
         reads = [read if read.is_own else replace(read, where=(*read.where, *flat(beyond))) for read in reads]
         self.accesses += (
             *(self.of_holes(reads, inside) if holes else reads),
@@ -204,15 +203,6 @@ class Matches(Mutable):
             if home is not None and (home is not access.stored or access.place != access.element):
                 told = Claim("is the same element", str(access), "in memory that callers know", access.action.span)
                 yield told, self.elsewhere, (access,)
-            if home is not None and access.stored in self.longer:
-                told = Claim("is an element", str(access), "inside of memory that callers know", access.action.span)
-                yield told, self.outside, (access,)
-
-    def outside(self, access: Access) -> Point | None:
-        """An instance that accesses a parameter or result out of bounds."""
-        assert isinstance(access.home, Buffer)
-        inside = conj(between(0, e, size) for e, size in zip(access.place, access.home.shape, strict=True))
-        return witness((*access.where, negate(inside)), self.premises)
 
     def elsewhere(self, access: Access) -> Point | None:
         """An instance that accesses another element of a parameter or result than the written program."""

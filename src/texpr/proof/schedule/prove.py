@@ -31,6 +31,7 @@ from texpr.proof.common.asked import Asked, Claim
 from texpr.proof.read.actions import actions
 from texpr.proof.schedule.accesses import named
 from texpr.proof.schedule.families import pairs
+from texpr.proof.schedule.inside import inside
 from texpr.proof.schedule.match import IS_STATEMENT, IS_THERE, Matches
 from texpr.proof.schedule.numbers import by_number
 from texpr.proof.schedule.order import misordered
@@ -55,7 +56,8 @@ def faithful(written: ir.Function, laid: ir.Function) -> Proof:
     for action, meant in matches.loosened:  # kernels may add up in another order, and round a product with its sum
         told = Claim("the order is free", f"{meant.stored.name}, line {meant.span.line}", "", action.span)
         said.append(told.told(Verdict.REFUSED, "no `reduce` frees it as it was written"))
-    questions = matches.asked, matches.at_home(), matches.covered(), _ordered(held, premises), held.questions()
+    within = inside((*matches.accesses, *matches.overruns), matches.given, matches.numbers, premises)
+    questions = matches.asked, matches.at_home(), within, matches.covered(), _ordered(held, premises), held.questions()
     said += (claim.decided(question, args) for claim, question, args in chain(*questions))
     unknown = any(each.what == IS_STATEMENT and each.verdict is not Verdict.PROVED for each in said)
     return Proof(written.name, (), tuple(_doubted(each, unknown) for each in said))

@@ -1,0 +1,65 @@
+"""That what is touched is inside of its memory, which the proof of a plan takes for granted.
+
+Of memory that callers know, a statement of the written program touches what it does there: that program is legal. Copies do not,
+nor do instances beyond the loops that were written; and of memory of the laid out program the written one says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+
+from texpr.affine.expr import Expr, Sym, term
+from texpr.ir.value import Buffer
+from texpr.presburger.formula import Formula, between, conj, negate
+from texpr.presburger.isl.raw import Undecided
+from texpr.presburger.questions import Point, witness
+from texpr.presburger.solve.products import parted
+from texpr.proof.common.asked import Asked, Claim
+from texpr.proof.schedule.accesses import Access
+
+
+def inside(accesses: Iterable[Access], given: Container[object], names: Mapping[Sym, Expr], premises: Formula) -> Iterator[Asked]:
+    """The obligations. `given`: memory that callers know; `names`: those of numbers in the written program."""
+    asked = dict[object, Access]()
+    for access in accesses:
+        if isinstance(access.home, Buffer) and access.home.rank and not (access.does and access.home in given):
+            asked.setdefault((access.home, access.place, access.where, access.does and access.element), access)
+    for access in asked.values():
+        told = Claim("is inside", str(access), "subscripts are below extents", access.action.span)
+        yield told, outside, (access, names, premises)
+
+
+def outside(access: Access, names: Mapping[Sym, Expr], premises: Formula) -> Point | None:
+    """An instance that touches what lies outside of its memory. Raises Undecided."""
+    assert isinstance(access.home, Buffer)
+    place, shape = access.place[len(access.place) - access.home.rank :], [e.substitute(names) for e in access.home.shape]
+    facts = [*access.where]
+    if access.does is not None and isinstance(access.stored, Buffer):  # an element, as the written program is legal
+        element = access.element[len(access.element) - access.stored.rank :]
+        facts += (between(0, e, size) for e, size in zip(element, access.stored.shape, strict=True))
+    try:
+        return witness((*facts, negate(conj(between(0, e, size) for e, size in zip(place, shape, strict=True)))), premises)
+    except Undecided:
+        if all(any(_is_never(facts, each, premises) for each in _rows(e, size)) for e, size in zip(place, shape, strict=True)):
+            return None
+        raise
+
+
+def _is_never(facts: Sequence[Formula], goals: Sequence[Formula], premises: Formula) -> bool:
+    """Whether it is never that not all `goals` hold."""
+    try:
+        return witness((*facts, negate(conj(goals))), premises) is None
+    except Undecided:
+        return False
+
+
+def _rows(value: Expr, size: Expr) -> Iterator[list[Formula]]:
+    """What puts a number below a product: with value = d · row + column, that is 0 ≤ column < d and 0 ≤ row < size / d."""
+    products = [monomial for monomial, _ in size.terms if len(monomial) > 1]
+    if not products:
+        yield [between(0, value, size)]
+    for atom in dict.fromkeys(products[0]) if products else ():
+        count, rest = parted(size, (atom,))
+        if rest.is_constant and rest.constant == 0:
+            row, column = parted(value, (atom,))
+            yield from ([between(0, column, term((atom,))), *more] for more in _rows(row, count))
