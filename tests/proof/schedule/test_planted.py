@@ -488,3 +488,84 @@ fn mirrored(x: f32[n]): f32[n] {
 def test_what_is_made_anew_is_what_is_read_there() -> None:
     assert is_proved(by_hand(MIRRORED, MADE_ANEW, "", "", "1 [j]"))
     assert not is_proved(by_hand(MIRRORED, MADE_ANEW.replace("x[n - 1 - j]", "x[j]"), "", "", "1 [j]"))
+
+
+SUMMED = """
+fn rows(a: f32[m, n], b: f32[m, n]): f32[m] {
+    new y: f32[m]
+    par m |i| {
+        y[i] = 0.0
+        seq n |k| reduce(y) { y[i] += a[i, k] * b[i, k] }
+    }
+    return y
+}
+"""
+
+
+@pytest.mark.parametrize("directives", ["split(k, 16) -> (ko, ki)", "split(i, 4) -> (io, ii)"])
+def test_no_order_becomes_free(directives: str) -> None:
+    """Not even where it is kept: kernels may round as they will what is summed up in any order."""
+    (free,) = parse(f"{SUMMED}schedule rows {{ {directives} }}").functions
+    compiled = driver.lower(free, "sm_90a", schedule=free.schedules[0])
+    assert is_proved(faithful(free, compiled.function))
+    (ordered,) = parse(SUMMED.replace("reduce(y) ", "")).functions
+    found = faithful(ordered, compiled.function)
+    assert "no `reduce` frees it as it was written" in [each.how for each in found.of(Verdict.REFUSED)]
+
+
+FLAT = """
+fn doubled(x: f32[M * N]): f32[M, N] {
+    new t: f32[M, N]
+    new y: f32[M, N]
+    par M |i| { par N |j| { t[i, j] = 2.0 * x[N * i + j] } }
+    par M |k| { par N |l| { y[k, l] = t[k, l] + 1.0 } }
+    return y
+}
+"""
+FLAT_TILE = """
+fn doubled(x: f32[M * N]): f32[M, N] {
+    new y: f32[M, N]
+    new s: f32[M * N]
+    new u: f32[M * N]
+    par M |a| { par N |b| { s[N * a + b] = x[N * a + b] } }
+    par M |i| { par N |j| { u[N * i + j] = 2.0 * s[N * i + j] } }
+    par M |k| { par N |l| { y[k, l] = u[N * k + l] + 1.0 } }
+    return y
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("u[N * i + j] = 2.0 * s[", "u[N * i + j] = 2.0 * s["),
+        ("new u: f32[M * N]", "new u: f32[M * N - 1]"),  # a tile is short
+        ("new u: f32[M * N]", "new u: f32[N * N]"),
+        ("u[N * ", "u[1 + N * "),  # its last element is outside
+        ("par M |a| {", "par M + 4 |a| {"),  # a copy reads, and stores, outside
+        ("par M |i| {", "par M + 4 |i| {"),  # holes read, and write, outside
+    ],
+)
+def test_what_is_touched_is_inside(old: str, new: str) -> None:
+    """Where `faults` of a program say nothing, too, as products of sizes are not affine."""
+    found = by_hand(FLAT, FLAT_TILE.replace(old, new), "", "0 [i, j]", "1 [k, l]")
+    assert is_proved(found) is (old == new)
+    assert old == new or any(each.what == "is inside" for each in (*found.of(Verdict.REFUSED), *found.of(Verdict.UNDECIDED)))
+
+
+def test_holes_read_inside_of_what_callers_gave() -> None:
+    """Nobody reads what these make: so it need not be what was written, but it must be there."""
+    lines = FLAT_TILE.replace("    new s: f32[M * N]\n", "").replace(
+        "    par M |a| { par N |b| { s[N * a + b] = x[N * a + b] } }\n", ""
+    )
+    longer = lines.replace("f32[M * N]\n    par", "f32[(M + 4) * N]\n    par").replace("s[N * i", "x[N * i")
+    notes = "0 [i, j]", "1 [k, l]"
+    assert is_proved(by_hand(FLAT, longer, *notes))
+    holes = longer.replace("par M |i| {", "par M + 4 |i| {")
+    (told,) = (found := by_hand(FLAT, holes, *notes)).of(Verdict.REFUSED)
+    assert told.what == "is inside" and "x[" in told.about and not found.of(Verdict.UNDECIDED)
+    assert is_proved(
+        by_hand(
+            FLAT.replace("x: f32[M * N]", "x: f32[(M + 4) * N]"), holes.replace("x: f32[M * N]", "x: f32[(M + 4) * N]"), *notes
+        )
+    )

@@ -53,6 +53,10 @@ class Access(Record, eq=False):
         """Whether neither its execution nor its place depends on data."""
         return not self.action.spot.tests and {*self.dims} <= {*indices(self.action.spot)}
 
+    def is_data(self, sym: Sym) -> bool:
+        """Whether data say a number."""
+        return isinstance(sym, Number) or (sym in self.dims and sym not in indices(self.action.spot))
+
     def __str__(self) -> str:
         at = ", ".join(map(str, self.place))
         return f"{self.home.name}[{at}] of line {self.action.span.line}"

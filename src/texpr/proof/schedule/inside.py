@@ -1,7 +1,8 @@
 """That what is touched is inside of its memory, which the proof of a plan takes for granted.
 
-Of memory that callers know, a statement of the written program touches what it does there: that program is legal. Copies do not,
-nor do instances beyond the loops that were written; and of memory of the laid out program the written one says nothing.
+Of memory that callers know, a statement of the written program touches what it does there: that program is legal. Copies do
+not, nor do instances beyond the loops that were written; and of memory of the laid out program the written one says nothing.
+Subscripts that are data are left to the checks of programs.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from texpr.proof.common.asked import Asked, Claim
 from texpr.proof.schedule.accesses import Access
 
 
-def inside(accesses: Iterable[Access], given: Container[object], names: Mapping[Sym, Expr], premises: Formula) -> Iterator[Asked]:
+def inside(
+    accesses: Iterable[Access], given: Container[object], names: Mapping[Sym, Expr], premises: Formula
+) -> Iterator[Asked]:
     """The obligations. `given`: memory that callers know; `names`: those of numbers in the written program."""
     asked = dict[object, Access]()
     for access in accesses:
@@ -37,10 +40,13 @@ def outside(access: Access, names: Mapping[Sym, Expr], premises: Formula) -> Poi
     if access.does is not None and isinstance(access.stored, Buffer):  # an element, as the written program is legal
         element = access.element[len(access.element) - access.stored.rank :]
         facts += (between(0, e, size) for e, size in zip(element, access.stored.shape, strict=True))
+    asked = [
+        pair for pair in zip(place, shape, strict=True) if not any(map(access.is_data, (s for e in pair for s in e.syms())))
+    ]
     try:
-        return witness((*facts, negate(conj(between(0, e, size) for e, size in zip(place, shape, strict=True)))), premises)
+        return witness((*facts, negate(conj(between(0, e, size) for e, size in asked))), premises)
     except Undecided:
-        if all(any(_is_never(facts, each, premises) for each in _rows(e, size)) for e, size in zip(place, shape, strict=True)):
+        if all(any(_is_never(facts, each, premises) for each in _rows(e, size)) for e, size in asked):
             return None
         raise
 

@@ -6,9 +6,10 @@ of the written program. Suppose that
 1. every instance of a written statement is executed, an update once;
 2. any two accesses to one element, one of them a write, are in the written order, except for what a `reduce` relaxes in both
    programs;
-3. two iterations of a `par` have no conflict, except for updates where the `par` reduces into the place; and
+3. two iterations of a `par` have no conflict, except for updates where the `par` reduces into the place;
 4. an element that is read was written to its place before, or copied there, and since then neither was that place overwritten
-   nor the element changed elsewhere.
+   nor the element changed elsewhere; and
+5. every access is within the bounds of its memory.
 
 Then both programs compute the same values. *Proof*, by induction over the execution order of the scheduled program: first omit
 all copies, and let every element have one place. By 1 and 2 each read sees the value of the written program. Reinsert the
