@@ -1,8 +1,8 @@
-"""That what is touched is inside of its memory, which the proof of a plan takes for granted.
+"""Accesses of the scheduled program are in bounds, which is a premise of the proof of a plan.
 
-Of memory that callers know, a statement of the written program touches what it does there: that program is legal. Copies do
-not, nor do instances beyond the loops that were written; and of memory of the laid out program the written one says nothing.
-Subscripts that are data are left to the checks of programs.
+In parameters and results a statement accesses what the written program does, which is legal. Copies do not, nor do statements
+outside of the written loops; of memory that only the scheduled program has the written one says nothing. Subscripts that are
+read from data are left to the checks of programs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from texpr.proof.schedule.accesses import Access
 def inside(
     accesses: Iterable[Access], given: Container[object], names: Mapping[Sym, Expr], premises: Formula
 ) -> Iterator[Asked]:
-    """The obligations. `given`: memory that callers know; `names`: those of numbers in the written program."""
+    """The obligations. `given`: the parameters and results; `names`: numbers by their names in the written program."""
     asked = dict[object, Access]()
     for access in accesses:
         if isinstance(access.home, Buffer) and access.home.rank and not (access.does and access.home in given):
@@ -33,7 +33,7 @@ def inside(
 
 
 def outside(access: Access, names: Mapping[Sym, Expr], premises: Formula) -> Point | None:
-    """An instance that touches what lies outside of its memory. Raises Undecided."""
+    """An instance that is out of bounds. Raises Undecided."""
     assert isinstance(access.home, Buffer)
     place, shape = access.place[len(access.place) - access.home.rank :], [e.substitute(names) for e in access.home.shape]
     facts = [*access.where]
@@ -52,7 +52,7 @@ def outside(access: Access, names: Mapping[Sym, Expr], premises: Formula) -> Poi
 
 
 def _is_never(facts: Sequence[Formula], goals: Sequence[Formula], premises: Formula) -> bool:
-    """Whether it is never that not all `goals` hold."""
+    """Whether `goals` are proved to hold."""
     try:
         return witness((*facts, negate(conj(goals))), premises) is None
     except Undecided:
