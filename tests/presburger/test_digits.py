@@ -7,7 +7,7 @@ from itertools import product
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.presburger.formula import TRUE, Eq, Formula, compare, conj, holds
-from texpr.presburger.solve.digits import in_digits
+from texpr.presburger.solve.digits import below, in_digits
 
 ROW, J, K, L, N = map(Sym, "ijklN")
 
@@ -67,3 +67,19 @@ def test_no_point_is_lost() -> None:
             if holds(conj(facts), at):
                 assert holds(conj(found), at), (facts, at)
     assert parted >= 60
+
+
+def test_what_is_below_a_product() -> None:
+    """Where all conditions of a list hold, the number is in 0..size; some list holds wherever row and column are inside."""
+    m = Sym("M")
+    value, size = flat(expr(ROW), expr(J)), expr(m) * N
+    lists = list(below(value, size))
+    exact = conj((*inside(expr(J)), compare(">=", ROW, 0), compare("<", ROW, m)))
+    seen = 0
+    for row, column, n, count in product(range(-2, 4), range(-2, 5), range(4), range(4)):
+        at = {ROW: row, J: column, N: n, m: count}
+        found = [all(holds(each, at) for each in some) for some in lists]
+        assert any(found) >= holds(exact, at)
+        assert not any(found) or 0 <= value.evaluate(at) < size.evaluate(at)
+        seen += any(found)
+    assert seen > 0 and next(below(expr(J), expr(N))) == [conj(inside(expr(J)))]

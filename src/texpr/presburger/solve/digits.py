@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from texpr.affine.expr import Expr, FloorDiv, Mod, Monomial, Sym, combination, term
 from texpr.affine.ranges import EVERYTHING, Interval, interval
-from texpr.presburger.formula import Eq, Formula, Ge
+from texpr.presburger.formula import Eq, Formula, Ge, between
 from texpr.presburger.solve.omega import refuted
 from texpr.presburger.solve.products import is_positive, parted
 from texpr.presburger.solve.relaxed import flat
@@ -39,6 +39,21 @@ def in_rows(facts: Iterable[Formula], premises: Formula) -> list[Formula]:
     while (apart := in_digits(found, premises)) is not None:
         found = list(flat(apart))
     return found
+
+
+def below(value: Expr, size: Expr) -> Iterator[list[Formula]]:
+    """Lists of conditions, each of which puts `value` into 0..size, a product of numbers.
+
+    With value = d · row + column they are 0 ≤ column < d and 0 ≤ row < size / d.
+    """
+    products = [monomial for monomial, _ in size.terms if len(monomial) > 1]
+    if not products:
+        yield [between(0, value, size)]
+    for atom in dict.fromkeys(products[0]) if products else ():
+        count, rest = parted(size, (atom,))
+        if rest.is_constant and rest.constant == 0:
+            row, column = parted(value, (atom,))
+            yield from ([between(0, column, term((atom,))), *more] for more in below(row, count))
 
 
 def in_numbers(facts: Sequence[Formula]) -> list[Formula]:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
-from texpr.affine.expr import Expr, Sym, term
+from texpr.affine.expr import Expr, Sym
 from texpr.ir.value import Buffer
 from texpr.presburger.formula import Formula, between, conj, negate
 from texpr.presburger.isl.raw import Undecided
 from texpr.presburger.questions import Point, witness
-from texpr.presburger.solve.products import parted
+from texpr.presburger.solve.digits import below
 from texpr.proof.common.asked import Asked, Claim
 from texpr.proof.schedule.accesses import Access
 
@@ -46,7 +46,7 @@ def outside(access: Access, names: Mapping[Sym, Expr], premises: Formula) -> Poi
     try:
         return witness((*facts, negate(conj(between(0, e, size) for e, size in asked))), premises)
     except Undecided:
-        if all(any(_is_never(facts, each, premises) for each in _rows(e, size)) for e, size in asked):
+        if all(any(_is_never(facts, each, premises) for each in below(e, size)) for e, size in asked):
             return None
         raise
 
@@ -57,15 +57,3 @@ def _is_never(facts: Sequence[Formula], goals: Sequence[Formula], premises: Form
         return witness((*facts, negate(conj(goals))), premises) is None
     except Undecided:
         return False
-
-
-def _rows(value: Expr, size: Expr) -> Iterator[list[Formula]]:
-    """What puts a number below a product: with value = d · row + column, that is 0 ≤ column < d and 0 ≤ row < size / d."""
-    products = [monomial for monomial, _ in size.terms if len(monomial) > 1]
-    if not products:
-        yield [between(0, value, size)]
-    for atom in dict.fromkeys(products[0]) if products else ():
-        count, rest = parted(size, (atom,))
-        if rest.is_constant and rest.constant == 0:
-            row, column = parted(value, (atom,))
-            yield from ([between(0, column, term((atom,))), *more] for more in _rows(row, count))
