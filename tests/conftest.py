@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from tests.kept import EMULATED
 from tests.trapping import trapping
 
 from texpr.cli import settle
 
 LISTED = Path(__file__).with_name("skips.txt")
 
-CACHE, MOST = Path(__file__).parents[1] / ".cache" / "emulator", 1 << 30
-"""Where compiled kernels are kept between runs, and how many bytes of them."""
+MOST = 1 << 30
+"""How many bytes of compiled kernels are kept between runs."""
 
 settings.register_profile("texpr", deadline=None, print_blob=True)
 settings.load_profile("texpr")
@@ -54,7 +55,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """
     gc.freeze()
     if not hasattr(session.config, "workerinput"):
-        bound(CACHE, MOST)
+        bound(EMULATED, MOST)
 
 
 def bound(folder: Path, most: int) -> None:

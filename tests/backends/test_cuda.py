@@ -9,6 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from tests.kept import EMULATED
 
 from texpr.affine.expr import Sym, expr
 from texpr.backends.cuda import headers, print_kernels
@@ -34,9 +35,8 @@ PLANS: dict[str, Callable[[], Plan]] = {
 
 
 @pytest.fixture(scope="module")
-def emulated(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Plan], Emulated]:
-    work = tmp_path_factory.getbasetemp() / "emulator"
-    return lambda plan: build(print_kernels(plan), headers(), work)
+def emulated() -> Callable[[Plan], Emulated]:
+    return lambda plan: build(print_kernels(plan), headers(), EMULATED)
 
 
 def _floats(*shape: int, seed: int = 1) -> np.ndarray:

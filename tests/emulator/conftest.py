@@ -1,4 +1,4 @@
-"""One folder of built libraries for the whole session, so that the core is compiled once."""
+"""One folder of built libraries for all, so that the core is compiled once."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.kept import EMULATED
 
 from texpr.backends.cuda.headers import headers
 from texpr.emulator import Emulated, build
 
 
 @pytest.fixture(scope="session")
-def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.getbasetemp() / "emulator"
+def work() -> Path:
+    return EMULATED
 
 
 @pytest.fixture(scope="session")

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.kept import EMULATED
 from tests.schedule.laid import in_shared
 
 from references import BY_NAME, distance
@@ -118,7 +118,7 @@ def test_a_text_for_narrow_warps_says_so_and_no_other_does() -> None:
         assert ("0xffffffffu" in compiled.source) != said and ("0xffffu" in compiled.source) == said
 
 
-def test_a_kernel_for_other_warps_is_refused(tmp_path: Path) -> None:
+def test_a_kernel_for_other_warps_is_refused() -> None:
     """By the verifier, the printer and the emulator: what is right for 16 lanes may be wrong for 32."""
     plan = driver.lower(driver.parse(BY_NAME["sum"].path.read_text(encoding="utf-8"))["sum"], "narrow").plan
     with pytest.raises(CompilerBug, match="warps of 16 lanes, sm_80 has 32"):
@@ -128,14 +128,14 @@ def test_a_kernel_for_other_warps_is_refused(tmp_path: Path) -> None:
     compiled = driver.lower(driver.parse(STRIDED)["strided"], "narrow")
     (kernel,) = k.kernels(compiled.plan.steps)
     arrays = np.zeros(1024, np.float32), np.zeros(256, np.float32)
-    narrow, real = (build(compiled.source, headers(), tmp_path, machine=each.coalescing) for each in (NARROW, REAL))
+    narrow, real = (build(compiled.source, headers(), EMULATED, machine=each.coalescing) for each in (NARROW, REAL))
     assert narrow.launch(kernel.name, 1, kernel.threads, arrays) == []
     with pytest.raises(CompilerBug, match="no kernel"):
         real.launch(kernel.name, 1, kernel.threads, arrays)
 
 
 @pytest.mark.parametrize(("machine", "level"), [(REAL, k.Level.WARP), (NARROW, k.Level.BLOCK)], ids=str)
-def test_threads_of_two_warps_meet_as_a_block(machine: Target, level: k.Level, tmp_path: Path) -> None:
+def test_threads_of_two_warps_meet_as_a_block(machine: Target, level: k.Level) -> None:
     """What 32 threads leave for each other: lanes of one warp, or of two, which then race where each warp waits for itself."""
     function = in_shared(driver.parse(MET)["met"])
     plan, _ = lower(function, machine)
@@ -146,7 +146,7 @@ def test_threads_of_two_warps_meet_as_a_block(machine: Target, level: k.Level, t
     text, mask = print_kernels(plan, machine), f"__syncwarp({(1 << machine.warp) - 1:#x}u);"
     for barrier, races in (("", False), (mask, level is k.Level.BLOCK)):
         changed = text.replace("__syncthreads();", barrier) if barrier else text
-        module = build(changed, headers(), tmp_path, machine=machine.coalescing)
+        module = build(changed, headers(), EMULATED, machine=machine.coalescing)
         x, y = np.arange(32, dtype=np.float32), np.zeros(32, np.float32)
         reports = [r for order in ORDERS for r in module.launch(kernel.name, 1, kernel.threads, [x, y], seed=order)]
         assert bool(reports) == races
@@ -189,11 +189,11 @@ def test_lanes_that_a_warp_does_not_have_are_found(change: Callable[[k.Kernel], 
 
 
 @pytest.mark.parametrize("machine", [*MACHINES, REAL], ids=str)
-def test_requests_are_counted_in_the_machine_s_sectors(machine: Target, tmp_path: Path) -> None:
+def test_requests_are_counted_in_the_machine_s_sectors(machine: Target) -> None:
     """What is said of a kernel is what the emulator counts, and by hand: lanes that are 16 bytes apart."""
     compiled = driver.lower(driver.parse(STRIDED)["strided"], machine.name)
     (kernel,) = k.kernels(compiled.plan.steps)
-    module = build(compiled.source, headers(), tmp_path, machine=machine.coalescing)
+    module = build(compiled.source, headers(), EMULATED, machine=machine.coalescing)
     x, y = np.zeros(1024, np.float32), np.zeros(256, np.float32)
     module.launch(kernel.name, 1, kernel.threads, [x, y], count=True)
     counted = module.counts()[kernel.name]

@@ -6,19 +6,17 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import cache, lru_cache
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 from tests.emulator.tensors import encoded, registered
-from tests.trapping import TRAPPING
+from tests.kept import EMULATED
 
 from texpr.affine.expr import Sym
 from texpr.backends.cuda.headers import headers
 from texpr.backends.cuda.printer import print_kernels
-from texpr.emulator.compile import COMPILER
 from texpr.emulator.harness import Emulated, build
 from texpr.emulator.report import Report
 from texpr.interp.arguments import bind, shape_of
@@ -32,8 +30,6 @@ from texpr.runtime.memory import aligned_empty
 from texpr.support.record import Mutable, field
 
 Array = NDArray[Any]
-WORK = Path(__file__).parents[2] / ".cache" / "emulator"
-"""Kernels by their content; `tests/conftest.py` bounds it."""
 
 
 @lru_cache(maxsize=8)
@@ -44,7 +40,7 @@ def kernels_of(plan: k.Plan) -> str:
 
 @cache
 def module(text: str) -> Emulated:
-    return build(text, headers(), WORK, (*COMPILER, *TRAPPING))
+    return build(text, headers(), EMULATED)
 
 
 class Run(Mutable, dict=True):
