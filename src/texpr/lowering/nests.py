@@ -13,13 +13,13 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.program.marked import atomic_binds
 from texpr.ir.program.rewrite import replace_loads
-from texpr.ir.steps import Branch, Loop, Steps
+from texpr.ir.steps import Branch, Loop, Node, Steps
 from texpr.ir.value import Load, Ref, Value, walk
 from texpr.isa.target import Target
 from texpr.lowering.assemble import Title, assemble
 from texpr.lowering.build.cluster import Cluster
 from texpr.lowering.build.coordinates import Coordinates, coordinates
-from texpr.lowering.build.team import Team, build
+from texpr.lowering.build.team import replicated_buffers, tree
 from texpr.lowering.dependences.lives import Lives
 from texpr.lowering.dependences.needs import Needs
 from texpr.lowering.names import Names
@@ -53,15 +53,15 @@ def lower_nest(nest: Nest, target: Target, names: Names, needs: Needs, sizes: fr
     if any(m.cluster > 1 for m in nest.grid):
         cluster = Cluster.of(nest.grid, names, known(needs.model.given))
     at = coordinates(nest, target, names, cluster, needs.model.given)
-    team = Team((), frozenset()) if alone else build(nest, {s: names.sym("decided") for s in _conditions(nest)})
-    lives = Lives(needs, nest, team)
-    placement = _placed(nest, target, names, needs, sizes, at, team, lives)
-    tensors = Tensors.of(team.nodes, placement.places, names, needs, nest, cluster)
+    nodes = () if alone else tree(nest, {s: names.sym("decided") for s in _conditions(nest)})
+    lives = Lives(needs, nest, nodes)
+    placement = _placed(nest, target, names, needs, sizes, at, nodes, lives)
+    tensors = Tensors.of(nodes, placement.places, names, needs, nest, cluster)
     order = Order()
     if not alone:
         alike = partial(_is_alike, at=at, cluster=cluster, placement=placement)
-        order = synchronise(nest, team, placement, tensors, needs, lives, target, alike)
-    steps = assemble(title, nest, team.nodes, target, names, at, cluster, placement, tensors, order)
+        order = synchronise(nest, nodes, placement, tensors, needs, lives, target, alike)
+    steps = assemble(title, nest, nodes, target, names, at, cluster, placement, tensors, order)
     return Lowered(steps, placement, tensors.maps.copies(), order.proof, order.arena)
 
 
@@ -76,7 +76,7 @@ def _placed(
     needs: Needs,
     sizes: frozenset[Sym],
     at: Coordinates,
-    team: Team,
+    nodes: tuple[Node, ...],
     lives: Lives,
 ) -> Placement:
     """The place of every local of a nest."""
@@ -88,11 +88,11 @@ def _placed(
         at.thread,
         {m.loop: m.loop.extent for m in nest.grid},
         sizes,
-        team.replicated,
-        lambda buffer: needs.slots(nest, team, buffer),
-        Shuffles(needs, nest, team, atomics).lanes,
+        frozenset() if nest.team == 1 else replicated_buffers(nest),
+        lambda buffer: needs.slots(nest, nodes, buffer),
+        Shuffles(needs, nest, nodes, atomics).lanes,
         lambda sizes: room(sizes, lives),
-        lambda buffer: None if at.rank is None else distributed(needs, nest, team, buffer, at.rank),
+        lambda buffer: None if at.rank is None else distributed(needs, nest, nodes, buffer, at.rank),
     ).run()
 
 

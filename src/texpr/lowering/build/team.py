@@ -12,7 +12,7 @@ read that control flow depends on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from texpr.affine.expr import ZERO, Expr, Sym
 from texpr.ir import program as ir
@@ -26,20 +26,6 @@ from texpr.ir.steps.work import Decide, End, Issue, Middle, Partial, Run, Spread
 from texpr.ir.value import Buffer
 from texpr.mapping.nest import Nest, Role
 from texpr.support.record import Record
-
-
-class Team(Record):
-    """The tree of a nest, and the locals that each thread replicates."""
-
-    nodes: tuple[Node, ...]
-    replicated: frozenset[Buffer]
-
-    @property
-    def end(self) -> Step | None:
-        """The step at which blocks of a cluster exit, if any."""
-        last = self.nodes[-1] if self.nodes else None
-        return last if isinstance(last, Step) and isinstance(last.work, End) else None
-
 
 COPIES = 16
 """The most elements of a local that is replicated in every thread."""
@@ -73,16 +59,21 @@ def _small(buffer: Buffer) -> bool:
     return count <= COPIES and (buffer.rank == 0 or count == 1)
 
 
-def build(nest: Nest, decide: dict[ir.If, Sym]) -> Team:
+def tree(nest: Nest, decide: Mapping[ir.If, Sym]) -> tuple[Node, ...]:
     """The tree of `nest`; `decide` maps each uniform branch to the variable that holds its condition."""
-    replicated = replicated_buffers(nest)
-    nodes = tuple(_nodes(nest.body, nest, replicated, decide))
+    nodes = tuple(_nodes(nest.body, nest, replicated_buffers(nest), decide))
     if nest.blocks > 1:
         nodes = (*nodes, Step(ALL, End(), (ir.Seq(Sym("end"), ZERO, ()),)))
-    return Team(nodes, replicated)
+    return nodes
 
 
-def _nodes(body: tuple[ir.Stmt, ...], nest: Nest, copies: frozenset[Buffer], decide: dict[ir.If, Sym]) -> Iterator[Node]:
+def end_of(nodes: tuple[Node, ...]) -> Step | None:
+    """The step at which blocks of a cluster exit, if any."""
+    last = nodes[-1] if nodes else None
+    return last if isinstance(last, Step) and isinstance(last.work, End) else None
+
+
+def _nodes(body: tuple[ir.Stmt, ...], nest: Nest, copies: frozenset[Buffer], decide: Mapping[ir.If, Sym]) -> Iterator[Node]:
     for stmt in body:
         match stmt:
             case ir.Par() if mark(stmt, Tensor):

@@ -16,9 +16,9 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.program.marked import atomic_binds, mark
 from texpr.ir.program.marks import Tensor
-from texpr.ir.steps import Step, leaves
+from texpr.ir.steps import Node, Step, leaves
 from texpr.ir.value import Buffer
-from texpr.lowering.build.team import Around, Team, surroundings
+from texpr.lowering.build.team import Around, surroundings
 from texpr.lowering.dependences.conflict import Conflict, End
 from texpr.lowering.dependences.dependence import Dependence
 from texpr.lowering.dependences.needs import Needs
@@ -51,7 +51,7 @@ class Lives(Mutable, dict=True):
 
     needs: Needs
     nest: Nest
-    team: Team
+    nodes: tuple[Node, ...]
     _live: dict[Buffer, frozenset[int]] = field(default_factory=dict[Buffer, frozenset[int]])
     _bodies: dict[ir.Seq, frozenset[int]] = field(default_factory=dict[ir.Seq, frozenset[int]])
 
@@ -59,20 +59,20 @@ class Lives(Mutable, dict=True):
     def ends(self) -> dict[Buffer, tuple[End, ...]]:
         """The accesses of each buffer, in the order of steps."""
         found: dict[Buffer, list[End]] = {}
-        for end in self.needs.ends_of(self.nest, self.team):
+        for end in self.needs.ends_of(self.nest, self.nodes):
             found.setdefault(end.access.buffer, []).append(end)
         return {buffer: tuple(sorted(ends, key=lambda end: end.order)) for buffer, ends in found.items()}
 
     @cached_property
     def around(self) -> dict[Step, Around]:
         """The team's loops around each step."""
-        return surroundings(self.team.nodes)
+        return surroundings(self.nodes)
 
     @cached_property
     def alone(self) -> frozenset[Buffer]:
         """The buffers that share memory with no other."""
         atomics = atomic_binds(tuple(m.loop for m in self.nest.grid), self.nest.body)
-        boxes = {leaf for leaf in leaves(self.team.nodes) if isinstance(leaf.stmt, ir.Par | ir.Seq) and mark(leaf.stmt, Tensor)}
+        boxes = {leaf for leaf in leaves(self.nodes) if isinstance(leaf.stmt, ir.Par | ir.Seq) and mark(leaf.stmt, Tensor)}
         return frozenset(
             buffer
             for buffer, ends in self.ends.items()
@@ -100,7 +100,7 @@ class Lives(Mutable, dict=True):
 
     def span(self, buffer: Buffer) -> tuple[int, int] | None:
         """The lines of the first and the last step in the live range of `buffer`."""
-        lines = [leaf.stmt.span.line for at, leaf in enumerate(leaves(self.team.nodes)) if at in self.steps(buffer)]
+        lines = [leaf.stmt.span.line for at, leaf in enumerate(leaves(self.nodes)) if at in self.steps(buffer)]
         return (min(lines), max(lines)) if lines else None
 
     def _flows(self, write: End, read: End) -> Iterator[tuple[Conflict, Collection[int]]]:
@@ -119,7 +119,7 @@ class Lives(Mutable, dict=True):
 
     def _body(self, loop: ir.Seq) -> Collection[int]:
         if loop not in self._bodies:
-            steps = enumerate(leaves(self.team.nodes))
+            steps = enumerate(leaves(self.nodes))
             self._bodies[loop] = frozenset(at for at, leaf in steps if loop in self.around[leaf].loops)
         return self._bodies[loop]
 

@@ -18,13 +18,13 @@ from texpr.ir import program as ir
 from texpr.ir.program.marked import atomic_binds
 from texpr.ir.steps import Branch, Loop, Node, Step, leaves
 from texpr.ir.steps.digits import Digit
+from texpr.ir.steps.place import Place
 from texpr.ir.steps.work import Half, Middle, Partial, Spread, Total
 from texpr.ir.value import Buffer
-from texpr.lowering.build.team import Around, Team, surroundings, thread_of
+from texpr.lowering.build.team import Around, end_of, surroundings, thread_of
 from texpr.lowering.dependences.conflict import Conflict, End, apart, landing
 from texpr.lowering.dependences.dependence import FAR, Dependence, reach
 from texpr.lowering.dependences.implied import Implied
-from texpr.lowering.place.placement import Placement
 from texpr.mapping.nest import Nest, Role
 from texpr.presburger.formula import Formula, compare, equal
 from texpr.presburger.isl.maps import left, right
@@ -61,8 +61,8 @@ class Needs(Mutable):
     def between(
         self,
         nest: Nest,
-        team: Team,
-        placement: Placement,
+        nodes: tuple[Node, ...],
+        places: Mapping[Buffer, Place],
         loads: Collection[Step] = (),
         copying: Collection[Step] = (),
         crossing: Collection[Step] = (),
@@ -72,22 +72,22 @@ class Needs(Mutable):
         `loads`: steps that fill boxes, whose completion threads wait for by phases. `copying`: steps that start asynchronous
         copies; a wait precedes the barrier. `crossing`: steps that also write to other blocks of the cluster.
         """
-        around = surroundings(team.nodes)
+        around = surroundings(nodes)
         ends: dict[Buffer, list[End]] = {}
-        for each in self.ends_of(nest, team, crossing):
+        for each in self.ends_of(nest, nodes, crossing):
             end = landing(each, self.model, nest) if each.leaf in loads and each.access.writes else each
-            place = placement.places.get(end.access.buffer)
+            place = places.get(end.access.buffer)
             if place is None or place.space not in (k.Space.LOCAL, k.Space.LANES):
                 ends.setdefault(end.access.buffer, []).append(end)
         found = [need for same in ends.values() for need in self._pairs(same, nest, around, loads, copying)]
         landed = (replace(need, landed=need.source in copying) for need in found)
-        return (*landed, *_scratch_needs(team, nest, around), *_reach_needs(ends, team, placement))
+        return (*landed, *_scratch_needs(nodes, nest, around), *_reach_needs(ends, nodes, places))
 
-    def meetings(self, nest: Nest, team: Team, sources: Collection[Step]) -> Iterator[Dependence]:
+    def meetings(self, nest: Nest, nodes: tuple[Node, ...], sources: Collection[Step]) -> Iterator[Dependence]:
         """The later accesses to the elements of `sources`, whose effects are asynchronous: of what these write, and writes of
         what they read."""
-        around = surroundings(team.nodes)
-        ends = tuple(self.ends_of(nest, team))
+        around = surroundings(nodes)
+        ends = tuple(self.ends_of(nest, nodes))
         for source, sink in product((end for end in ends if end.leaf in sources), ends):
             one, other = source.access, sink.access
             if one.buffer is not other.buffer or not (one.writes or other.writes):
@@ -105,14 +105,14 @@ class Needs(Mutable):
                     near = (n for n in range(1, FAR) if carried.happens(apart("==", carrier, n)))
                     yield Dependence(source.leaf, sink.leaf, carrier, None, carried.covered, next(near, FAR))
 
-    def slots(self, nest: Nest, team: Team, buffer: Buffer) -> tuple[int, ...] | None:
+    def slots(self, nest: Nest, nodes: tuple[Node, ...], buffer: Buffer) -> tuple[int, ...] | None:
         """The number of threads along each dimension of a team's local, if each element is accessed by one thread only; else
         None.
 
         The relation decides that no two accesses of an element are by different threads. All ones, if the distribution is
         unknown and each thread has an array of the whole shape.
         """
-        ends = [end for end in self.ends_of(nest, team) if end.access.buffer is buffer]
+        ends = [end for end in self.ends_of(nest, nodes) if end.access.buffer is buffer]
         if not ends or not all(self._one_thread(a, b, nest) for a, b in combinations_with_replacement(ends, 2)):
             return None
         dealt = {_dealt(end.access, nest) for end in ends}
@@ -129,11 +129,11 @@ class Needs(Mutable):
         fresh = equal([expr(left(s)) for s in scope], [expr(right(s)) for s in scope])
         return Conflict(self.model, nest, one, other).stays_within(1, fresh)
 
-    def ends_of(self, nest: Nest, team: Team, crossing: Collection[Step] = ()) -> Iterator[End]:
+    def ends_of(self, nest: Nest, nodes: tuple[Node, ...], crossing: Collection[Step] = ()) -> Iterator[End]:
         leaf_of: dict[ir.Stmt, Step] = {}
         totals: dict[ir.Stmt, Step] = {}
         order: dict[Step, int] = {}
-        for number, leaf in enumerate(leaves(team.nodes)):
+        for number, leaf in enumerate(leaves(nodes)):
             order[leaf] = number
             if isinstance(leaf.work, Middle):
                 continue
@@ -275,35 +275,39 @@ def _running(nodes: tuple[Node, ...], facts: tuple[Expr, ...]) -> Iterator[ir.Se
                 yield from _running((*node.then, *node.orelse), facts)
 
 
-def _reach_needs(ends: Mapping[Buffer, list[End]], team: Team, placement: Placement) -> Iterator[Dependence]:
+def _reach_needs(
+    ends: Mapping[Buffer, list[End]], nodes: tuple[Node, ...], places: Mapping[Buffer, Place]
+) -> Iterator[Dependence]:
     """A block must not exit while others of its cluster may read its part of a buffer."""
-    if team.end is None:
+    end_step = end_of(nodes)
+    if end_step is None:
         return
-    clustered = {b: place for b, place in placement.places.items() if place.space is k.Space.CLUSTER}
+    clustered = {b: place for b, place in places.items() if place.space is k.Space.CLUSTER}
     for buffer, place in clustered.items():
         for end in ends.get(buffer, ()):
             if end.access.reads and not place.is_own(end.access.load.index):
                 covered = k.Covered("END", buffer.name, end.access.instance.stmt.span, NOWHERE)
-                yield Dependence(end.leaf, team.end, None, k.Level.CLUSTER, covered)
+                yield Dependence(end.leaf, end_step, None, k.Level.CLUSTER, covered)
 
 
-def _scratch_needs(team: Team, nest: Nest, around: Mapping[Step, Around]) -> Iterator[Dependence]:
+def _scratch_needs(nodes: tuple[Node, ...], nest: Nest, around: Mapping[Step, Around]) -> Iterator[Dependence]:
     """A reduction over several warps stores partial sums for all of them, perhaps again in the next iteration."""
     if nest.team <= nest.warp:
         return
     level = k.Level.CLUSTER if nest.blocks > 1 else k.Level.BLOCK
-    partials = {leaf.stmt: leaf for leaf in leaves(team.nodes) if isinstance(leaf.work, Partial)}
-    for leaf in leaves(team.nodes):
+    end = end_of(nodes)
+    partials = {leaf.stmt: leaf for leaf in leaves(nodes) if isinstance(leaf.work, Partial)}
+    for leaf in leaves(nodes):
         if isinstance(leaf.work, Middle):
             yield from _in_turn(partials[leaf.stmt], leaf, around, k.Level.BLOCK)
             partials[leaf.stmt] = leaf
-    for leaf in leaves(team.nodes):
+    for leaf in leaves(nodes):
         if not isinstance(leaf.work, Total):
             continue
         yield from _in_turn(partials[leaf.stmt], leaf, around, level)
-        if team.end is not None:
+        if end is not None:
             covered = k.Covered("END", "partial values", leaf.stmt.span, NOWHERE)
-            yield Dependence(leaf, team.end, None, level, covered)
+            yield Dependence(leaf, end, None, level, covered)
 
 
 def _in_turn(source: Step, sink: Step, around: Mapping[Step, Around], level: k.Level) -> Iterator[Dependence]:

@@ -16,10 +16,10 @@ from texpr.affine.expr import Expr, Sym, expr
 from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
 from texpr.ir import program as ir
+from texpr.ir.steps import Node
 from texpr.ir.steps.digits import Digit
 from texpr.ir.steps.place import Parts
 from texpr.ir.value import Buffer
-from texpr.lowering.build.team import Team
 from texpr.lowering.dependences.conflict import End
 from texpr.lowering.dependences.needs import Needs
 from texpr.lowering.place.placement import Distributed
@@ -31,12 +31,12 @@ from texpr.presburger.linear import NotAffine
 from texpr.presburger.points import Points
 
 
-def distributed(needs: Needs, nest: Nest, team: Team, buffer: Buffer, rank: Sym) -> Distributed | None:
+def distributed(needs: Needs, nest: Nest, nodes: tuple[Node, ...], buffer: Buffer, rank: Sym) -> Distributed | None:
     """The distribution of `buffer`, if each element is written by one block in a known pattern; else None.
 
     `rank`: the rank of a block in its cluster.
     """
-    ends = [end for end in needs.ends_of(nest, team) if end.access.buffer is buffer]
+    ends = [end for end in needs.ends_of(nest, nodes) if end.access.buffer is buffer]
     writers = [end for end in ends if end.access.writes]
     if any(end.access.load.data or end.access.shape != end.access.buffer.shape for end in ends):
         return None

@@ -14,12 +14,12 @@ from texpr.ir import program as ir
 from texpr.ir.kernel.point import Point
 from texpr.ir.program.marked import mark
 from texpr.ir.program.marks import Async, Tensor, Vector
+from texpr.ir.steps import Node
 from texpr.ir.steps.digits import turns
 from texpr.ir.steps.place import RegisterLayout
 from texpr.ir.steps.work import Decide, Partial, Run, Spread, Total
 from texpr.ir.value import Buffer
 from texpr.isa.memories import LANES
-from texpr.lowering.build.team import Team
 from texpr.lowering.build.trips import OPEN
 from texpr.lowering.dependences.conflict import End
 from texpr.lowering.dependences.needs import Needs
@@ -55,7 +55,7 @@ class Shuffles(Mutable):
 
     needs: Needs
     nest: Nest
-    team: Team
+    nodes: tuple[Node, ...]
     atomics: frozenset[ir.Bind] = frozenset()
     told: bool = False
     _ends: dict[Buffer, list[End]] = field(default_factory=dict[Buffer, list[End]])
@@ -66,7 +66,7 @@ class Shuffles(Mutable):
         if self.nest.blocks > 1:
             raise Unfit("the blocks of a cluster run its loops together")
         if not self._ends:
-            for end in self.needs.ends_of(self.nest, self.team):
+            for end in self.needs.ends_of(self.nest, self.nodes):
                 self._ends.setdefault(end.access.buffer, []).append(end)
         ends = self._ends.get(buffer, [])
         for end in ends:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
-from texpr.lowering.build.team import build
+from texpr.lowering.build.team import replicated_buffers, tree
 from texpr.lowering.dependences.needs import Needs
 from texpr.lowering.names import Names
 from texpr.lowering.place.owners import Unfit
@@ -19,9 +19,9 @@ def met(nest: Nest, names: Names, needs: Needs) -> frozenset[Buffer]:
     kept = undecided(nest)
     if not kept:
         return frozenset()
-    team = build(nest, {s: names.sym("decided") for s in ir.walk(nest.body) if isinstance(s, ir.If)})
-    apart = kept - team.replicated
-    shuffles = Shuffles(needs, nest, team)
+    nodes = tree(nest, {s: names.sym("decided") for s in ir.walk(nest.body) if isinstance(s, ir.If)})
+    apart = kept - replicated_buffers(nest)
+    shuffles = Shuffles(needs, nest, nodes)
 
     def in_lanes(buffer: Buffer) -> bool:
         try:
@@ -29,4 +29,4 @@ def met(nest: Nest, names: Names, needs: Needs) -> frozenset[Buffer]:
         except Unfit:
             return False
 
-    return frozenset(b for b in apart if needs.slots(nest, team, b) is None and not in_lanes(b))
+    return frozenset(b for b in apart if needs.slots(nest, nodes, b) is None and not in_lanes(b))

@@ -28,7 +28,6 @@ from texpr.ir.value import Buffer
 from texpr.isa.cuda import ASYNC_COPY
 from texpr.isa.target import Target
 from texpr.lowering.build.paths import ProgramPoint, lists
-from texpr.lowering.build.team import Team
 from texpr.lowering.build.trips import Trips
 from texpr.lowering.dependences.dependence import Dependence, reach
 from texpr.lowering.engine.copies import is_copy
@@ -39,12 +38,12 @@ from texpr.support.diagnostic import error
 from texpr.support.record import Mutable, Record
 
 
-def copying_leaves(team: Team, places: Mapping[Buffer, Place], target: Target) -> frozenset[Step]:
+def copying_leaves(nodes: tuple[Node, ...], places: Mapping[Buffer, Place], target: Target) -> frozenset[Step]:
     """The steps that start asynchronous copies. Raises TexprError E0911 for accesses of 1, 2 or more than 16 bytes.
 
     A marked step whose target is not shared memory, or on a target machine without such copies, is an ordinary copy.
     """
-    return frozenset(leaf for leaf in leaves(team.nodes) if _starts_copies(leaf, places, target))
+    return frozenset(leaf for leaf in leaves(nodes) if _starts_copies(leaf, places, target))
 
 
 def _starts_copies(leaf: Step, places: Mapping[Buffer, Place], target: Target) -> bool:

@@ -17,7 +17,7 @@ from texpr.ir import program as ir
 from texpr.ir.steps import Node, Step
 from texpr.ir.value import Buffer
 from texpr.lowering.build.paths import Path, Paths, ProgramPoint, lists
-from texpr.lowering.build.team import Team, surroundings
+from texpr.lowering.build.team import surroundings
 from texpr.lowering.build.trips import Trips
 from texpr.lowering.dependences.conflict import Conflict, apart, landing
 from texpr.lowering.dependences.dependence import Dependence, reach
@@ -28,14 +28,14 @@ from texpr.mapping.nest import Nest
 
 
 def across_proxies(
-    needs: Needs, nest: Nest, team: Team, engine: Mapping[Step, BoxCopy], read: Mapping[Step, frozenset[Buffer]]
+    needs: Needs, nest: Nest, nodes: tuple[Node, ...], engine: Mapping[Step, BoxCopy], read: Mapping[Step, frozenset[Buffer]]
 ) -> Iterator[Dependence]:
     """What threads do to a tile before a copy of `engine` fills it, or reads what they wrote; in any threads.
 
     `read`: what of shared memory a tensor core reads, by the step that starts it.
     """
-    around = surroundings(team.nodes)
-    ends = tuple(needs.ends_of(nest, team)) if engine or read else ()
+    around = surroundings(nodes)
+    ends = tuple(needs.ends_of(nest, nodes)) if engine or read else ()
     seen = set[tuple[Step, Step, ir.Seq | None, int]]()
     for sink in ends:
         copy, buffer = engine.get(sink.leaf), sink.access.buffer

@@ -29,7 +29,6 @@ from texpr.ir.value.types import U64
 from texpr.isa.engine import CHUNK
 from texpr.lowering.build.cluster import Cluster
 from texpr.lowering.build.paths import ProgramPoint, lists
-from texpr.lowering.build.team import Team
 from texpr.lowering.dependences.dependence import Dependence
 from texpr.lowering.dependences.needs import Needs
 from texpr.lowering.engine.box_copy import BoxCopy, changed, step_of
@@ -151,10 +150,15 @@ class Tensors(Mutable):
                 yield Dependence(meeting.sink, leaf, meeting.carrier, level, covered, max(left, 1), waited=True)
 
     def place(
-        self, needs: Needs, nest: Nest, team: Team, meetings: Iterable[Dependence], placed: Mapping[ProgramPoint, k.Barrier]
+        self,
+        needs: Needs,
+        nest: Nest,
+        nodes: tuple[Node, ...],
+        meetings: Iterable[Dependence],
+        placed: Mapping[ProgramPoint, k.Barrier],
     ) -> None:
         """Assigns barriers to copies, and places waits and fences."""
-        met, nodes = tuple(meetings), team.nodes
+        met = tuple(meetings)
         self._require_quiet(nodes)
         for steps in lists(nodes):
             for begin, end in _runs(steps.nodes, steps.number, self.loads, placed, self._is_parted):
@@ -176,7 +180,7 @@ class Tensors(Mutable):
         for step in self.steps.values():
             if not step.in_runs:
                 self.maps.of(step)
-        across = across_proxies(needs, nest, team, self.steps, {leaf: each.tiles for leaf, each in self.started.items()})
+        across = across_proxies(needs, nest, nodes, self.steps, {leaf: each.tiles for leaf, each in self.started.items()})
         for gap, found in fenced(nodes, across, placed, needs.running(nest, nodes).__contains__).items():
             self.before.setdefault(gap, []).append(k.Fence("async", span=found.sink.stmt.span))
 

@@ -16,7 +16,6 @@ from texpr.ir.steps import Branch, Loop, Node, Step
 from texpr.ir.value import Buffer
 from texpr.isa.target import Target
 from texpr.lowering.build.paths import ProgramPoint
-from texpr.lowering.build.team import Team
 from texpr.lowering.dependences.lives import Lives, Turn
 from texpr.lowering.dependences.needs import Needs
 from texpr.lowering.place.arena import Arena, Met, share
@@ -48,7 +47,7 @@ class Order(Record):
 
 def synchronise(
     nest: Nest,
-    team: Team,
+    nodes: tuple[Node, ...],
     placement: Placement,
     tensors: Tensors,
     needs: Needs,
@@ -60,19 +59,18 @@ def synchronise(
 
     Waits for the copies of `tensors` are placed, too. Raises Limitation.
     """
-    nodes = team.nodes
-    met = tuple(needs.meetings(nest, team, tensors.steps))
-    copying, started = copying_leaves(team, placement.places, target), tensors.started
+    met = tuple(needs.meetings(nest, nodes, tensors.steps))
+    copying, started = copying_leaves(nodes, placement.places, target), tensors.started
     warpgroup.require_apart(copying, started)
     going_on = copying | started.keys()
-    between = needs.between(nest, team, placement, tensors.loads, going_on, tensors.shared)
+    between = needs.between(nest, nodes, placement.places, tensors.loads, going_on, tensors.shared)
     found = (*between, *tensors.turns(met, nodes))
     runs = needs.running(nest, nodes)
     closing = committing(nodes, copying)
-    copied = tuple(needs.meetings(nest, team, copying)) if copying else ()
+    copied = tuple(needs.meetings(nest, nodes, copying)) if copying else ()
     groups = tuple(warpgroup.runs(nodes, started))
     closers, committed = {step: run.last for run in groups for step in run.steps}, frozenset(run.last for run in groups)
-    waited = tuple(warpgroup.waited_for(needs.meetings(nest, team, started), started)) if started else ()
+    waited = tuple(warpgroup.waited_for(needs.meetings(nest, nodes, started), started)) if started else ()
 
     def meet(turns: Sequence[Turn]) -> Met[tuple[barriers.Placed, Waits, Waits]]:
         asked = (*found, *(turn.need(lives.level, going_on) for turn in turns))
@@ -88,7 +86,7 @@ def synchronise(
 
     arena, chosen = share(_sharing(nest, placement, tensors), lives, meet, placement.budget or target.shared)
     best, waits, last = chosen.made
-    tensors.place(needs, nest, team, met, best.barriers)
+    tensors.place(needs, nest, nodes, met, best.barriers)
     fences = warpgroup.fences(groups, started)
     asked = dict.fromkeys((*waits, *last, *tensors.before, *best.barriers, *fences))
     landing: dict[ProgramPoint, tuple[k.Stmt, ...]] = {gap: (wait.statement(),) for gap, wait in waits.items()}
