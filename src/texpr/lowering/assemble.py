@@ -50,8 +50,9 @@ from texpr.isa.levels import WARP
 from texpr.isa.target import Target
 from texpr.lowering.build.cluster import Cluster
 from texpr.lowering.build.coordinates import Coordinates
+from texpr.lowering.build.instructions import instrs_of
 from texpr.lowering.build.paths import lists
-from texpr.lowering.emit.instruct import instrs_of, instructed
+from texpr.lowering.engine.instruct import instructed
 from texpr.lowering.names import Names
 from texpr.lowering.place.placement import Placement
 from texpr.lowering.sync.phases import Tensors

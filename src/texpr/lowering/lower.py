@@ -19,8 +19,8 @@ from texpr.ir.program.marks import LaunchBounds, Together
 from texpr.ir.value import Buffer
 from texpr.isa.target import Target
 from texpr.lowering.assemble import Title
+from texpr.lowering.build.instructions import require_templates
 from texpr.lowering.dependences.needs import Needs
-from texpr.lowering.emit.instruct import require_templates
 from texpr.lowering.emit.kernel import emit
 from texpr.lowering.host.bounded import bounded
 from texpr.lowering.host.divide import Choose, Item, Piece, Repeat, divide

@@ -1,54 +1,22 @@
-"""Emission of instructions with fragments: an operation on the registers of each lane.
+"""Instructions with fragments as operations on the registers of each lane.
 
 Before: `instr mma(a[0, 0], b[0, 0], c[0, 0]) {…}`, locals by lane and register. After: `instr mma [i, j, k] a[0] 8 read, …`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from texpr.affine.expr import ZERO, Expr, Sym, expr
+from texpr.affine.expr import ZERO, Expr, Sym
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.instr import Instr, Operand, loads_of
 from texpr.ir.ops.collective import Held
 from texpr.ir.steps.place import Place
-from texpr.ir.value import Buffer, Index, Load, Op, walk
-from texpr.ir.value.types import BOOL, I32
+from texpr.ir.value import Buffer, Load, walk
 from texpr.isa.levels import WARP
-from texpr.isa.target import Target
 from texpr.support.diagnostic import CompilerBug, limitation
 from texpr.support.record import replace
-
-
-def uses(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Instruction, Instr]]:
-    """The uses of instructions with fragments, each with its definition."""
-    for stmt in ir.walk(body):
-        if isinstance(stmt, ir.Instruction) and stmt.instr is not None:
-            yield stmt, stmt.instr
-
-
-def instrs_of(body: tuple[ir.Stmt, ...]) -> tuple[Instr, ...]:
-    """The instructions of a nest, each once."""
-    found = {instr.name: instr for _, instr in uses(body)}
-    return tuple(found[name] for name in sorted(found))
-
-
-def require_templates(function: ir.Function, target: Target) -> None:
-    """Raises Limitation E0541 for an instruction that `target` lacks."""
-    for stmt, instr in uses(function.body):
-        if not target.has_warps:
-            told = f"`{instr.name}` is done by lanes of a warp, and {target.name} has none"
-            help = "targets with warps have lanes, and loops that compute the same run on any target"
-            raise limitation("E0541", stmt.span, told, help=help)
-        if target.warp % instr.lanes and instr.group is None:
-            told = f"`{instr.name}` is done by {instr.lanes} lanes together, and warps of {target.name} are {target.warp}"
-            raise limitation("E0541", stmt.span, told, help="the number of lanes divides the size of a warp")
-        if instr.template(target) is None:
-            known = ", ".join(first for first, _ in instr.asm) or "none"
-            told = f"`{instr.name}` has no template for {target.name}: there are those for {known}"
-            help = f'a template of its own, `asm "{target.name}": "…";`, would say how it is done there'
-            raise limitation("E0541", stmt.span, told, help=help)
 
 
 def instructed(
@@ -99,14 +67,6 @@ def _described(held: Held, group: Sym | None, number: Expr) -> Held:
         return held
     index = tuple(e.substitute({group: number}) for e in held.first.index)
     return replace(held, first=replace(held.first, index=index))
-
-
-def by_first_warps(op: k.Stmt, thread: Expr) -> k.Stmt:
-    """The operation under a guard, if only the first warps of a block execute it."""
-    if not isinstance(op, k.Collective) or not op.threads:
-        return op
-    some = Op("lt", (Index(thread // WARP, I32), Index(expr(op.threads // WARP), I32)), BOOL)
-    return k.If(some, (op,), span=op.span)
 
 
 def _said(stmt: ir.Instruction, instr: Instr, operand: Operand, lanes: int, thread: Expr) -> Load:

@@ -1,0 +1,40 @@
+"""Instructions of lanes in a program: where they are used, and whether a target has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from texpr.ir import program as ir
+from texpr.ir.instr import Instr
+from texpr.isa.target import Target
+from texpr.support.diagnostic import limitation
+
+
+def uses(body: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Instruction, Instr]]:
+    """The uses of instructions with fragments, each with its definition."""
+    for stmt in ir.walk(body):
+        if isinstance(stmt, ir.Instruction) and stmt.instr is not None:
+            yield stmt, stmt.instr
+
+
+def instrs_of(body: tuple[ir.Stmt, ...]) -> tuple[Instr, ...]:
+    """The instructions of a nest, each once."""
+    found = {instr.name: instr for _, instr in uses(body)}
+    return tuple(found[name] for name in sorted(found))
+
+
+def require_templates(function: ir.Function, target: Target) -> None:
+    """Raises Limitation E0541 for an instruction that `target` lacks."""
+    for stmt, instr in uses(function.body):
+        if not target.has_warps:
+            told = f"`{instr.name}` is done by lanes of a warp, and {target.name} has none"
+            help = "targets with warps have lanes, and loops that compute the same run on any target"
+            raise limitation("E0541", stmt.span, told, help=help)
+        if target.warp % instr.lanes and instr.group is None:
+            told = f"`{instr.name}` is done by {instr.lanes} lanes together, and warps of {target.name} are {target.warp}"
+            raise limitation("E0541", stmt.span, told, help="the number of lanes divides the size of a warp")
+        if instr.template(target) is None:
+            known = ", ".join(first for first, _ in instr.asm) or "none"
+            told = f"`{instr.name}` has no template for {target.name}: there are those for {known}"
+            help = f'a template of its own, `asm "{target.name}": "…";`, would say how it is done there'
+            raise limitation("E0541", stmt.span, told, help=help)
