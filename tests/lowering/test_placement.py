@@ -23,7 +23,7 @@ from texpr.ir.steps.place import Place
 from texpr.ir.value import Buffer, Load, walk
 from texpr.isa.levels import Space
 from texpr.isa.registry import resolve
-from texpr.lowering.assemble import Title
+from texpr.lowering.build.build import Title
 from texpr.lowering.dependences.needs import Needs
 from texpr.lowering.lower import lower
 from texpr.lowering.names import Names
@@ -107,7 +107,7 @@ def _nests(seeds: range) -> Iterator[tuple[Function, Nest]]:
 
 def _places(function: Function, nest: Nest) -> Mapping[Buffer, Place]:
     names, needs = Names(function), Needs(model(function))
-    return lower_nest(nest, resolve("sm_90a"), names, needs, frozenset(), Title("f_0", function)).placement.places
+    return dict(lower_nest(nest, resolve("sm_90a"), names, needs, frozenset(), Title("f_0", function)).placed.places)
 
 
 def test_what_is_dealt_out_to_threads_is_touched_by_one_thread_each() -> None:

@@ -18,7 +18,7 @@ from texpr.ir.program.marked import mark
 from texpr.ir.program.marks import LaunchBounds, Together
 from texpr.ir.value import Buffer
 from texpr.isa.target import Target
-from texpr.lowering.assemble import Title
+from texpr.lowering.build.build import Title
 from texpr.lowering.build.instructions import require_templates
 from texpr.lowering.dependences.needs import Needs
 from texpr.lowering.emit.kernel import emit
@@ -30,7 +30,7 @@ from texpr.lowering.host.together import gather
 from texpr.lowering.names import Names
 from texpr.lowering.nests import lower_nest
 from texpr.lowering.notes import Notes, notes
-from texpr.lowering.place.placement import require_sizes
+from texpr.lowering.place.placement import require_sizes, workspace_of
 from texpr.lowering.place.undecided import met
 from texpr.mapping.cost.streams import representatives
 from texpr.mapping.dealt import deal
@@ -120,9 +120,9 @@ class _Lowering(Mutable):
         name = self.names.name(f"{self.function.name}_{_title(body)}")
         title = Title(name, self.function, self.hosts, self.where, self.lets, self.min_blocks, body[0].span)
         lowered = lower_nest(nest, self.target, own, self.needs, frozenset(self.function.sizes), title)
-        self.workspace.extend(lowered.placement.workspace)
-        self.notes.append(notes(lowered.steps, nest, lowered.placement, lowered.copies, lowered.proof, lowered.arena))
-        return emit(lowered.steps)
+        self.workspace.extend(workspace_of(dict(lowered.placed.places)))
+        self.notes.append(notes(nest, lowered.placed, lowered.ordered))
+        return emit(lowered.ordered.steps)
 
     @property
     def min_blocks(self) -> int:

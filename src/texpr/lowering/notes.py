@@ -10,8 +10,9 @@ from texpr.ir.program.marked import is_atomic
 from texpr.ir.steps import Steps
 from texpr.isa.levels import Space
 from texpr.lowering.place.arena import Arena
-from texpr.lowering.place.placement import Placement, count
+from texpr.lowering.place.placement import count
 from texpr.lowering.sync.barriers import Proof
+from texpr.lowering.sync.synchronise import Ordered
 from texpr.mapping.nest import LoopMap, Nest, Role, Solved
 from texpr.support.record import Record
 from texpr.tma.model import Copy
@@ -59,18 +60,11 @@ class Notes(Record):
     arena: Arena | None = None
 
 
-def notes(
-    steps: Steps,
-    nest: Nest,
-    placement: Placement,
-    copies: tuple[tuple[str, Copy], ...] = (),
-    barriers: Proof | None = None,
-    arena: Arena | None = None,
-) -> Notes:
-    """The notes on the kernel of `steps`."""
-    kept = arena if arena is not None and arena.at else None
-    buffers = tuple(_buffers(placement, kept or Arena()))
-    return Notes(steps.name, tuple(_loops(nest)), buffers, steps, copies, nest.solved, barriers, kept)
+def notes(nest: Nest, placed: Steps, ordered: Ordered) -> Notes:
+    """The notes on a kernel, from its steps with places, and in order."""
+    steps, kept = ordered.steps, ordered.arena if ordered.arena.at else None
+    buffers = tuple(_buffers(placed, ordered.arena))
+    return Notes(steps.name, tuple(_loops(nest)), buffers, steps, ordered.copies, nest.solved, ordered.proof, kept)
 
 
 def _loops(nest: Nest) -> Iterator[LoopNote]:
@@ -134,8 +128,9 @@ _TITLES = {
 }
 
 
-def _buffers(placement: Placement, arena: Arena) -> Iterator[BufferNote]:
-    for buffer, place in placement.places.items():
+def _buffers(placed: Steps, arena: Arena) -> Iterator[BufferNote]:
+    reasons = {array.buffer: array.reason for array in placed.arrays}
+    for buffer, place in placed.places:
         if place.register is not None:
             yield BufferNote(buffer.name, "register", str(buffer.dtype.bytes), place.reason)
             continue
@@ -143,4 +138,4 @@ def _buffers(placement: Placement, arena: Arena) -> Iterator[BufferNote]:
         size = str(known * buffer.dtype.bytes) if known is not None else " * ".join(f"({e})" for e in place.buffer.shape)
         title = _TITLES[place.space]
         at, lives = arena.at.get(place.buffer), arena.lives.get(place.buffer)
-        yield BufferNote(buffer.name, title, size, place.reason, at, lives)
+        yield BufferNote(buffer.name, title, size, reasons.get(place.buffer, place.reason), at, lives)

@@ -169,6 +169,7 @@ class Steps(Record, eq=False):
 
     `places`: the place of each local; `arrays`: memory of the kernel, with offsets; `unrolled`: loops that are unrolled because
     register subscripts depend on them. `maps`: tensor maps. `instrs`: instructions of lanes. `reductions`: their storage.
+    `budget`: bytes of a block's shared memory for arrays that have no offsets yet; 0 in a complete form.
     """
 
     name: str
@@ -200,6 +201,7 @@ class Steps(Record, eq=False):
     vectors: Vectors | None = None
     span: Span = NOWHERE
     instrs: tuple[Instr, ...] = ()
+    budget: int = 0
 
     @property
     def blocks(self) -> int:

@@ -236,7 +236,7 @@ class _Head:
         self.scan, self.machine, self.values = outer.scan, outer.machine, outer.values
         self.statements, self.combiners = outer.statements, outer.combiners
         self.name, self.function, self.span = name, function, span
-        self.numbers = {"threads": 1, "team": 0, "warp": WARP, "blocks": 0}
+        self.numbers = {"threads": 1, "team": 0, "warp": WARP, "blocks": 0, "budget": 0}
         self.vectors: Vectors | None = None
         self.avoid: tuple[str, ...] = ()
         self.buffers, self.sizes, self.hosts = list[Buffer](), list[Sym](), list[tuple[Sym, Expr]]()
@@ -256,6 +256,7 @@ class _Head:
             tuple(self.axes), self.coordinates, tuple(self.grid), tuple(self.loops), self.digits, tuple(self.places),
             tuple(self.arrays), self.unrolled, tuple(self.maps), tuple(self.reductions), begin, body, end,
             numbers["warp"], numbers["blocks"], self.avoid, self.vectors, self.span, tuple(self.instrs),
+            numbers["budget"],
         )  # fmt: skip
 
     def clause(self) -> None:
@@ -281,7 +282,7 @@ class _Head:
                 self.lets.append(self.statements.let())
             case "combine":
                 self._combiner(start)
-            case "threads" | "team" | "warp" | "blocks" as word:
+            case "threads" | "team" | "warp" | "blocks" | "budget" as word:
                 self.numbers[word] = scan.integer()
             case "vectors":
                 lanes = scan.integer()

@@ -3,7 +3,8 @@
     steps    = "steps" NAME "of" NAME {clause} "{" {node} "iteration" "{" {node} "}" {node} "}"
     clause   = "buffer" buffer | "size" NAME, … | "host" NAME "<" index | "where" fact | "assume" … | "avoid" NAME, …
              | "let" NAME ":" TYPE "=" value | "combine" NAME "(" NAME, NAME ")" ":" TYPE "identity" value "=" value
-             | "threads" INT | "team" INT | "warp" INT | "blocks" INT | "vectors" INT "line" INT
+             | "threads" INT | "team" INT | "warp" INT | "blocks" INT | "budget" INT
+             | "vectors" INT "line" INT
              | "axis" … | "coordinates" "{" {operation} "}" | "array" … | "map" … | "instr" …
              | "along" loop "block" NAME ["tile" INT] ["by" digits] ["lane"] ["ragged"]
              | "dealt" NAME ["by" digits] ["meets"] | "digits" digits | "unroll" NAME, …
@@ -93,6 +94,8 @@ def _head(steps: Steps) -> Iterator[str]:
         yield f"warp {steps.warp}"
     if steps.min_blocks:
         yield f"blocks {steps.min_blocks}"
+    if steps.budget:
+        yield f"budget {steps.budget}"
     if steps.vectors is not None:
         yield f"vectors {steps.vectors.lanes} line {steps.vectors.line}"
     yield from (line.strip() for line in machine_lines(steps.axes, steps.arrays, steps.maps, steps.buffers))

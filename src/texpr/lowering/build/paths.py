@@ -24,7 +24,7 @@ MANY = 64
 conservative."""
 
 
-class Steps(Record):
+class StepList(Record):
     """A list of steps. `loop`: the loop whose body it is, if any."""
 
     number: int
@@ -41,12 +41,12 @@ class Steps(Record):
         return tuple((self.number, at) for at in range(first, last))
 
 
-def lists(nodes: tuple[Node, ...]) -> tuple[Steps, ...]:
+def lists(nodes: tuple[Node, ...]) -> tuple[StepList, ...]:
     """Every list of steps of a tree, outer before inner."""
-    found: list[Steps] = []
+    found: list[StepList] = []
 
     def visit(nodes: tuple[Node, ...], loop: ir.Seq | None) -> None:
-        found.append(Steps(len(found), nodes, loop))
+        found.append(StepList(len(found), nodes, loop))
         for node in nodes:
             match node:
                 case Step():
@@ -61,7 +61,7 @@ def lists(nodes: tuple[Node, ...]) -> tuple[Steps, ...]:
     return tuple(found)
 
 
-_Stop: TypeAlias = tuple[Steps, int]
+_Stop: TypeAlias = tuple[StepList, int]
 """A step: the list that contains it, and its number there."""
 
 
@@ -74,7 +74,7 @@ class Paths(Mutable):
     nodes: tuple[Node, ...]
     runs: Callable[[ir.Seq], bool]
     coarse: bool = False
-    _lists: dict[int, Steps] = field(init=False)
+    _lists: dict[int, StepList] = field(init=False)
     _stops: dict[Step, tuple[_Stop, ...]] = field(default_factory=dict[Step, "tuple[_Stop, ...]"])
     _through: dict[int, tuple[Path, ...]] = field(default_factory=dict[int, "tuple[Path, ...]"])
 
@@ -135,7 +135,7 @@ class Paths(Mutable):
     def _turn(self, loop: ir.Seq) -> tuple[Path, ...]:
         return self._list(next(steps for steps in self._lists.values() if steps.loop is loop))
 
-    def _list(self, steps: Steps) -> tuple[Path, ...]:
+    def _list(self, steps: StepList) -> tuple[Path, ...]:
         if steps.number not in self._through:
             self._through[steps.number] = self._all(((frozenset(steps.gaps),), self._pass(steps.nodes)))
         return self._through[steps.number]

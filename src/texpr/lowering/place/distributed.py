@@ -22,13 +22,20 @@ from texpr.ir.steps.place import Parts
 from texpr.ir.value import Buffer
 from texpr.lowering.dependences.conflict import End
 from texpr.lowering.dependences.needs import Needs
-from texpr.lowering.place.placement import Distributed
 from texpr.mapping.nest import LoopMap, Nest
 from texpr.presburger.formula import compare, conj
 from texpr.presburger.isl.maps import left
 from texpr.presburger.isl.raw import Undecided
 from texpr.presburger.linear import NotAffine
 from texpr.presburger.points import Points
+from texpr.support.record import Record
+
+
+class Distributed(Record):
+    """The distribution of one local over blocks; `crosses`: whether a block reads elements of another one."""
+
+    parts: Parts
+    crosses: bool
 
 
 def distributed(needs: Needs, nest: Nest, nodes: tuple[Node, ...], buffer: Buffer, rank: Sym) -> Distributed | None:

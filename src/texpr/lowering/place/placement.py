@@ -15,44 +15,31 @@ Before: steps that declare and access locals. After: for each of these a place (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
-from texpr.ir.steps.place import Parts, Place
+from texpr.ir.program.marked import atomic_binds
+from texpr.ir.steps import Steps
+from texpr.ir.steps.place import Place
 from texpr.ir.value import Buffer
 from texpr.isa.target import Target
-from texpr.lowering.build.team import COPIES
-from texpr.lowering.names import Names
+from texpr.lowering.build.team import COPIES, replicated_buffers
+from texpr.lowering.dependences.lives import Lives
+from texpr.lowering.dependences.needs import Needs
+from texpr.lowering.place.arena import room
+from texpr.lowering.place.distributed import Distributed, distributed
 from texpr.lowering.place.owners import Lanes, Unfit
 from texpr.lowering.place.registers import registers
+from texpr.lowering.place.shuffles import Shuffles
 from texpr.mapping.nest import Nest
 from texpr.support.diagnostic import Limitation, Note, limitation
-from texpr.support.record import Mutable, Record, field, replace
+from texpr.support.record import Mutable, field, replace
 
 OWN_BYTES = 8192
 """The largest array of a thread in bytes; a larger one is in the workspace."""
-
-
-class Distributed(Record):
-    """The distribution of one local over blocks; `crosses`: whether a block reads elements of another one."""
-
-    parts: Parts
-    crosses: bool
-
-
-class Placement(Mutable):
-    """The places by buffer, and the memory that they need. `budget`: the limit of shared arrays together, in bytes, or 0."""
-
-    places: dict[Buffer, Place] = field(default_factory=dict[Buffer, Place])
-    arrays: list[k.Array] = field(default_factory=list[k.Array])
-    workspace: list[Buffer] = field(default_factory=list[Buffer])
-    budget: int = 0
-    words: int = 0
-    """The registers of a thread for arrays in lanes, in words."""
-    unrolled: set[Sym] = field(default_factory=set[Sym])
-    """The loops that slots depend on."""
 
 
 def count(shape: tuple[Expr, ...]) -> int | None:
@@ -65,37 +52,81 @@ def count(shape: tuple[Expr, ...]) -> int | None:
     return product
 
 
-class Placer(Mutable):
-    """The placement for one nest. `slots_of`: for a local of a team, the number of threads along each dimension if one thread
-    accesses each element (None otherwise). `lanes_of`: its placement in lanes, or Unfit, with an example on demand. `sizes`:
-    the symbols that the workspace's size may depend on. `room`: the bytes of a block's locals if they share storage.
-    `distributed`: the distribution of a local over the blocks of a cluster."""
+def place(steps: Steps, nest: Nest, target: Target, needs: Needs, lives: Lives, sizes: frozenset[Sym]) -> Steps:
+    """The form with a place for every local, the arrays, and the bytes of a block that are left to those without an offset.
 
+    `lives`: when locals are needed; `sizes`: the symbols that the workspace's size may depend on. Raises Limitation E0542 for
+    a workspace of another size, E0913 for places that a schedule requires and that are impossible.
+    """
+    placer = _Placer(steps, nest, target, needs, lives, sizes)
+    places = placer.run()
+    memory = {array.buffer for array in placer.arrays}  # its reason is the array's
+    local = {b for b in steps.buffers if b.role == "local"}
+    own = sorted({*local, *workspace_of(places)}, key=lambda b: b.name)
+    return replace(
+        steps,
+        buffers=(*(b for b in steps.buffers if b not in local), *own),
+        places=tuple((b, replace(p, reason="") if p.buffer in memory else p) for b, p in places.items()),
+        arrays=(*placer.arrays, *steps.arrays),
+        unrolled=tuple(sorted(placer.unrolled, key=str)),
+        budget=placer.budget or target.shared,
+    )
+
+
+def workspace_of(places: Mapping[Buffer, Place]) -> tuple[Buffer, ...]:
+    """The buffers in the caller's workspace."""
+    return tuple(place.buffer for place in places.values() if place.space is k.Space.GLOBAL)
+
+
+class _Placer(Mutable, dict=True):
+    """The places of one nest's locals, in the order of their declarations. `shared`: bytes of those in shared memory.
+
+    `budget`: the limit of shared arrays together, in bytes, or 0. `words`: the registers of a thread for arrays in lanes.
+    `unrolled`: the loops that slots depend on.
+    """
+
+    steps: Steps
     nest: Nest
     target: Target
-    names: Names
-    thread: Expr
-    extents: Mapping[ir.Par, Expr]
+    needs: Needs
+    lives: Lives
     sizes: frozenset[Sym]
-    replicated: frozenset[Buffer]
-    slots_of: Callable[[Buffer], tuple[int, ...] | None]
-    lanes_of: Callable[[Buffer, bool], Lanes]
-    room: Callable[[Sequence[tuple[Buffer, int]]], int]
-    distributed: Callable[[Buffer], Distributed | None]
-    found: Placement = field(default_factory=Placement)
+    arrays: list[k.Array] = field(default_factory=list[k.Array])
     shared: list[tuple[Buffer, int]] = field(default_factory=list[tuple[Buffer, int]])
+    unrolled: set[Sym] = field(default_factory=set[Sym])
+    budget: int = 0
+    words: int = 0
 
-    def run(self) -> Placement:
+    def run(self) -> dict[Buffer, Place]:
         """The places of every `new` in the nest."""
-        held = registers(self.nest.body)
+        held, found = registers(self.nest.body), dict[Buffer, Place]()
         for new, own in _news(self.nest.body, self.nest, self.nest.team == 1):
             if new.buffer in held:
-                self.found.places[new.buffer] = self._in_lanes(
-                    new.buffer, held[new.buffer], "an instruction of lanes has it there"
-                )
-                continue
-            self.found.places[new.buffer] = self._wanted(new, own) if new.space else self._own(new) if own else self._team(new)
-        return self.found
+                told = "an instruction of lanes has it there"
+                found[new.buffer] = self._in_lanes(new.buffer, held[new.buffer], told)
+            else:
+                found[new.buffer] = self._wanted(new, own) if new.space else self._own(new) if own else self._team(new)
+        return found
+
+    @cached_property
+    def replicated(self) -> frozenset[Buffer]:
+        """The locals that each thread replicates."""
+        return frozenset() if self.nest.team == 1 else replicated_buffers(self.nest)
+
+    @cached_property
+    def shuffles(self) -> Shuffles:
+        """What shuffles between lanes cost."""
+        atomics = atomic_binds(tuple(m.loop for m in self.nest.grid), self.nest.body)
+        return Shuffles(self.needs, self.nest, self.steps.body, atomics)
+
+    def _slots(self, buffer: Buffer) -> tuple[int, ...] | None:
+        """The number of threads along each dimension, if one thread accesses each element; else None."""
+        return self.needs.slots(self.nest, self.steps.body, buffer)
+
+    def _distribution(self, buffer: Buffer) -> Distributed | None:
+        """The distribution of a local over the blocks of a cluster."""
+        rank = self.steps.rank
+        return None if rank is None else distributed(self.needs, self.nest, self.steps.body, buffer, rank)
 
     def _wanted(self, new: ir.New, own: bool) -> Place:
         """The place that a schedule requires; raises E0913 if it is impossible."""
@@ -103,7 +134,7 @@ class Placer(Mutable):
         reason = "the schedule places it there"
         match new.space:
             case "registers":
-                slots = tuple(1 for _ in buffer.shape) if own else self.slots_of(buffer)
+                slots = tuple(1 for _ in buffer.shape) if own else self._slots(buffer)
                 if buffer in self.replicated or (own and size == 1):
                     return self._register(buffer, reason)
                 if slots is None or size is None:
@@ -136,7 +167,7 @@ class Placer(Mutable):
                 leading = () if own else tuple(self._grid())
                 trailing = tuple(self._grid()) if own else ()
                 if own and self.nest.team > 1:
-                    trailing = (*trailing, (self.thread % self.nest.team, expr(self.nest.team)))
+                    trailing = (*trailing, (self.steps.thread % self.nest.team, expr(self.nest.team)))
                 return self._workspace(new, leading, trailing, reason)
 
     def _wanted_of_cluster(self, new: ir.New, own: bool) -> Place:
@@ -147,7 +178,7 @@ class Placer(Mutable):
         if own or size is None:
             why = "each thread has its own" if own else "its size is not a constant"
             raise self._misplaced(new, why, "a local of a cluster is declared in a loop that its blocks run together")
-        found = self.distributed(new.buffer)
+        found = self._distribution(new.buffer)
         if found is None:
             raise self._misplaced(new, "blocks of the cluster write the same elements, or in no order that is known", help)
         if new.space == "shared" and found.crosses:
@@ -176,7 +207,7 @@ class Placer(Mutable):
         place = None if size is None else self._in_blocks(buffer)
         if place is not None:
             return place
-        found = None if size is None else self.distributed(buffer)
+        found = None if size is None else self._distribution(buffer)
         why = "its size is not known" if size is None else "elements have no block that writes them"
         if found is not None:
             why = f"a block would need {self._needed(buffer, found)} bytes, and has {self.target.shared}"
@@ -188,7 +219,7 @@ class Placer(Mutable):
 
     def _in_blocks(self, buffer: Buffer) -> Place | None:
         """A part in each block of a cluster, if each element is written by one block and the parts fit; else None."""
-        found = self.distributed(buffer)
+        found = self._distribution(buffer)
         if found is None or self._needed(buffer, found) > self.target.shared:
             return None
         told = "blocks of a cluster read what others of them have" if found.crosses else "each element is touched by one block"
@@ -200,7 +231,7 @@ class Placer(Mutable):
             why = "each thread has its own" if own else "its size is not a constant"
             raise self._misplaced(new, why, "registers are each thread's own" if own else "shared memory is a block's")
         try:
-            found = self.lanes_of(new.buffer, True)
+            found = self.shuffles.lanes(new.buffer, True)
         except Unfit as unfit:
             raise self._misplaced(new, unfit.reason, "shared memory is a block's", *unfit.notes) from None
         if self._spare(found, new.buffer) < 0:
@@ -221,7 +252,7 @@ class Placer(Mutable):
             return self._array(buffer, k.Space.LOCAL, "one thread touches it")
         trailing = tuple(self._grid())
         if self.nest.team > 1:
-            trailing = (*trailing, (self.thread % self.nest.team, expr(self.nest.team)))
+            trailing = (*trailing, (self.steps.thread % self.nest.team, expr(self.nest.team)))
         return self._workspace(new, (), trailing, "one thread touches it, but its size is not known or too large")
 
     def _team(self, new: ir.New) -> Place:
@@ -229,7 +260,7 @@ class Placer(Mutable):
         if buffer in self.replicated:
             return self._register(buffer, "each thread keeps the same value")
         size = count(buffer.shape)
-        slots = self.slots_of(buffer) if size is not None else None
+        slots = self._slots(buffer) if size is not None else None
         if slots is not None and size is not None:
             shape = tuple((extent + (s - 1)) // s for extent, s in zip(buffer.shape, slots, strict=True))
             own = count(shape)
@@ -257,7 +288,7 @@ class Placer(Mutable):
                 return self._array(buffer, k.Space.SHARED, told, self._longer(buffer))
             told = f"threads of one warp touch it{refused}"
             place = self._array(buffer, k.Space.SHARED, told, (expr(teams), *buffer.shape))
-            return replace(place, leading=(self.thread // self.nest.team,))
+            return replace(place, leading=(self.steps.thread // self.nest.team,))
         most = self.target.shared_static
         why = "its size is not known" if needed is None else f"it would need {needed} bytes, and has {most}"
         return self._workspace(new, tuple(self._grid()), (), f"a block touches it, but {why}")
@@ -265,7 +296,7 @@ class Placer(Mutable):
     def _cheap(self, buffer: Buffer) -> tuple[Lanes | None, str]:
         """The placement of a local in lanes, if that costs less than shared memory; else the reason why not."""
         try:
-            found = self.lanes_of(buffer, False)
+            found = self.shuffles.lanes(buffer, False)
         except Unfit as unfit:
             return None, f"; not in lanes: {unfit.reason}" if self.nest.team <= self.nest.warp else ""
         if self._spare(found, buffer) < 0:
@@ -278,11 +309,11 @@ class Placer(Mutable):
         return min(self.target.registers_thread, self.target.registers_block // max(1, self.nest.threads)) // 2
 
     def _spare(self, found: Lanes, buffer: Buffer) -> int:
-        return self._most - self.found.words - found.words * _words(buffer)
+        return self._most - self.words - found.words * _words(buffer)
 
     def _in_lanes(self, buffer: Buffer, found: Lanes, reason: str) -> Place:
-        self.found.words += found.words * _words(buffer)
-        self.found.unrolled |= found.unrolled
+        self.words += found.words * _words(buffer)
+        self.unrolled |= found.unrolled
         made = self._array(buffer, k.Space.LANES, reason, tuple(map(expr, found.dealt.shape)))
         return replace(made, dealt=found.dealt)
 
@@ -296,8 +327,8 @@ class Placer(Mutable):
         every = (*self.shared, (buffer, size))
         needed = sum(each for _, each in every)
         if needed > most and self.nest.team == self.nest.threads:
-            needed = self.room(every)
-            self.found.budget = most if needed <= most else self.found.budget
+            needed = room(every, self.lives)
+            self.budget = most if needed <= most else self.budget
         if needed <= most:
             self.shared.append((buffer, size))
         return needed
@@ -314,7 +345,7 @@ class Placer(Mutable):
         slots: tuple[int, ...] = (),
     ) -> Place:
         made = Buffer(buffer.name, buffer.dtype, shape or buffer.shape, "local", span=buffer.span)
-        self.found.arrays.append(k.Array(made, space, reason))
+        self.arrays.append(k.Array(made, space, reason))
         return Place(space, made, slots=slots if any(s != 1 for s in slots) else (), reason=reason)
 
     def _workspace(
@@ -328,7 +359,6 @@ class Placer(Mutable):
         shape = (*(extent for _, extent in leading), *buffer.shape, *(extent for _, extent in trailing))
         made = Buffer(buffer.name, buffer.dtype, shape, "local", span=buffer.span)
         require_sizes(made, self.sizes)
-        self.found.workspace.append(made)
         return Place(
             k.Space.GLOBAL,
             made,
@@ -339,7 +369,7 @@ class Placer(Mutable):
 
     def _grid(self) -> Iterator[tuple[Expr, Expr]]:
         for loop_map in self.nest.grid:
-            yield expr(loop_map.loop.sym), self.extents[loop_map.loop]
+            yield expr(loop_map.loop.sym), loop_map.loop.extent
 
 
 def _words(buffer: Buffer) -> int:

@@ -1,0 +1,175 @@
+"""Synchronisation of a team: all operations for order between the steps of a kernel, from one kind of dependence.
+
+Before: the steps of a nest, and the places of its arrays. After: for each program point its operations (waits for copies,
+phases of barriers, fences, and barriers), and the offsets of shared arrays, since accesses to arrays that share memory must be
+ordered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import partial
+from typing import TypeAlias
+
+from texpr.ir import kernel as k
+from texpr.ir.program.rewrite import replace_loads
+from texpr.ir.steps import Branch, Loop, Node, Step, Steps
+from texpr.ir.steps.place import Place
+from texpr.ir.value import Buffer, Load, Ref, Value, walk
+from texpr.isa.target import Target
+from texpr.lowering.build.cluster import Cluster
+from texpr.lowering.build.paths import ProgramPoint
+from texpr.lowering.dependences.dependence import Dependence
+from texpr.lowering.dependences.lives import Lives, Turn
+from texpr.lowering.dependences.needs import Needs
+from texpr.lowering.engine.box_copy import BoxCopy
+from texpr.lowering.engine.tensor import Maps
+from texpr.lowering.names import Names
+from texpr.lowering.place.arena import Arena, Met, share
+from texpr.lowering.sync import barriers, warpgroup
+from texpr.lowering.sync.asynchronous import Wait, committing, copying_leaves, place_waits
+from texpr.lowering.sync.engines import Engines
+from texpr.lowering.sync.fences import across_proxies, fenced
+from texpr.lowering.sync.operations import Operations, is_left_out
+from texpr.lowering.sync.phases import phases, turns
+from texpr.lowering.sync.turns import Ring
+from texpr.mapping.nest import Nest
+from texpr.support.record import Record
+
+Waits: TypeAlias = dict[ProgramPoint, Wait]
+
+
+class Order(Record):
+    """The operations at each program point, in order; the nodes after which a group of copies is closed; the steps that start
+    such copies.
+
+    `committing`: the nodes behind which a warpgroup's group is closed. `arena`: where shared arrays lie. `operations`: those of
+    engines. `proof`: that no other barriers cost less.
+    """
+
+    gaps: Mapping[ProgramPoint, tuple[k.Stmt, ...]]
+    closing: frozenset[Node]
+    copying: frozenset[Step]
+    committing: frozenset[Node]
+    arena: Arena
+    operations: Operations
+    proof: barriers.Proof | None
+
+
+def decide(
+    steps: Steps, nest: Nest, target: Target, engines: Engines, needs: Needs, lives: Lives, names: Names, cluster: Cluster
+) -> Order:
+    """The order of `steps` that `needs` requires, at least cost. Raises Limitation."""
+    nodes, places = steps.body, dict(steps.places)
+    met = tuple(needs.meetings(nest, nodes, engines.copies))
+    copying, started = copying_leaves(nodes, places, target), engines.started
+    warpgroup.require_apart(copying, started)
+    going_on = copying | started.keys()
+    between = needs.between(nest, nodes, places, engines.loads, going_on, engines.shared)
+    turned = turns(engines, met, nodes)
+    found = (*between, *turned.needs)
+    alike = partial(_is_alike, steps=steps, cluster=cluster)
+    runs = needs.running(nest, nodes)
+    closing = committing(nodes, copying)
+    copied = tuple(needs.meetings(nest, nodes, copying)) if copying else ()
+    groups = tuple(warpgroup.runs(nodes, started))
+    closers, committed = {step: run.last for run in groups for step in run.steps}, frozenset(run.last for run in groups)
+    waited = tuple(warpgroup.waited_for(needs.meetings(nest, nodes, started), started)) if started else ()
+
+    def meet(sharing: Sequence[Turn]) -> Met[tuple[barriers.Placed, Waits, Waits]]:
+        asked = (*found, *(turn.need(lives.level, going_on) for turn in sharing))
+        threads = min(nest.team, nest.threads)
+        best = barriers.place(nodes, asked, threads, runs.__contains__, alike, warp=nest.warp)
+        landing = (*copied, *(turn.meeting() for turn in sharing if turn.source in copying))
+        waits = place_waits(nodes, landing, closing, best.barriers) if copying else {}
+        ending = (*waited, *(turn.meeting() for turn in sharing if turn.source in started))
+        own = {meeting for meeting in waited if warpgroup.held(meeting, started)}
+        last = place_waits(nodes, ending, committed, best.barriers, closers, own.__contains__) if started else {}
+        cost = Fraction(0) if best.proof is None else best.proof.cost
+        return Met((best, waits, last), (cost, len(best.barriers) + len(waits) + len(last)))
+
+    arena, chosen = share(_sharing(nest, steps, engines), lives, meet, steps.budget)
+    best, waits, last = chosen.made
+    operations = _operations(steps, engines, turned.rings, met, best.barriers, needs, names, cluster)
+    before: dict[ProgramPoint, tuple[k.Stmt, ...]] = dict(operations.phases.waits)
+    across = across_proxies(needs, nest, nodes, engines.copies, {leaf: each.tiles for leaf, each in started.items()})
+    for gap, each in fenced(nodes, across, best.barriers, runs.__contains__).items():
+        before[gap] = (*before.get(gap, ()), k.Fence("async", span=each.sink.stmt.span))
+    fences = warpgroup.fences(groups, started)
+    asked = dict.fromkeys((*waits, *last, *before, *best.barriers, *fences))
+    landing: dict[ProgramPoint, tuple[k.Stmt, ...]] = {gap: (wait.statement(),) for gap, wait in waits.items()}
+    for gap, wait in last.items():
+        landing[gap] = (*landing.get(gap, ()), _ended(wait, started))
+    gaps = {
+        gap: tuple(_done(landing.get(gap, ()), before.get(gap, ()), best.barriers.get(gap), fences.get(gap))) for gap in asked
+    }
+    return Order(gaps, closing, copying, committed, arena, operations, best.proof)
+
+
+def _operations(
+    steps: Steps,
+    engines: Engines,
+    rings: Mapping[Step, Ring],
+    met: Sequence[Dependence],
+    placed: Mapping[ProgramPoint, k.Barrier],
+    needs: Needs,
+    names: Names,
+    cluster: Cluster,
+) -> Operations:
+    """The operations of copies, with barriers of groups, and a map for each copy of boxes."""
+    stored = {copy.tensor.buffer for copy in engines.stores.values()}
+    maps = Maps(dict(steps.places), names, needs.around, needs.model.params, cluster, stored)
+
+    def is_parted(one: BoxCopy, other: BoxCopy) -> bool:
+        return is_left_out(one, maps) or is_left_out(other, maps)
+
+    made = phases(engines, rings, steps.body, met, placed, is_parted, needs.around, names)
+    for copy in engines.copies.values():
+        if not copy.in_runs:
+            maps.of(copy)
+    return Operations(engines, made, maps)
+
+
+def _ended(wait: Wait, started: Mapping[Step, warpgroup.Started]) -> k.Stmt:
+    """A wait for groups of a warpgroup, behind which its lanes have registers again."""
+    registers = dict.fromkeys(each for meeting in wait.meetings for each in warpgroup.held(meeting, started))
+    return k.WaitWarpgroup(wait.pending, tuple(registers), wait.covers)
+
+
+def _done(
+    waits: Sequence[k.Stmt], before: Sequence[k.Stmt], barrier: k.Barrier | None, fence: k.Stmt | None
+) -> Iterator[k.Stmt]:
+    """What all threads do in a gap: they wait for what they started, then for each other, and hand over registers."""
+    yield from waits
+    yield from before
+    if barrier is not None:
+        yield barrier
+    if fence is not None:
+        yield fence
+
+
+def _sharing(nest: Nest, steps: Steps, engines: Engines) -> tuple[tuple[Buffer, k.Array], ...]:
+    """The shared arrays of the block, each with its local; none if warps have arrays of their own."""
+    if nest.team != nest.threads:
+        return ()
+    places = dict(steps.places)
+    arrays = {array.buffer: engines.aligned(array, places) for array in steps.arrays}
+    return tuple((local, arrays[place.buffer]) for local, place in steps.places if place.space is k.Space.SHARED)
+
+
+def _is_alike(node: Loop | Branch, steps: Steps, cluster: Cluster) -> bool:
+    """Whether a node is proved uniform in a cluster. Locals that each thread replicates are not known to be uniform."""
+    if steps.rank is not None and isinstance(node, Branch):
+        places = dict(steps.places)
+        kept = [place.register for place in places.values() if place.register is not None]
+        own = [array.buffer for array in steps.arrays if array.space is not k.Space.CLUSTER]
+        parts = tuple(walk(_moved(node.stmt.condition, places)))
+        known = not any(isinstance(part, Ref) and part.sym in kept for part in parts)
+        return known and not any(isinstance(part, Load) and part.buffer in own for part in parts)
+    return cluster.is_alike(node)
+
+
+def _moved(value: Value, places: Mapping[Buffer, Place]) -> Value:
+    """A value with every element replaced by the one in its place."""
+    return replace_loads(value, lambda load: places[load.buffer].element(load) if load.buffer in places else None)

@@ -1,0 +1,120 @@
+"""The order of steps as steps of their own, between those of the nest; statements without annotations.
+
+Before: the placed steps of a nest, and the operations at program points.
+
+    all run { new t }   all spread { t[j] = … }   |(0, 1): barrier|   all spread { y[i, j'1] = t[63 - j'1] }
+
+After: one sequence.
+
+    all run { new t }   all spread { t[j] = … }   all order { barrier }   all spread { y[i, j'1] = t[63 - j'1] }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from texpr.ir import kernel as k
+from texpr.ir import program as ir
+from texpr.ir.instr import Operand
+from texpr.ir.operation import Group
+from texpr.ir.ops.collective import Held
+from texpr.ir.steps import Branch, InGroup, Loop, Node, Step, Steps
+from texpr.ir.steps.plain import head, plain
+from texpr.ir.steps.threads import ALL
+from texpr.ir.steps.threads import ONE as FIRST
+from texpr.ir.steps.work import Decide, End, Issue, Run, Together
+from texpr.ir.steps.work import Order as Ordering
+from texpr.lowering.build.cluster import Cluster
+from texpr.lowering.build.paths import lists
+from texpr.lowering.engine.instruct import instructed
+from texpr.lowering.sync.order import Order
+from texpr.support.record import Mutable, field, replace
+from texpr.support.span import Span
+
+
+def woven(steps: Steps, order: Order, cluster: Cluster) -> Steps:
+    """The form with `order` between its steps."""
+    begin, body, end = _Weaver(steps, order, cluster).nodes()
+    return replace(steps, begin=begin, body=body, end=end)
+
+
+class _Weaver(Mutable):
+    """A tree with the operations at its program points; annotations are removed from its statements."""
+
+    steps: Steps
+    order: Order
+    cluster: Cluster
+    numbers: dict[int, int] = field(default_factory=dict[int, int])
+    plain: dict[ir.Stmt, ir.Stmt] = field(default_factory=dict[ir.Stmt, ir.Stmt])
+
+    def nodes(self) -> tuple[tuple[Node, ...], tuple[Node, ...], tuple[Node, ...]]:
+        """The nodes before, in and after an iteration: barriers of engines are initialised first, and stores awaited last."""
+        self.numbers = {id(each.nodes): each.number for each in lists(self.steps.body)}
+        body = tuple(self._list(self.steps.body))
+        begin, operations = list[Node](), self.order.operations
+        made, asked = operations.start(), operations.maps.prefetches()
+        if made or asked:
+            begin.append(Step(FIRST, Ordering((*asked, *made))))
+        if made:
+            level = k.Level.CLUSTER if operations.engines.shared else k.Level.BLOCK
+            begin.append(Step(ALL, Ordering((k.Barrier(level, operations.made),))))
+        ended = operations.finish()
+        return tuple(begin), body, (Step(FIRST, Ordering(ended)),) if ended else ()
+
+    def _list(self, nodes: tuple[Node, ...]) -> Iterator[Node]:
+        number = self.numbers[id(nodes)]
+        yield from self._gap((number, -1))
+        for at, node in enumerate(nodes):
+            match node:
+                case Step():
+                    yield self._step(node)
+                case Loop(stmt, body):
+                    loop = head(stmt)
+                    assert isinstance(loop, ir.Seq)
+                    yield Loop(loop, tuple(self._list(body)))
+                case Branch(stmt, decided, then, orelse):
+                    test = self._test(stmt)
+                    yield Branch(test, decided, tuple(self._list(then)), tuple(self._list(orelse)))
+            if node in self.order.closing:
+                yield Step(ALL, Ordering((k.CommitAsync(span=_span(node)),)))
+            if node in self.order.committing:
+                yield Step(ALL, Ordering((k.CommitWarpgroup(span=_span(node)),)))
+            yield from self._gap((number, at))
+
+    def _gap(self, gap: tuple[int, int]) -> Iterator[Step]:
+        if does := self.order.gaps.get(gap):
+            yield Step(ALL, Ordering(does))
+
+    def _test(self, stmt: ir.If) -> ir.If:
+        made = self.plain.setdefault(stmt, replace(stmt, then=(), orelse=()))
+        assert isinstance(made, ir.If)
+        return made
+
+    def _step(self, step: Step) -> Step:
+        match step.work:
+            case End():
+                return replace(step, stmts=())
+            case Decide(symbol):
+                assert isinstance(step.stmt, ir.If)
+                alike = bool(self.cluster.along) and self.cluster.alike(step.stmt.condition)
+                return replace(step, work=Decide(symbol, alike), stmts=(self._test(step.stmt),))
+            case Issue():
+                operations = self.order.operations
+                does = tuple(operations.issue(operations.engines.copies[step]))
+                return replace(step, work=Issue(does), stmts=plain(step.stmts), completion=operations.completion(step))
+            case Run() if isinstance(use := step.stmts[0], ir.Instruction) and use.instr is not None:
+                started, form = self.order.operations.engines.started.get(step), self.steps
+                matrices = started.matrices if started else dict[Operand, Held]()
+                op = instructed(use, use.instr, dict(form.places), form.thread, form.threads, matrices)
+                return Step(ALL, Together((op,)))
+            case _:
+                for stmt in step.stmts:
+                    if stmt not in self.plain:
+                        (self.plain[stmt],) = plain((stmt,))
+                stmts = tuple(self.plain[stmt] for stmt in step.stmts)
+                completion = InGroup(Group.ASYNC) if step in self.order.copying else None
+                return replace(step, stmts=stmts, completion=completion)
+
+
+def _span(node: Node) -> Span:
+    return node.stmt.span
