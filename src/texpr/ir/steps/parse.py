@@ -318,6 +318,9 @@ class _Head:
                 self.unrolled = tuple(separated(scan, named))
             case "place":
                 self._place()
+            case "local":
+                buffer = declaration(scan, "array")
+                self.values.buffers[buffer.name] = buffer
             case "reduction":
                 self.reductions.append(self._reduction())
             case other:

@@ -8,7 +8,7 @@
              | "axis" … | "coordinates" "{" {operation} "}" | "array" … | "map" … | "instr" …
              | "along" loop "block" NAME ["tile" INT] ["by" digits] ["lane"] ["ragged"]
              | "dealt" NAME ["by" digits] ["meets"] | "digits" digits | "unroll" NAME, …
-             | "place" buffer ("register" NAME | "in" NAME {change}) [STRING]
+             | "local" buffer | "place" buffer ("register" NAME | "in" NAME {change}) [STRING]
              | "reduction" NAME "own" ref, … ["warps" NAME, …] ["blocks" NAME, …] {";" "own" …}
     digits   = RADIX ":" STRIDE ["*" WEIGHT], …                  thread / stride % radix, times the weight
     change   = "leading" "[" index, … "]" | "trailing" "[" index, … "]" | "slots" "[" INT, … "]"
@@ -111,7 +111,15 @@ def _head(steps: Steps) -> Iterator[str]:
     if steps.unrolled:
         yield f"unroll {', '.join(map(str, steps.unrolled))}"
     yield from (_place(buffer, place) for buffer, place in steps.places)
+    yield from (f"local {buffer_text(buffer, 'array')}" for buffer in _unplaced(steps))
     yield from map(_reduction, steps.reductions)
+
+
+def _unplaced(steps: Steps) -> Iterator[Buffer]:
+    """The locals without a place: none in a complete form."""
+    placed = {buffer for buffer, _ in steps.places}
+    made = dict.fromkeys(stmt.buffer for stmt in ir.walk(program(steps.nodes)) if isinstance(stmt, ir.New))
+    yield from (buffer for buffer in made if buffer not in placed)
 
 
 def _given(steps: Steps) -> Iterator[str]:
