@@ -4,7 +4,7 @@ Before: a checked function. After: `ir.kernel.Plan`. Each pass is one file: `map
 concurrently), `mapping.reductions.arrange` (parallel reductions made explicit), `fuse` (fewer kernels), `promote` (running
 totals in registers), `host.divide` (division into kernels), `mapping.default` (mapping by shape), `place.undecided` (arrays
 that need barriers under any mapping), `mapping.dealt` (bands that these leave free, by the solver), `nests` (the steps of a
-kernel: built, placed, ordered), and `emit.kernel`.
+kernel: built, placed, put in order), and `emit.kernel`.
 """
 
 from __future__ import annotations

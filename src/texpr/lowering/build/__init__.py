@@ -1,1 +1,1 @@
-"""From a nest to its tree of steps: threads, kinds of work, coordinates, and the paths between two steps."""
+"""From a nest to its steps (`build.build`): threads, kinds of work, coordinates, and the paths between two steps."""

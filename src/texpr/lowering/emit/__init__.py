@@ -1,1 +1,1 @@
-"""Emission of ordered steps as statements of a kernel, without decisions that other passes depend on."""
+"""Emission (`kernel.emit`): steps in order in; a kernel out, without decisions that other passes depend on."""

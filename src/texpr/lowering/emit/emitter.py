@@ -16,21 +16,19 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.ops.copies import COPY_BYTES
 from texpr.ir.program.marked import is_atomic, mark
-from texpr.ir.program.marks import Unroll, Vector
+from texpr.ir.program.marks import Vector
 from texpr.ir.program.rewrite import replace_loads
 from texpr.ir.program.updates import SUMS, combine, sum_and_product, taken
 from texpr.ir.program.uses import loads
 from texpr.ir.steps.place import Place, RegisterLayout
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, conjunction, walk
 from texpr.ir.value.types import BOOL, I32
+from texpr.lowering.build.unrolling import MOST_UNROLLED, unrolling
 from texpr.lowering.engine.copies import filled_with_zero, is_copy
 from texpr.lowering.names import Names
 from texpr.lowering.place.owners import Frame, RegisterRef, register_of
 from texpr.relation.facts import in_loop, known
 from texpr.support.record import Mutable, field, replace
-
-MOST_UNROLLED = 64
-"""The longest loop that is unrolled so that a thread's own array can be in registers."""
 
 MOST_REGISTERS = 8192
 """The largest array in bytes that may be in registers: more than the registers of a thread."""
@@ -279,15 +277,6 @@ def _is_small(place: Place) -> bool:
     """Whether the array may be in registers; a larger one stays in memory, whatever its loops."""
     extents, size = place.buffer.shape, place.buffer.dtype.bytes
     return all(e.is_constant for e in extents) and prod(e.constant for e in extents) * size <= MOST_REGISTERS
-
-
-def unrolling(loop: ir.Loop) -> int | None:
-    """The unroll factor of `loop`, 0 for all iterations; None without a mark, or if the loop was to be unrolled completely and
-    has been divided since."""
-    asked = mark(loop, Unroll)
-    if asked is None:
-        return None
-    return asked.factor or (0 if loop.extent.is_constant else None)
 
 
 def assign(target: Load | Ref, value: Value, bind: ir.Bind, fused: bool = False) -> k.Stmt:

@@ -30,9 +30,10 @@ from texpr.ir.steps.work import Decide, End, Half, Issue, Middle, Order, Partial
 from texpr.ir.value import Index, Literal, Op, Ref, Value, conjunction
 from texpr.ir.value.types import BOOL, I32
 from texpr.isa.levels import WARP
+from texpr.lowering.build.unrolling import unrolling
 from texpr.lowering.emit import coarsening, reduce
 from texpr.lowering.emit.converge import converged
-from texpr.lowering.emit.emitter import Emitter, unrolling
+from texpr.lowering.emit.emitter import Emitter
 from texpr.lowering.emit.ragged import each_where, only_where
 from texpr.lowering.names import Names
 from texpr.lowering.place.distributed import ranges

@@ -1,1 +1,1 @@
-"""Placement of locals: for a nest, its steps and dependences, the registers, shared memory or workspace of each local."""
+"""Placement of locals (`placement.place`): steps in; the same with registers, shared memory or workspace of each local."""

@@ -21,9 +21,9 @@ from texpr.ir.steps.work import Decide, Partial, Run, Spread, Total
 from texpr.ir.value import Buffer
 from texpr.isa.memories import LANES
 from texpr.lowering.build.trips import OPEN
+from texpr.lowering.build.unrolling import MOST_UNROLLED, unrolling
 from texpr.lowering.dependences.conflict import End
 from texpr.lowering.dependences.needs import Needs
-from texpr.lowering.emit.emitter import MOST_UNROLLED, unrolling
 from texpr.lowering.place.owners import (
     THREAD,
     WAYS,

@@ -1,1 +1,1 @@
-"""Order between steps: barriers, waits, phases and fences, placed at least cost from dependences."""
+"""Order between steps (`synchronise.synchronise`): placed steps in; the same with barriers, waits, phases and fences."""
