@@ -152,7 +152,8 @@ def parts(
 
 def _at_hand(target: Target, tools: Toolchain) -> Target:
     """`target`, refined by the features of this processor."""
-    return resolve("cpu_avx512") if target.name == "cpu" and tools.has("__AVX512F__") else target
+    macro, refined = target.refined or ("", target.name)
+    return resolve(refined) if macro and tools.has(macro) else target
 
 
 def _record(schedule: Schedule | ir.Schedule | str) -> ir.Schedule | str:

@@ -12,6 +12,7 @@ import pytest
 from texpr import driver
 from texpr.artifact import Part, build
 from texpr.artifact.texts.header import common_header, print_header, status_source
+from texpr.artifact.texts.platform import CUDA
 from texpr.backends.c.arguments import arguments, function_name
 from texpr.backends.cuda.launcher import Image, driver_headers, print_image, print_launcher
 from texpr.ir.kernel import Plan, kernels
@@ -134,7 +135,7 @@ def make_launcher(tools: Toolchain, fake_driver: Path) -> Make:
         headers = {
             **driver_headers(),
             "texpr/texpr.h": common_header(),
-            "texpr/made.h": print_header("made", (plan,), "cuda"),
+            "texpr/made.h": print_header("made", (plan,), CUDA),
         }
         flags = (
             f'-DTEXPR_DRIVER_LIBRARY="{library or fake_driver}"',

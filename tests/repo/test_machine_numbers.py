@@ -57,7 +57,7 @@ OTHERS = {
 }
 """How often such a number stands in a file and means no machine's, and what it means there."""
 
-FAMILY = re.compile(r"\bis_gpu\b|\b(?:family|backend)\s*(?:==|!=)")
+FAMILY = re.compile(r"""\bis_gpu\b|\b(?:family|backend)\s*(?:==|!=)|(?:==|!=)\s*["'](?:cpu|cuda)["']""")
 """What asks which machine it is, where it should ask what it needs to know of it."""
 
 MASK = re.compile(r"0x0*(?:ffff)+u?\b", re.IGNORECASE)
@@ -127,6 +127,9 @@ def test_planted_numbers_are_found(text: str, count: int) -> None:
         ('if target.family != "cuda": pass', True),
         ("on = target.is_gpu", True),
         ('if machine.backend == "cpu":', True),
+        ('memory = template("device.rs") if on == "cuda" else ""', True),
+        ("tools.versions(device=record.on != 'cpu')", True),
+        ('for target in ("cpu", "emulator"):', False),
         ("if schedule.target in (target.name, target.family, None):", False),
         ("if target.has_blocks:", False),
     ],

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from texpr import __version__
 from texpr.artifact.certificate import Data
-from texpr.artifact.libraries import image_origins, make
+from texpr.artifact.packages import package_for, package_of
 from texpr.artifact.place import SIGNATURE, SUMS, publish, refuse_foreign, sums
 from texpr.artifact.proofs import proof_files
 from texpr.artifact.record import recorded
 from texpr.artifact.texts.derive import require_names, texts
-from texpr.artifact.texts.sources import Part, backend_of, where
+from texpr.artifact.texts.sources import Part
 from texpr.artifact.tools import DeviceCode, Tools
 from texpr.backends.cuda.launcher import print_image
 from texpr.ir.kernel.origin import Origin, origin_of
@@ -47,15 +47,15 @@ def build(
     build or a mixture of targets (E0805–E0807), a folder that is not an artifact or cannot be written (E0810–E0812), a
     compiler that is missing or broken (E06).
     """
-    where(parts)
+    package = package_of(parts)
     require_names(name, parts)
     refuse_foreign(directory)
-    made = make(tools, name, parts)
+    made = package.make(tools, name, parts)
     targets = tuple(part.target for part in parts)
     record = recorded(name, version, targets, [plan.name for plan in parts[0].plans], _origins(parts), made, consts or {})
     written = {**texts(record, parts), **proof_files(parts)}
     files = {**{path: text.encode() for path, text in written.items()}, **made.files}
-    for path, (symbol, code) in image_origins(parts).items():
+    for path, (symbol, code) in package.images(parts).items():
         files[path] = print_image(symbol, files[code]).encode()
     listed = sums(files)
     files |= {SUMS: listed} if sign is None else {SUMS: listed, SIGNATURE: sign(listed)}
@@ -77,6 +77,6 @@ def _origins(parts: Sequence[Part]) -> dict[str, Origin]:
 
 def refuse_early(tools: Tools, targets: Sequence[str], directory: Path) -> None:
     """Raises early what `build` would raise in any case: for the targets, the folder, and the compilers of this machine."""
-    on = backend_of(targets)
+    on = package_for(targets).platform
     refuse_foreign(directory)
-    tools.versions(device=on == "cuda")
+    tools.versions(device=on.device)

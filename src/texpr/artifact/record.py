@@ -57,7 +57,7 @@ class Recorded(Record):
 
     @property
     def on(self) -> str:
-        """ "cpu" or "cuda"."""
+        """The backend of its targets."""
         return TARGETS[self.targets[0]].backend
 
 

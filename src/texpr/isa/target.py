@@ -46,6 +46,8 @@ class Target(Record):
     """The vector registers of a core; 0 where lanes have registers of their own."""
     march: str = ""
     """The compilers' name (`-march`) of the least processor, where that is above the baseline of its architecture."""
+    refined: tuple[str, str] | None = None
+    """A compiler's macro for a feature of processors, and the target of those that have it."""
     warp: int = 1
     """The lanes of a warp: they run together, exchange registers, and access memory in one request."""
     global_memory: Memory = GLOBAL

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from pathlib import Path
 
+from texpr.artifact.texts.platform import CPU, CUDA
 from texpr.artifact.texts.sources import (
     Part,
     cpu_source_headers,
@@ -42,7 +43,7 @@ EMULATED = ("-fno-strict-aliasing", "-w", "-DTEXPR_EMULATE=1")
 def load_cpu(tools: Toolchain, function: Function, plan: Plan) -> Kernel:
     """`plan` built for this processor. Raises `TexprError` (E06) or `CompilerBug` as the compiler does."""
     name = f"texpr_{identifier(plan.name)}"
-    headers = {**cpu_source_headers(), **public_headers(identifier(plan.name), (plan,), "cpu")}
+    headers = {**cpu_source_headers(), **public_headers(identifier(plan.name), (plan,), CPU)}
     flags = ("-fno-exceptions", "-fno-rtti")
     return Kernel(
         function, plan, "cpu", tools.loadable(name, cpu_sources(Part("cpu", (plan,))), headers, flags=flags, openmp=True)
@@ -56,7 +57,7 @@ def load_emulated(
     core = _emulator(tools, resolve(target).coalescing)
     found = variants((Part(target, (plan,)),), 0)
     name = identifier(plan.name)
-    headers = {**cuda_source_headers(), **emulator_sources(), **public_headers(name, (plan,), "cuda")}
+    headers = {**cuda_source_headers(), **emulator_sources(), **public_headers(name, (plan,), CUDA)}
     path = tools.loadable(
         f"texpr_{name}",
         {**launchers(name, (found,)), f"{name}.cu": found[0].text},
@@ -92,5 +93,5 @@ def _cuda_library(tools: Toolchain, plan: Plan, target: str) -> Path:
     headers, name = cuda_source_headers(), identifier(plan.name)
     code = tools.device(found[0].text, headers, target)
     sources = {**launchers(name, (found,)), **image_sources(found, {target: code})}
-    texts = {**headers, **public_headers(name, (plan,), "cuda")}
+    texts = {**headers, **public_headers(name, (plan,), CUDA)}
     return tools.loadable(f"texpr_{name}", sources, texts, libraries=THREADS)

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from texpr.artifact.certificate import PROOF, proof_path, shipped_texts
 from texpr.artifact.check.folder import Folder, printable
 from texpr.artifact.check.recheck import FAULTS, told_of
-from texpr.artifact.libraries import binary_paths, image_origins
+from texpr.artifact.packages import package_of
 from texpr.artifact.place import SIGNATURE, SUMS
 from texpr.artifact.record import Recorded
 from texpr.artifact.texts.derive import texts
@@ -73,7 +73,7 @@ def derived(folder: Folder, record: Recorded, parts: Sequence[Part]) -> tuple[di
     """The expected contents of every text file, from the plans, the record, and the binaries."""
     try:
         found = {path: text.encode() for path, text in texts(record, parts).items()}
-        codes = {path: (symbol, folder.files.get(code)) for path, (symbol, code) in image_origins(parts).items()}
+        codes = {path: (symbol, folder.files.get(code)) for path, (symbol, code) in package_of(parts).images(parts).items()}
         images = {path: print_image(symbol, data).encode() for path, (symbol, data) in codes.items() if data is not None}
     except (TexprError, *FAULTS) as why:
         return {}, [f"cannot be printed: {told_of(why)}"]
@@ -89,7 +89,8 @@ def different(folder: Folder, record: Recorded, parts: Sequence[Part], expected:
         for end, text in shipped_texts(shown.plan, shown.program, shown.tags, shown.written, shown.notes).items()
         if text is not None
     }
-    every = {*expected, *proofs, *binary_paths(record), *image_origins(parts), PROOF, SUMS}
+    package = package_of(parts)
+    every = {*expected, *proofs, *package.binaries(record), *package.images(parts), PROOF, SUMS}
     folders = {str(above) for path in every for above in PurePosixPath(path).parents}
     yield from (f"missing: {path}" for path in sorted(every - folder.files.keys()))
     yield from (f"no part of this artifact: {printable(path)}" for path in sorted(folder.files.keys() - every - {SIGNATURE}))

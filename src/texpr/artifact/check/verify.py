@@ -16,7 +16,7 @@ from texpr.artifact.certificate import PROOF, Data, program_text, proof_path, pr
 from texpr.artifact.check.derived import derived, different, read_parts
 from texpr.artifact.check.folder import Folder, notes, printable, read_folder
 from texpr.artifact.check.recheck import FAULTS, recheck, told_of
-from texpr.artifact.libraries import binary_paths, image_origins, make
+from texpr.artifact.packages import package_for, package_of
 from texpr.artifact.place import MANIFEST, SIGNATURE, SUMS, hashes, sums
 from texpr.artifact.record import Recorded, load_json, read_record
 from texpr.artifact.texts.manifest import FORMAT
@@ -89,7 +89,8 @@ def verify(
         require([f"not proved as it was: {PROOF}"])
     if rebuild is not None:
         require(_made_otherwise(folder, record, parts, rebuild))
-    left = () if rebuild is not None else (*sorted((*binary_paths(record), *image_origins(parts))), CLAIMS)
+    package = package_of(parts)
+    left = () if rebuild is not None else (*sorted((*package.binaries(record), *package.images(parts))), CLAIMS)
     signed = SIGNATURE in folder.files
     unseen = (SIGNATURE,) if signed and key is None else ()
     return Verified(
@@ -162,21 +163,22 @@ def _unlike(parts: Sequence[Part], record: Recorded, source: Authored) -> Iterat
 
 def _made_otherwise(folder: Folder, record: Recorded, parts: Sequence[Part], tools: Tools) -> Iterator[str]:
     """Binaries and their records that differ from the output of this machine's compilers."""
-    versions = tools.versions(device=record.on == "cuda")
+    versions = tools.versions(device=package_for(record.targets).platform.device)
     if versions != record.tools:
         for what in sorted({*versions, *record.tools}):
             if versions.get(what) != record.tools.get(what):
                 first = (f"{_line(found.get(what))}" for found in (record.tools, versions))
                 yield "made by another compiler: {}: {}; here it is {}".format(what, *first)
         return
-    made = make(tools, record.name, parts)
+    package = package_of(parts)
+    made = package.make(tools, record.name, parts)
     used = {(f, t, usage.kernel): dict(usage.numbers()) for (f, t), code in made.codes.items() for usage in code.kernels}
     flags = {what: tuple(told) for what, told in made.flags.items()}
     said = ((flags, record.flags, "flags"), (used, record.used, "registers"), (made.libraries, record.libraries, "libraries"))
     yield from (f"not what the compilers say: {what} in {MANIFEST}" for here, there, what in said if here != there)
     if made.fatbin != record.fatbin:
         yield f"not what the compilers make: {'a' if made.fatbin else 'no'} fatbin"
-    for path in binary_paths(record):
+    for path in package.binaries(record):
         if made.files.get(path) != folder.files[path]:
             yield f"not what the compilers make: {path}"
 

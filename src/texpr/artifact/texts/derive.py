@@ -9,23 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from texpr.artifact.libraries import image_origins
+from texpr.artifact.packages import package_of
 from texpr.artifact.place import MANIFEST
 from texpr.artifact.record import Recorded
 from texpr.artifact.texts.cxx import print_cxx
 from texpr.artifact.texts.manifest import print_manifest
+from texpr.artifact.texts.platform import Platform
 from texpr.artifact.texts.rust import print_crate
-from texpr.artifact.texts.sources import (
-    Part,
-    cpu_source_headers,
-    cpu_sources,
-    cuda_source_headers,
-    emulator_sources,
-    launchers,
-    public_headers,
-    variants,
-    where,
-)  # fmt: skip
+from texpr.artifact.texts.sources import Part, public_headers
 from texpr.artifact.texts.template import template
 from texpr.backends.c.arguments import function_name
 from texpr.backends.c.names import identifier
@@ -46,31 +37,22 @@ def texts(record: Recorded, parts: Sequence[Part]) -> dict[str, str]:
 
     Raises TexprError for invalid names (E0807), and CompilerBug for a plan that cannot be printed.
     """
-    name, on, plans = record.name, where(parts), parts[0].plans
+    name, package, plans = record.name, package_of(parts), parts[0].plans
+    on = package.platform
     require_names(name, parts)
-    sources = source_texts(name, parts)
+    sources = package.sources(name, parts)
     return {
         **{f"include/{path}": text for path, text in public_headers(name, plans, on).items()},
         "include/texpr/texpr.hpp": template("texpr.hpp"),
         f"include/texpr/{name}.hpp": print_cxx(name, plans),
         **{f"src/{path}": text for path, text in sources.items()},
         "src/CMakeLists.txt": _cmake_sources(
-            name, on, [*sources, *(path.removeprefix("src/") for path in image_origins(parts))]
+            name, on, [*sources, *(path.removeprefix("src/") for path in package.images(parts))]
         ),
         **_packages(record),
         **{f"rust/{path}": text for path, text in print_crate(name, plans, on, record.version, record.libraries).items()},
         MANIFEST: print_manifest(replace(record, origins=_shown(record.origins, sources)), parts),
     }
-
-
-def source_texts(name: str, parts: Sequence[Part]) -> dict[str, str]:
-    """The compiled sources and their headers, by path below src/, without embedded binaries."""
-    if where(parts) == "cpu":
-        return {**cpu_sources(parts[0]), **cpu_source_headers()}
-    functions = [variants(parts, at) for at in range(len(parts[0].plans))]
-    kernels = {variant.path(number): variant.text for found in functions for number, variant in enumerate(found)}
-    emulator = {f"emulator/{path}": text for path, text in emulator_sources().items()}
-    return {**launchers(name, functions), **cuda_source_headers(), **kernels, **emulator}
 
 
 def _shown(origins: Mapping[str, Origin], sources: Mapping[str, str]) -> dict[str, Origin]:
@@ -114,7 +96,7 @@ def _kernel_names(steps: tuple[HostStep, ...]) -> Iterator[str]:
     yield from (loop.together.name for loop in together(steps) if loop.together is not None)
 
 
-def _cmake_sources(name: str, on: str, sources: Sequence[str]) -> str:
+def _cmake_sources(name: str, on: Platform, sources: Sequence[str]) -> str:
     images = [path for path in sorted(sources) if path.endswith((".cubin.c", ".ptx.c"))]
     kernels = [path for path in sorted(sources) if path.endswith(".cu") and path.count(".") == 1]
     plain = [path for path in sorted(sources) if path.endswith((".c", ".cpp")) and path not in images and "/" not in path]
@@ -124,7 +106,7 @@ def _cmake_sources(name: str, on: str, sources: Sequence[str]) -> str:
         SOURCES=" ".join(plain),
         IMAGES=" ".join(images),
         KERNELS=" ".join(kernels),
-        OPENMP="ON" if on == "cpu" else "OFF",
+        OPENMP="ON" if on.openmp else "OFF",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from texpr.affine.expr import Sym
+from texpr.artifact.texts.platform import Platform
 from texpr.backends.c.arguments import Argument, arguments, function_name
 from texpr.backends.c.status import STATUSES, print_statuses
 from texpr.backends.c.text import comment, string
@@ -88,10 +89,10 @@ def status_source() -> str:
     )
 
 
-def print_header(name: str, plans: Sequence[Plan], on: str) -> str:
-    """NAME.h: the functions of an artifact. `on`: "cpu" or "cuda", the location of its arrays."""
+def print_header(name: str, plans: Sequence[Plan], on: Platform) -> str:
+    """NAME.h: the functions of an artifact. `on`: where they run, and their arrays are."""
     guard = f"TEXPR_{name.upper()}_H"
-    where = "the host's memory" if on == "cpu" else "the device's memory"
+    where = "the device's memory" if on.device else "the host's memory"
     lines = [
         f"/* Functions of {comment(name)}, built by texpr. Arrays are in {where}. C11; no other header is needed. */",
         f"#ifndef {guard}",
@@ -99,7 +100,7 @@ def print_header(name: str, plans: Sequence[Plan], on: str) -> str:
         "",
         "#include <texpr/texpr.h>",
         "",
-        f"#define TEXPR_{name.upper()}_ON_{on.upper()} 1",
+        f"#define TEXPR_{name.upper()}_ON_{on.name.upper()} 1",
         "",
         "#ifdef __cplusplus",
         'extern "C" {',

@@ -8,6 +8,7 @@ from functools import reduce
 
 from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Sym, Xor
 from texpr.artifact.texts.header import described
+from texpr.artifact.texts.platform import Platform
 from texpr.artifact.texts.template import template
 from texpr.backends.c.arguments import Argument, arguments, function_name
 from texpr.backends.c.names import identifier
@@ -25,22 +26,22 @@ _KEYWORDS = re.split(
 """Keywords of Rust, and names that the crate uses."""
 
 
-def print_crate(name: str, plans: Sequence[Plan], on: str, version: str, libraries: Sequence[str]) -> Mapping[str, str]:
-    """The crate's files by path. `on`: "cpu" or "cuda"; `libraries` are linked in addition to the static library."""
+def print_crate(name: str, plans: Sequence[Plan], on: Platform, version: str, libraries: Sequence[str]) -> Mapping[str, str]:
+    """The crate's files by path. `on`: where its functions run; `libraries` are linked in addition to the static library."""
     dashed = name.replace("_", "-")
     codes = (f"    /// {s.text}\n    pub const {s.macro.removeprefix('TEXPR_')}: Status = Status({s.code});" for s in STATUSES)
-    memory = template("device.rs") if on == "cuda" else ""
+    memory = template("device.rs") if on.device else ""
     modules = ["\n".join(_module(plan, on)) + "\n" for plan in plans]
     return {
         "Cargo.toml": template("Cargo.toml", NAME=name, DASHED=dashed, VERSION=version),
         "build.rs": template(
-            "build.rs", NAME=name, ON=on, UPPER=name.upper(), LIBRARIES=", ".join(f'"{library}"' for library in libraries)
+            "build.rs", NAME=name, ON=on.name, UPPER=name.upper(), LIBRARIES=", ".join(f'"{library}"' for library in libraries)
         ),
         "src/lib.rs": "\n".join([template("lib.rs", NAME=name, CODES="\n".join(codes), MEMORY=memory), *modules]),
     }
 
 
-def _module(plan: Plan, on: str) -> Iterator[str]:
+def _module(plan: Plan, on: Platform) -> Iterator[str]:
     given = arguments(plan)
     sizes = [a for a in given if isinstance(a.key, Sym)]
     yield f"/// `{plan.name}`"
@@ -92,15 +93,15 @@ def _externs(plan: Plan, given: Sequence[Argument], sizes: Sequence[Argument]) -
     yield "    }"
 
 
-def _call(plan: Plan, given: Sequence[Argument], on: str) -> Iterator[str]:
+def _call(plan: Plan, given: Sequence[Argument], on: Platform) -> Iterator[str]:
     """`call` and `validate`: safe on a CPU, where slices delimit the accessed memory; unsafe on a device."""
-    safety = " unsafe" if on == "cuda" else ""
+    safety = " unsafe" if on.device else ""
     parameters = [f"{_name(a.name)}: {_safe_type(a, on)}" for a in given]
-    stream = ["stream: *mut c_void", "workspace: *mut c_void"] if on == "cuda" else ["workspace: &mut [u8]"]
+    stream = ["stream: *mut c_void", "workspace: *mut c_void"] if on.device else ["workspace: &mut [u8]"]
     pointers = [f"{_name(a.name)}.as_mut_ptr()" if a.written else f"{_name(a.name)}.as_ptr()" for a in given if a.is_pointer]
     queue = iter(pointers)
     passed = [next(queue) if a.is_pointer else _name(a.name) for a in given]
-    first = ["stream", "workspace"] if on == "cuda" else ["std::ptr::null_mut()", "tx_workspace"]
+    first = ["stream", "workspace"] if on.device else ["std::ptr::null_mut()", "tx_workspace"]
     for verb, suffix, what in (
         ("call", "", f"Run `{plan.name}`."),
         ("validate", "_validate", "Check what the text assumes of the data."),
@@ -108,18 +109,18 @@ def _call(plan: Plan, given: Sequence[Argument], on: str) -> Iterator[str]:
         yield f"    /// {what}"
         yield "    ///"
         yield from (f"    /// * `{line}`" for line in described(plan, given))
-        if on == "cuda":
+        if on.device:
             yield "    ///"
             yield "    /// # Safety"
             yield "    /// `stream` and `workspace` are null or the driver's; what is written, nothing else uses meanwhile."
         yield f"    pub{safety} fn {verb}({', '.join((*stream, *parameters))}) -> Result<(), Status> {{"
-        if on == "cpu":
+        if not on.device:
             yield from _aligned(plan, given)
         else:  # lengths are computed from checked sizes
             yield f"        workspace_bytes({', '.join(_name(a.name) for a in given if isinstance(a.key, Sym))})?;"
         for argument in given:
             yield from _length(argument)
-        if on == "cpu":
+        if not on.device:
             yield "        // SAFETY: every array has the elements that the sizes ask for."
             yield f"        Status::check(unsafe {{ {function_name(plan)}{suffix}({', '.join((*first, *passed))}) }})"
         else:
@@ -203,10 +204,10 @@ def _c_type(argument: Argument) -> str:
             return element if not argument.is_pointer else f"*{'mut' if argument.written else 'const'} {element}"
 
 
-def _safe_type(argument: Argument, on: str) -> str:
+def _safe_type(argument: Argument, on: Platform) -> str:
     if not isinstance(argument.key, Buffer) or not argument.is_pointer:
         return _c_type(argument)
     element = _element(argument.key.dtype)
-    if on == "cuda":
+    if on.device:
         return f"Device<{element}>"
     return f"&{'mut ' if argument.written else ''}[{element}]"

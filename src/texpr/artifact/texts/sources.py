@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from texpr.artifact.texts.header import common_header, print_header, status_source
+from texpr.artifact.texts.platform import Platform
 from texpr.artifact.tools import DeviceCode
 from texpr.backends.c.headers import check_headers
 from texpr.backends.c.names import identifier
@@ -88,13 +89,8 @@ class Variant(Record):
         return f"{name}.cu" if number == 0 else f"{name}.{self.targets[0]}.cu"
 
 
-def where(parts: Sequence[Part]) -> str:
-    """ "cpu" or "cuda". Raises `TexprError` E0805 for a mixture, which one C interface cannot serve, or for no parts."""
-    return backend_of([part.target for part in parts] if parts and parts[0].plans else [])
-
-
 def backend_of(targets: Sequence[str]) -> str:
-    """ "cpu" or "cuda", as `where` for parts of these targets."""
+    """The backend of some targets. Raises `TexprError` E0805 for a mixture, which one C interface cannot serve, or for none."""
     on = {resolve(target).backend for target in targets}
     if len(on) == 1:
         return on.pop()
@@ -119,7 +115,7 @@ def variants(parts: Sequence[Part], function: int) -> tuple[Variant, ...]:
     return tuple(found)
 
 
-def public_headers(name: str, plans: Sequence[Plan], on: str) -> dict[str, str]:
+def public_headers(name: str, plans: Sequence[Plan], on: Platform) -> dict[str, str]:
     """The C headers, by path below include/."""
     given = {"texpr.h": common_header(), f"{name}.h": print_header(name, plans, on), **check_headers()}
     return {f"texpr/{file}": text for file, text in given.items()}

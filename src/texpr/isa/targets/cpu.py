@@ -15,5 +15,6 @@ TARGET = Target(
     reductions=Reductions(chunk=65536, lanes=32),
     vector=32,  # AVX2; with 32 vectors of 16 bytes, NEON has as many bytes in registers
     vectors=16,
+    refined=("__AVX512F__", "cpu_avx512"),
     caches=(32 * 1024, 512 * 1024),  # the least of server and desktop cores of the last ten years, with few exceptions
 )
