@@ -29,12 +29,12 @@ from texpr.ir.steps.digits import radix, share, turns
 from texpr.ir.steps.work import Decide, End, Half, Issue, Middle, Order, Partial, Points, Run, Spread, Together
 from texpr.ir.value import Index, Literal, Op, Ref, Value, conjunction
 from texpr.ir.value.types import BOOL, I32
-from texpr.isa.levels import WARP
 from texpr.lowering.build.unrolling import unrolling
 from texpr.lowering.emit import coarsening, reduce
 from texpr.lowering.emit.converge import converged
 from texpr.lowering.emit.emitter import Emitter
 from texpr.lowering.emit.ragged import each_where, only_where
+from texpr.lowering.engine.instruct import by_first_warps
 from texpr.lowering.names import Names
 from texpr.lowering.place.distributed import ranges
 from texpr.lowering.place.owners import by_first, by_thread
@@ -107,7 +107,7 @@ class Statements(Mutable):
             case Step(work=Points()):
                 yield from coarsening.around(self._tiles(), step.stmts, self.emitter)
             case Step(work=Together(does)):
-                yield from (_by_first_warps(op, self._team_thread()) for op in does)
+                yield from (by_first_warps(op, self._team_thread()) for op in does)
             case Step(work=Order(does)):
                 yield from does if step.threads.is_all else (k.If(self._leads(), does),)
             case Step():
@@ -277,11 +277,3 @@ def _is_whole(step: Step) -> bool:
 def _is_inside(loop: ir.Par) -> Value:
     """The condition that the index of a loop is in its range."""
     return Op("lt", (Index(expr(loop.sym), I32), Index(loop.extent, I32)), BOOL)
-
-
-def _by_first_warps(op: k.Stmt, thread: Expr) -> k.Stmt:
-    """The operation under a guard, if only the first warps of a block execute it."""
-    if not isinstance(op, k.Collective) or not op.threads:
-        return op
-    some = Op("lt", (Index(thread // WARP, I32), Index(expr(op.threads // WARP), I32)), BOOL)
-    return k.If(some, (op,), span=op.span)

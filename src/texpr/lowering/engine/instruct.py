@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from texpr.affine.expr import ZERO, Expr, Sym
+from texpr.affine.expr import ZERO, Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.instr import Instr, Operand, loads_of
 from texpr.ir.ops.collective import Held
 from texpr.ir.steps.place import Place
-from texpr.ir.value import Buffer, Load, walk
+from texpr.ir.value import Buffer, Index, Load, Op, walk
+from texpr.ir.value.types import BOOL, I32
 from texpr.isa.levels import WARP
 from texpr.support.diagnostic import CompilerBug, limitation
 from texpr.support.record import replace
@@ -67,6 +68,14 @@ def _described(held: Held, group: Sym | None, number: Expr) -> Held:
         return held
     index = tuple(e.substitute({group: number}) for e in held.first.index)
     return replace(held, first=replace(held.first, index=index))
+
+
+def by_first_warps(op: k.Stmt, thread: Expr) -> k.Stmt:
+    """The operation under a guard, if only the first warps of a block execute it."""
+    if not isinstance(op, k.Collective) or not op.threads:
+        return op
+    some = Op("lt", (Index(thread // WARP, I32), Index(expr(op.threads // WARP), I32)), BOOL)
+    return k.If(some, (op,), span=op.span)
 
 
 def _said(stmt: ir.Instruction, instr: Instr, operand: Operand, lanes: int, thread: Expr) -> Load:
