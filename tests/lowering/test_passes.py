@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.ir.test_steps_verify import PROGRAM
 from tests.snapshot import ROOT
 
 from texpr import driver
@@ -19,32 +20,7 @@ from texpr.lowering import lower
 from texpr.lowering.nests import Lowered, lower_nest
 from texpr.support.diagnostic import CompilerBug
 
-PROGRAMS = """
-fn turn(x: f32[n, 64], m: i32): f32[n, 64] {
-    new y: f32[n, 64]
-    par n |i| {
-        new t: f32[64]
-        if m > 0 {
-            par 64 |j| { t[j] = 2 * x[i, j] }
-        } else {
-            par 64 |j| { t[j] = x[i, j] }
-        }
-        par 64 |j| { y[i, j] = t[63 - j] }
-    }
-    return y
-}
-
-fn sums(x: f32[n, 512]): f32[n] {
-    new y: f32[n]
-    par n |i| {
-        y[i] = 0
-        seq 2 |k| reduce(y) {
-            par 256 |j| reduce(y) { y[i] += x[i, 256 * k + j] }
-        }
-    }
-    return y
-}
-
+FURTHER = """
 fn far(x: f32[n, m]): f32[n, m] {
     new y: f32[n, m]
     par n |i| {
@@ -62,7 +38,7 @@ fn apart(x: f32[n]): f32[n] {
 }
 """
 
-PLAIN = parse(PROGRAMS, "passes.te").functions
+PLAIN = parse(PROGRAM + FURTHER, "passes.te").functions
 COPIED = driver.load(ROOT / "examples" / "tma" / "matmul.te").functions
 CASES = [
     *((function, None, target) for function in PLAIN for target in ("sm_90a", "cpu")),

@@ -10,17 +10,14 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from tests.instr.test_planted import open_of
 from tests.instr.warpgroup.test_warpgroup import compiled
 from tests.instr.warpgroup.texts import CASES
 from tests.lowering.emulated import run_plan
 
-from texpr.driver import Compiled
 from texpr.ir import kernel as k
 from texpr.ir.kernel.parse import parse_plan
 from texpr.ir.kernel.text import plan_text
-from texpr.ir.proof import Verdict
-from texpr.proof.plan import question
-from texpr.proof.search import certified
 from texpr.support.diagnostic import CompilerBug
 from texpr.support.record import Record
 
@@ -157,11 +154,6 @@ def planted(bug: Planted) -> k.Plan:
         old, new = next(line for line in text.splitlines(keepends=True) if line.startswith(old)), ""
     assert text.count(old) >= 1, (old, text)
     return parse_plan(text.replace(old, new))
-
-
-def open_of(made: Compiled, plan: k.Plan) -> list[str]:
-    proof = certified(question(made.function, plan), plan).proof
-    return [f"{each.what}: {each.how}" for verdict in (Verdict.REFUSED, Verdict.UNDECIDED) for each in proof.of(verdict)]
 
 
 @pytest.mark.planted
