@@ -83,18 +83,3 @@ def test_what_is_not_wrong_is_not_said() -> None:
 def test_copies_that_threads_start_are_not_read_yet() -> None:
     (found,) = said(UNITS, 2)
     assert found.code == "E0541" and "which no asynchronous copy of threads brings yet" in found.message and found.help
-
-
-def test_a_schedule_gives_it_to_no_nest_yet() -> None:
-    plain = """
-fn plain(A: bf16[64, 64], B: bf16[64, 64]): f32[64, 64] {
-    new C: f32[64, 64] = 0.0
-    par 64 |u| { par 64 |v| { seq 64 |w| reduce(C) { C[u, v] += A[u, w] * B[w, v] } } }
-    par 1 |b| { fully par 128 |t| { wgmma_m64n64k16(A[:, 0 : +16], B[0 : +16, :], C) } }
-    return C
-}
-
-schedule plain for sm_90a { mma(u, v, w, wgmma_m64n64k16) }
-"""
-    (found,) = said(WGMMA + plain)
-    assert found.code == "E0908" and "goes on while its lanes do" in found.message and found.help

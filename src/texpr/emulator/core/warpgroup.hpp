@@ -19,11 +19,7 @@ inline Works &works_of(Fiber &me) {
     return all[me.index];
 }
 
-inline Registers &registers_of(Works &mine, View *view, long long at, int count) {
-    char *first = address_in(*view, at);
-    std::size_t bytes = (std::size_t)count * view->size;
-    for (auto &each : mine.registers)
-        if (each.first == first && each.value.size() == bytes) return each;
+inline Registers &piece(Works &mine, char *first, std::size_t bytes) {
     mine.registers.emplace_back();
     Registers &made = mine.registers.back();
     made.first = first;
@@ -31,8 +27,48 @@ inline Registers &registers_of(Works &mine, View *view, long long at, int count)
     return made;
 }
 
+/* What is known of registers from one fence to the next is of those of one start: each is a piece of what fences and waits name. */
+inline std::vector<Registers *> pieces_of(Works &mine, View *view, long long at, int count) {
+    char *from = address_in(*view, at), *end = from + (std::size_t)count * view->size;
+    std::vector<Registers *> found;
+    for (auto &each : mine.registers)
+        if (each.first >= from && each.first + each.value.size() <= end) found.push_back(&each);
+    std::sort(found.begin(), found.end(), [](const Registers *one, const Registers *other) { return one->first < other->first; });
+    std::vector<std::pair<char *, char *>> gaps;
+    for (const Registers *each : found) {
+        if (from < each->first) gaps.emplace_back(from, each->first);
+        from = std::max(from, each->first + each->value.size());
+    }
+    if (from < end) gaps.emplace_back(from, end);
+    for (auto [first, last] : gaps) found.push_back(&piece(mine, first, (std::size_t)(last - first)));
+    return found;
+}
+
+/* The registers of a start: a part of a larger piece that nothing has been started on becomes one of its own. */
+inline Registers &registers_of(Works &mine, View *view, long long at, int count) {
+    char *first = address_in(*view, at);
+    std::size_t bytes = (std::size_t)count * view->size;
+    for (auto &each : mine.registers)
+        if (each.first == first && each.value.size() == bytes) return each;
+    for (auto &each : mine.registers) {
+        std::size_t before = (std::size_t)(first - each.first), size = each.value.size();
+        if (each.kept || first < each.first || before + bytes > size) continue;
+        auto part = [&](std::size_t from, std::size_t to) {
+            Registers &made = piece(mine, each.first + from, to - from);
+            std::copy(each.value.begin() + (std::ptrdiff_t)from, each.value.begin() + (std::ptrdiff_t)to, made.value.begin());
+            made.given = each.given, made.giving = each.giving;
+        };
+        if (before) part(0, before);
+        if (before + bytes < size) part(before + bytes, size);
+        each.value = std::vector<char>(each.value.begin() + (std::ptrdiff_t)before, each.value.begin() + (std::ptrdiff_t)(before + bytes));
+        each.first = first;
+        return each;
+    }
+    return piece(mine, first, bytes);
+}
+
 inline void give_registers(View *view, long long at, int count) {
-    registers_of(works_of(machine.current()), view, at, count).giving = true;
+    for (Registers *each : pieces_of(works_of(machine.current()), view, at, count)) each->giving = true;
 }
 
 /* What the lane did to the registers that it gives is what the tensor core has of them, unless that has them already. */
@@ -47,10 +83,11 @@ inline void fence_registers() {
 
 /* Behind a wait: the lane has what was computed. */
 inline void take_registers(View *view, long long at, int count) {
-    Registers &found = registers_of(works_of(machine.current()), view, at, count);
-    if (found.flying != 0 || !found.kept) return;
-    std::memcpy(found.first, found.value.data(), found.value.size());
-    found.kept = false;
+    for (Registers *each : pieces_of(works_of(machine.current()), view, at, count)) {
+        if (each->flying != 0 || !each->kept) continue;
+        std::memcpy(each->first, each->value.data(), each->value.size());
+        each->kept = false;
+    }
 }
 
 /* Reports a thread's write that the tensor core reads, unless a fence of that thread comes between. */

@@ -27,7 +27,7 @@ from texpr.schedule.call import Call, Rule
 from texpr.schedule.directives.reorder import RULE as REORDER
 from texpr.schedule.directives.split import halves
 from texpr.schedule.joint.match import match
-from texpr.schedule.joint.records import named, usable
+from texpr.schedule.joint.records import by_name, named, usable
 from texpr.schedule.rewrite.fills import derived
 from texpr.schedule.rewrite.materialise import materialise
 from texpr.schedule.rewrite.shape import free_loop
@@ -61,18 +61,16 @@ def _instructions(call: Call) -> tuple[Instr, ...]:
     """Those to try, in order."""
     if len(call.plain) == LOOPS:
         return usable(call.state.function, call.state.target)
-    name, known = call.word(call.plain[LOOPS], what="the name of an instruction"), named(call.state.function)
-    if name not in known:
-        help = f"those that lanes do together are {', '.join(known)}"
+    name = call.word(call.plain[LOOPS], what="the name of an instruction")
+    found = by_name(call.state.function, name)
+    if found is None:
+        help = f"those that lanes do together are {', '.join(named(call.state.function))}"
         raise call.refuse("E0903", f"there is no instruction `{name}`", at=call.plain[LOOPS], help=help)
-    if known[name].group is not None:
-        reason = f"`{name}` goes on while its lanes do, and reads tiles by descriptors, which this gives to no nest yet"
-        raise call.refuse("E0908", reason, at=call.plain[LOOPS], help="a `fully par` has it on tiles that are staged")
-    if known[name].template(call.state.target) is None:
-        first = ", ".join(first for first, _ in known[name].asm) or "none"
+    if found.template(call.state.target) is None:
+        first = ", ".join(first for first, _ in found.asm) or "none"
         help = f"there are templates of it for {first}"
         raise call.refuse("E0908", f"{call.state.target.name} has no instruction `{name}`", at=call.plain[LOOPS], help=help)
-    return (known[name],)
+    return (found,)
 
 
 def _statement(state: State, nest: Sequence[ir.Loop]) -> ir.Bind | None:

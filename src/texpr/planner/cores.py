@@ -1,0 +1,67 @@
+"""What a tile of a product asks of a machine: the bound of the model (`texpr.model`) for the nest in such tiles.
+
+A block has `rows` × `columns` of the product. It brings a strip of both operands from the second-level cache, as far as they
+are in bounds, and the tensor cores read them in shared memory as often as teams share them. The busiest unit decides; a
+hundredth of what the others are asked for decides among equals.
+"""
+
+from __future__ import annotations
+
+from math import ceil, prod
+
+from texpr.affine.expr import Sym
+from texpr.ir.value.types import DType
+from texpr.isa.registry import DEVICES
+from texpr.isa.target import Target
+from texpr.model.bound import SYNC, bound
+from texpr.model.work import Shape, Work
+from texpr.planner.nest import Nest
+from texpr.support.record import Record
+
+LESSER = 0.01
+"""What the units beside the busiest count."""
+
+
+class Asked(Record):
+    """A tile of a product, by the loops over rows, columns and the sum.
+
+    `depth`: of the sum, in a turn. `read`: bytes of shared memory that tensor cores read in a turn. `sync`: whether its
+    instructions are those of a warp. `into`: the type of what it sums up; `shared`: bytes of a block, `registers`: of a thread.
+    """
+
+    loops: tuple[Sym, Sym, Sym]
+    rows: int
+    columns: int
+    depth: int
+    read: float
+    threads: int
+    registers: int
+    shared: int
+    of: DType
+    into: DType
+    sync: bool
+
+
+def microseconds(asked: Asked, nest: Nest, target: Target) -> float:
+    """The least time of the nest in such tiles; 0 where nobody says how fast the device is."""
+    device = DEVICES.get(target.name)
+    if device is None:
+        return 0.0
+    rows, columns, along = (nest.trips[sym] for sym in asked.loops)
+    others = prod(trips for sym, trips in nest.trips.items() if sym not in asked.loops)
+    across, down = ceil(rows / asked.rows), ceil(columns / asked.columns)
+    blocks, turns = across * down, ceil(along / asked.depth)
+    size, brought = asked.of.bytes, down * rows + across * columns
+    name = "f8" if asked.of.name.startswith("f8") else asked.of.name.replace("u8", "i8")
+    products = others * blocks * asked.rows * asked.columns * turns * asked.depth
+    written = (asked.rows + asked.columns) * asked.depth * size
+    work = Work(
+        issued=0,
+        units={},
+        products={name + SYNC * asked.sync: products},
+        shared=others * blocks * turns * (asked.read + written) / (device.bandwidth.shared.value or 1.0),
+        l2=others * (brought * along * size + rows * columns * asked.into.bytes),
+        dram=others * ((rows + columns) * along * size + rows * columns * asked.into.bytes),
+    )
+    found = bound(work, Shape(others * blocks, asked.threads, asked.registers, asked.shared), target, device)
+    return found.us + LESSER * sum(part.us or 0.0 for part in found.parts)
