@@ -6,6 +6,7 @@ The refusal of a required step ends the attempt (`Refused`); that of an optional
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeAlias
 
 from texpr.affine.expr import Expr
 from texpr.ir import program as ir
@@ -17,6 +18,9 @@ from texpr.schedule.tree import exactly, loops
 from texpr.support.diagnostic import TexprError
 from texpr.support.record import Mutable, field
 from texpr.support.span import Span
+
+Value: TypeAlias = str | int | Expr | ir.Group
+"""Of an argument with a key."""
 
 
 class Refused(Exception):
@@ -50,7 +54,7 @@ class Follower(Mutable):
         return self.state.all_fresh(f"{name}_{suffix}" for suffix in suffixes)
 
     def must(
-        self, name: str, *plain: str | int, results: tuple[str, ...] = (), of: Buffer | None = None, **keys: str | int | Expr
+        self, name: str, *plain: str | int, results: tuple[str, ...] = (), of: Buffer | None = None, **keys: Value
     ) -> None:
         """Applies the directive `name`. Raises Refused, with the buffer `of`."""
         directive = self._directive(name, plain, results, keys)
@@ -70,7 +74,7 @@ class Follower(Mutable):
         return True
 
     def _directive(
-        self, name: str, plain: tuple[str | int, ...], results: tuple[str, ...], keys: Mapping[str, str | int | Expr]
+        self, name: str, plain: tuple[str | int, ...], results: tuple[str, ...], keys: Mapping[str, Value]
     ) -> ir.Directive:
         """A directive whose words name exactly these loops, where others have the same base name."""
         body = self.state.function.body
@@ -84,7 +88,7 @@ class Follower(Mutable):
 
 
 def _directive(
-    name: str, plain: tuple[str | int, ...], results: tuple[str, ...], keys: Mapping[str, str | int | Expr], span: Span
+    name: str, plain: tuple[str | int, ...], results: tuple[str, ...], keys: Mapping[str, Value], span: Span
 ) -> ir.Directive:
     given = [ir.Argument(value) for value in plain]
     keyed = [ir.Argument(value, "in" if key == "space" else key) for key, value in keys.items()]

@@ -36,7 +36,9 @@ fn f(A: bf16[{a}] align(16), B: bf16[{b}] align(16)): {into}[M, N]
 """
 
 
-def tiled(rows: str = "64, 64", columns: str = "64, 64", mma: str = "wgmma_m64n64k16_f32_bf16", more: str = "", a: str = "") -> str:
+def tiled(
+    rows: str = "64, 64", columns: str = "64, 64", mma: str = "wgmma_m64n64k16_f32_bf16", more: str = "", a: str = ""
+) -> str:
     """A schedule: a block's rows and a warpgroup's of them, columns likewise."""
     (block, team), (across, along) = (each.split(", ") for each in (rows, columns))
     return f"""\

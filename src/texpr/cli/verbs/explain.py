@@ -124,7 +124,8 @@ def _tile_lines(nest: Data) -> Iterator[str]:
     yield f"tile {' × '.join(f'{size} {name}' for name, size in nest['tile'].items())}{thread}"
     if "instruction" in nest:
         part = " × ".join(f"{size} {name}" for name, size in nest["warp"].items())
-        yield f"{part} a warp, by {nest['instruction']}; operands of {nest['stages']} turns in shared memory"
+        team, turns = nest.get("team", "warp"), f"operands of {nest['stages']} turns in shared memory"
+        yield f"{part} a {team}, by {nest['instruction']}; {turns}"
     if "panels" in nest:
         yield f"{', '.join(nest['panels'])}: {nest['panel_bytes']} bytes, packed for each block"
         yield f"{nest['reads']:.2g} reads of memory for each vector of products"

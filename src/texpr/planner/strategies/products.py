@@ -20,10 +20,12 @@ from typing import Any
 from texpr.affine.expr import Sym, expr
 from texpr.ir import program as ir
 from texpr.ir.instr import Instr
-from texpr.ir.value import Buffer
+from texpr.ir.value import Buffer, Load
 from texpr.isa.cuda import ASYNC_COPY
+from texpr.isa.levels import WARP
 from texpr.isa.target import Target
 from texpr.planner.budget import MULTIPROCESSORS
+from texpr.planner.cores import Asked, microseconds
 from texpr.planner.follow import Refused
 from texpr.planner.nest import Nest
 from texpr.planner.strategy import Proposal, Rank, Script, Strategy, Subject
@@ -55,7 +57,7 @@ class Shape(Record):
     part: tuple[int, int]
     depth: int
     stages: int
-    speed: float
+    speed: float = 1.0
 
 
 SHAPES = (
@@ -100,6 +102,11 @@ class Tile(Record):
     depth: int
 
     @property
+    def instruction(self) -> str:
+        """What does a part of it."""
+        return self.product.found.instr.name
+
+    @property
     def sizes(self) -> dict[Sym, int]:
         """Iterations of each loop."""
         product = self.product
@@ -112,7 +119,7 @@ class Tile(Record):
             "tile": {str(sym): size for sym, size in self.sizes.items()},
             "own": {},
             "warp": {str(product.rows.sym): rows, str(product.columns.sym): columns},
-            "instruction": product.found.instr.name,
+            "instruction": self.instruction,
             "staged": [],
             "stages": self.shape.stages,
         }
@@ -139,10 +146,11 @@ class ProductScript(Script, kw_only=True):
         for warp, level in zip(warps, ("block.z", "block.y"), strict=False):
             self.must("bind", warp, level)
         self._sums(grid[-1])
-        for buffer in product.operands:
-            self._shared(buffer, turn)
-        self.must("mma", rows[2], columns[2], inner, product.found.instr.name)
-        self.may("pipeline", turn, stages=shape.stages)
+        for load in product.found.reads.values():
+            self._shared(load, turn)
+        self.must("mma", rows[2], columns[2], inner, self.tile.instruction)
+        if shape.stages > 1:
+            self.may("pipeline", turn, stages=shape.stages)
         self._require_laid_out()
         return ()
 
@@ -171,8 +179,9 @@ class ProductScript(Script, kw_only=True):
         if buffer not in self.nest.local:
             self.must("stage", buffer.name, at=at, space="registers", results=self.fresh(buffer.name, "acc"))
 
-    def _shared(self, buffer: Buffer, at: str) -> None:
+    def _shared(self, load: Load, at: str) -> None:
         """Copies an operand, asynchronously where that is possible, with vectors where rows begin at multiples of them."""
+        buffer = load.buffer
         (name,) = self.fresh(buffer.name, "s")
         state, directives, ways = self.state, list(self.directives), list[tuple[str, int]]()
         if ASYNC_COPY in self.state.target.features:
@@ -267,6 +276,27 @@ def _fitting(shape: Shape, product: Product, target: Target) -> Tile | None:
     return tile if even and kept <= WORDS and shared <= target.shared else None
 
 
+def asked(tile: Tile) -> Asked:
+    """What a tile asks of a machine: each warp reads its rows and columns."""
+    product, shape = tile.product, tile.shape
+    size = max(buffer.dtype.bytes for buffer in product.operands)
+    warps = shape.rows * shape.columns // prod(shape.part)
+    loops = product.rows.sym, product.columns.sym, product.sum.sym
+    return Asked(
+        loops=loops,
+        rows=shape.rows,
+        columns=shape.columns,
+        depth=tile.depth,
+        read=warps * sum(shape.part) * tile.depth * size,
+        threads=warps * WARP,
+        registers=WORDS,
+        shared=shape.stages * (shape.rows + shape.columns) * (tile.depth * size + COPIED[0]),
+        of=product.operands[0].dtype,
+        into=product.found.result.dtype,
+        sync=True,
+    )
+
+
 def _applies(subject: Subject) -> bool:
     return subject.state.target.has_warps and isinstance(subject.nest, Nest) and not subject.nest.whole
 
@@ -280,7 +310,10 @@ def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
     if product is None or min(nest.trips[product.rows.sym], nest.trips[product.columns.sym]) < LEAST:
         return None
     tile = tile_of(nest, product, target)
-    return None if tile is None else Proposal(ProductScript(subject.state, subject.span, nest=nest, tile=tile), tile=tile)
+    if tile is None:
+        return None
+    cost = microseconds(asked(tile), nest, target)
+    return Proposal(ProductScript(subject.state, subject.span, nest=nest, tile=tile), cost, tile)
 
 
 STRATEGY = Strategy(Rank.PRODUCT, _applies, _propose)

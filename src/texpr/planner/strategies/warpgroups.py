@@ -1,0 +1,216 @@
+"""Products that the tensor core of a warpgroup does by itself, of operands that the copy engine brings turns ahead.
+
+split, split, …        blocks, warpgroups of a block, and a warpgroup's part, of rows and of columns; turns of the sum
+reorder, bind          grid, the sum's turns, warpgroups, their part
+stage … in=registers   what is summed up
+stage … via=tma        both operands, in rows of as many bytes as the widest swizzle, as a descriptor says where elements lie
+mma, pipeline          the part of a warpgroup as instructions; copies some turns ahead
+
+The instruction follows from types, and from which elements of an operand are neighbours in memory. The engine copies rows that
+begin at multiples of 16 bytes: where that is not promised, `stage` refuses, and another strategy has the nest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+from typing import Any
+
+from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
+from texpr.ir import program as ir
+from texpr.ir.instr import DESCRIBED, GROUPS
+from texpr.ir.instr.fragment import core_matrix
+from texpr.ir.value import Load
+from texpr.isa.cuda import WARPGROUP, WGMMA
+from texpr.isa.engine import LINE
+from texpr.isa.instruction import Instruction
+from texpr.isa.instructions.wgmma import ROWS
+from texpr.isa.registry import INSTRUCTIONS
+from texpr.isa.target import Target
+from texpr.planner.cores import Asked, microseconds
+from texpr.planner.follow import Refused, Value
+from texpr.planner.nest import Nest
+from texpr.planner.strategies.products import LEAST, Product, ProductScript, Shape, Tile, product_of
+from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
+from texpr.schedule.joint.records import called
+from texpr.support.record import Record
+
+SPAN = LINE
+"""Bytes of a row of an operand in shared memory: within as many a swizzle moves chunks."""
+
+BARRIERS = 1024
+"""Bytes of shared memory for barriers, and for where arrays begin."""
+
+ADDRESSES = 40
+"""Registers of a thread beside what it sums up."""
+
+STAGES = 4
+"""Turns that are in shared memory at once."""
+
+
+class Block(Record):
+    """A block's part, and a warpgroup's part of that."""
+
+    rows: int
+    columns: int
+    part: tuple[int, int]
+
+
+BLOCKS = (
+    Block(128, 256, (64, 256)),
+    Block(256, 128, (128, 128)),
+    Block(128, 192, (64, 192)),
+    Block(128, 128, (64, 128)),
+    Block(128, 96, (64, 96)),
+    Block(128, 64, (64, 64)),
+    Block(64, 256, (64, 256)),
+    Block(64, 192, (64, 192)),
+    Block(64, 128, (64, 128)),
+    Block(64, 96, (64, 96)),
+    Block(64, 64, (64, 64)),
+    Block(64, 32, (64, 32)),
+    Block(64, 16, (64, 16)),
+    Block(64, 8, (64, 8)),
+)
+"""Blocks to choose from."""
+
+
+class Operands(Tile):
+    """A tile whose instruction, `name`, reads operands in shared memory."""
+
+    name: str
+
+    @property
+    def instruction(self) -> str:
+        """What does the part of a warpgroup."""
+        return self.name
+
+    def data(self) -> dict[str, Any]:
+        """For `explain`."""
+        return {**super().data(), "team": "warpgroup"}
+
+
+class WarpgroupScript(ProductScript, kw_only=True):
+    """Gives a tile of `nest` to blocks, warpgroups and instructions."""
+
+    def _shared(self, load: Load, at: str) -> None:
+        """Has the engine copy an operand, in rows of as many bytes as the swizzle."""
+        buffer = load.buffer
+        (name,) = self.fresh(buffer.name, "s")
+        keys: dict[str, Value] = {"via": "tma", "at": at, "space": "shared", "swizzle": f"{SPAN}B"}
+        extents = [_extent(e, self.tile.sizes) for e in load.index]
+        most = SPAN // buffer.dtype.bytes
+        if extents[-1] > most:
+            box = (*extents[:-1], most)
+            keys["box"] = ir.Group(tuple(ir.Argument(size) for size in box))
+        self.must("stage", buffer.name, results=(name,), of=buffer, **keys)
+
+
+def _extent(index: Expr, sizes: Mapping[Sym, int]) -> int:
+    """Elements from the least to the greatest that a subscript is in a tile."""
+    first = index.evaluate({sym: 0 for sym in index.syms()})
+    return index.evaluate({sym: sizes.get(sym, 1) - 1 for sym in index.syms()}) - first + 1
+
+
+def product_by(nest: Nest, target: Target) -> tuple[Product, tuple[Instruction, ...]] | None:
+    """A nest as a product that a warpgroup does, and the instructions for it, of different numbers of columns."""
+    read, kinds = {touch.buffer.dtype.name for touch in nest.touches}, dict[tuple[str, ...], list[Instruction]]()
+    for each in INSTRUCTIONS.values():
+        types = tuple(operand.dtype for operand in each.operands)
+        if each.effect in GROUPS and each.template(target) is not None and read.issuperset(types[:-1]):
+            kinds.setdefault(types, []).append(each)
+    for records in kinds.values():
+        least = called(min(records, key=_columns).name)
+        found = None if least is None else product_of(nest, (least,))
+        if found is not None:
+            product = _turned(found, nest)
+            fitting = tuple(each for each in records if _lies_so(each, product))
+            return (product, fitting) if fitting else None
+    return None
+
+
+def _columns(record: Instruction) -> int:
+    return record.operands[-1].shape[1]
+
+
+def _turned(product: Product, nest: Nest) -> Product:
+    """The same, of the rows and columns that the instruction has."""
+    rows, columns = product.found.along(product.found.result)
+    loops = {loop.sym: loop for loop in nest.loops}
+    return Product(loops[rows], loops[columns], product.sum, product.found)
+
+
+def _lies_so(record: Instruction, product: Product) -> bool:
+    """Whether elements of operands that the instruction has side by side are neighbours in rows of memory."""
+    for mine, theirs in zip(record.operands, product.found.instr.operands, strict=True):
+        if theirs is product.found.result:
+            continue
+        core = core_matrix(mine.fragment.removeprefix(DESCRIBED).strip(), len(mine.shape))
+        (dim,) = {digit.dim for digit in core.digits if not digit.of_lane}
+        assert dim is not None
+        sym, load = product.found.along(theirs)[dim], product.found.reads[theirs.memory]
+        moved = [e.substitute({sym: expr(sym) + 1}) - e for e in load.index]
+        if load.data or moved[-1] is not ONE or any(e is not ZERO for e in moved[:-1]):
+            return False
+    return True
+
+
+def tiles_of(product: Product, records: Sequence[Instruction], nest: Nest, target: Target) -> Iterator[Operands]:
+    """The tiles that fit a block."""
+    size = product.operands[0].dtype.bytes
+    depth = SPAN // size
+    turns = -(-nest.trips[product.sum.sym] // depth)
+    by_columns = {_columns(each): each for each in records}
+    for block in BLOCKS:
+        record = by_columns.get(block.part[1])
+        if record is None:
+            continue
+        stages = min(STAGES, turns)
+        shape = Shape(block.rows, block.columns, block.part, SPAN, stages)
+        tile = Operands(shape, product, depth, record.name)
+        whole = all(_extent(load.index[-1], tile.sizes) * size % SPAN == 0 for load in product.found.reads.values())
+        if whole and stages * (block.rows + block.columns) * SPAN + BARRIERS <= target.shared:
+            yield tile
+
+
+def asked(tile: Operands) -> Asked:
+    """What a tile asks of a machine: each instruction reads its rows and columns."""
+    product, shape = tile.product, tile.shape
+    words = product.found.result.dtype.bytes / 4
+    times = shape.rows * shape.columns // (ROWS * shape.part[1])
+    return Asked(
+        loops=(product.rows.sym, product.columns.sym, product.sum.sym),
+        rows=shape.rows,
+        columns=shape.columns,
+        depth=tile.depth,
+        read=times * (ROWS + shape.part[1]) * SPAN,
+        threads=WARPGROUP * (shape.rows * shape.columns // prod(shape.part)),
+        registers=int(prod(shape.part) * words / WARPGROUP) + ADDRESSES,
+        shared=shape.stages * (shape.rows + shape.columns) * SPAN + BARRIERS,
+        of=product.operands[0].dtype,
+        into=product.found.result.dtype,
+        sync=False,
+    )
+
+
+def _applies(subject: Subject) -> bool:
+    return WGMMA in subject.state.target.features and isinstance(subject.nest, Nest) and not subject.nest.whole
+
+
+def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
+    assert isinstance(subject.nest, Nest), "as it applies"
+    nest, target = subject.nest, subject.state.target
+    if refused or len(nest.pars) < 2 or not nest.seqs:
+        return None
+    found = product_by(nest, target)
+    if found is None or min(nest.trips[loop.sym] for loop in (found[0].rows, found[0].columns)) < LEAST:
+        return None
+    costs = [(microseconds(asked(tile), nest, target), n, tile) for n, tile in enumerate(tiles_of(*found, nest, target))]
+    if not costs:
+        return None
+    cost, _, tile = min(costs, key=lambda each: each[:2])
+    return Proposal(WarpgroupScript(subject.state, subject.span, nest=nest, tile=tile), cost, tile)
+
+
+STRATEGY = Strategy(Rank.PRODUCT, _applies, _propose)
+"""Where nothing else is as fast; of products that a warp may do as well, by the bound of both."""
