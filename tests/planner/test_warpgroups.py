@@ -1,0 +1,149 @@
+"""Products that the planner gives to the tensor core of a warpgroup: which, that they are proved, and that numbers are right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from itertools import chain
+from math import erf, sqrt
+
+import ml_dtypes
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from tests.lowering.emulated import run_plan
+from tests.proofs import undecided
+
+from texpr.driver import Compiled, lower, parse
+from texpr.emulator import LOCKSTEP
+from texpr.ir.proof import Verdict
+from texpr.proof.schedule import faithful
+from texpr.support.record import Record
+
+Array = NDArray[np.generic]
+
+NUMPY: Mapping[str, type] = {
+    "bf16": ml_dtypes.bfloat16, "f16": np.float16, "tf32": np.float32, "f8e4m3": ml_dtypes.float8_e4m3fn,
+    "f8e5m2": ml_dtypes.float8_e5m2, "i8": np.int8, "u8": np.uint8, "f32": np.float32, "i32": np.int32,
+}  # fmt: skip
+
+
+class Case(Record):
+    """A product of `of` into `into`. `a`, `b`: as they lie in memory; `promise`: what sizes are multiples of; `more`: what
+    becomes of a sum, which is stored as `out`; `batch`: of how many."""
+
+    instr: str
+    of: str = "bf16"
+    into: str = "f32"
+    a: str = "M, K"
+    b: str = "N, K"
+    promise: str = "K % 8 == 0"
+    more: str = ""
+    out: str = ""
+    batch: int = 0
+    turned: bool = False
+    sizes: tuple[tuple[int, int, int], ...] = ((67, 71, 72), (1, 1, 8), (131, 3, 200), (5, 0, 16), (3, 7, 0))
+
+    @property
+    def text(self) -> str:
+        """The program."""
+        h, hh, one = ("h, ", f"{self.batch}, ", f"par {self.batch} |h| {{ ") if self.batch else ("", "", "")
+        names = {"M": "i", "N": "j", "K": "k"}
+        a, b = (", ".join(names[each] for each in shape.split(", ")) for shape in (self.a, self.b))
+        left, right = f"A[{h}{a}]", f"B[{h}{b}]"
+        left, right = (f"i32({each})" if self.into == "i32" else each for each in (left, right))
+        value = f"{right} * {left}" if self.turned else f"{left} * {right}"
+        zero, out, more = "0" if self.into == "i32" else "0.0", self.out or self.into, self.more or "s"
+        return f"""
+fn f(A: {self.of}[{hh}{self.a}] align(16), B: {self.of}[{hh}{self.b}] align(16), b: f32[N]): {out}[{hh}M, N]
+    where {self.promise}
+{{
+    new C: {out}[{hh}M, N]
+    {one}par M |i| {{ par N |j| {{
+        new s: {self.into} = {zero}
+        seq K |k| reduce(s) {{ s += {value} }}
+        C[{h}i, j] = {more}
+    }} }}{" }" if self.batch else ""}
+    return C
+}}
+"""
+
+    def arguments(self, sizes: Mapping[str, int]) -> tuple[dict[str, Array], Array]:
+        """Small whole numbers, and the sums."""
+        rng, low = np.random.default_rng(5), 0 if self.of == "u8" else -3
+        outer = (self.batch,) if self.batch else ()
+        shapes = ([sizes[each] for each in shape.split(", ")] for shape in (self.a, self.b))
+        left, right = (rng.integers(low, 4, (*outer, *shape)) for shape in shapes)
+        given = {"A": left.astype(NUMPY[self.of]), "B": right.astype(NUMPY[self.of])}
+        given["b"] = rng.integers(-3, 4, sizes["N"]).astype(np.float32)
+        sums = (left if self.a == "M, K" else left.swapaxes(-1, -2)) @ (right.swapaxes(-1, -2) if self.b == "N, K" else right)
+        return given, sums.astype(NUMPY[self.into])
+
+
+GELU = "bf16(0.5 * (0.25 * s + b[j]) * (1.0 + erf((0.25 * s + b[j]) * 0.70710678)))"
+BOTH, N8, M8 = "M % 8 == 0, N % 8 == 0", "N % 8 == 0", "M % 8 == 0, K % 8 == 0"
+CASES = {
+    "rows of both": Case("wgmma_m64n256k16_f32_bf16"),
+    "rows and columns": Case(
+        "wgmma_m64n256k16_f32_bf16_bn", b="K, N", promise=f"K % 8 == 0, {N8}", sizes=((67, 72, 72), (1, 8, 8), (131, 264, 136))
+    ),
+    "columns of both": Case(
+        "wgmma_m64n256k16_f32_bf16_am_bn", a="K, M", b="K, N", promise=BOTH, sizes=((72, 264, 67), (8, 8, 1), (136, 8, 131))
+    ),
+    "columns and rows": Case("wgmma_m64n256k16_f32_bf16_am", a="K, M", promise=M8, sizes=((72, 67, 72), (8, 1, 8))),
+    "the other way": Case("wgmma_m64n256k16_f32_bf16", turned=True, sizes=((67, 131, 72), (1, 1, 8))),
+    "f16": Case("wgmma_m64n256k16_f32_f16", of="f16", sizes=((67, 71, 72),)),
+    "tf32": Case("wgmma_m64n256k8_f32_tf32", of="tf32", promise="K % 4 == 0", sizes=((67, 71, 76), (1, 1, 4))),
+    "f8e4m3": Case("wgmma_m64n256k32_f32_f8e4m3", of="f8e4m3", promise="K % 16 == 0", sizes=((67, 71, 144), (1, 1, 16))),
+    "f8e5m2": Case("wgmma_m64n256k32_f32_f8e5m2", of="f8e5m2", promise="K % 16 == 0", sizes=((67, 71, 144),)),
+    "i8": Case("wgmma_m64n256k32_i32_i8", of="i8", into="i32", promise="K % 16 == 0", sizes=((67, 71, 144), (1, 1, 16))),
+    "u8": Case("wgmma_m64n256k32_i32_u8", of="u8", into="i32", promise="K % 16 == 0", sizes=((67, 71, 144),)),
+    "bias": Case("wgmma_m64n256k16_f32_bf16", more="max(s + b[j], 0.0)", sizes=((67, 71, 72), (1, 1, 8), (3, 5, 0))),
+    "gelu": Case("wgmma_m64n256k16_f32_bf16", more=GELU, out="bf16", sizes=((67, 71, 72), (3, 5, 0))),
+    "batched": Case("wgmma_m64n256k16_f32_bf16", batch=3, sizes=((67, 71, 72), (1, 1, 8))),
+}  # fmt: skip
+
+
+@cache
+def compiled(name: str) -> Compiled:
+    return lower(parse(CASES[name].text)["f"], "sm_90a", schedule="auto")
+
+
+def wanted(case: Case, sums: Array, bias: Array) -> Array:
+    """What becomes of sums."""
+    match case.more:
+        case "":
+            return sums
+        case text if text.startswith("max"):
+            return np.maximum(sums + bias, 0.0)
+        case _:
+            scaled = (0.25 * sums.astype(np.float64) + bias).astype(np.float64)
+            return 0.5 * scaled * (1 + np.vectorize(lambda x: erf(x * sqrt(0.5)), otypes=[float])(scaled))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_emulated(name: str) -> None:
+    case, made = CASES[name], compiled(name)
+    for at in case.sizes:
+        sizes = dict(zip("MNK", at, strict=True))
+        given, sums = case.arguments(sizes)
+        for seed in (None, LOCKSTEP, 1):
+            found = run_plan(made.function, made.plan, given, sizes, seed=seed)
+            assert not found.reports, (sizes, found.reports[0])
+            right = wanted(case, sums, given["b"])
+            if case.out:
+                np.testing.assert_allclose(found.arrays["C"].astype(np.float64), right, 1e-2, 1e-2, err_msg=str(sizes))
+            else:
+                np.testing.assert_array_equal(found.arrays["C"], right, str(sizes))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_taken_and_proved(name: str) -> None:
+    made = compiled(name)
+    assert made.planned is not None and made.written is not None
+    (chosen,) = made.planned.nests
+    assert chosen.candidate is not None, chosen
+    assert chosen.candidate.data().get("instruction") == CASES[name].instr
+    proof = faithful(made.written, made.function)
+    assert [*chain(*(proof.of(verdict) for verdict in (Verdict.REFUSED, Verdict.UNDECIDED)))] == []
+    assert list(undecided(made.function, made.plan)) == []
