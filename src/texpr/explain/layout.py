@@ -35,6 +35,7 @@ def layout(made: Materialised) -> Data:
                 "at": s.at,
                 "via": s.via,
                 "stages": s.stages,
+                "ahead": s.stages - 1 - s.lag,
                 "base": list(s.base),
                 "fill": "weak" if s.fill is None else s.fill,
                 "needed": _needed(s, made.state.function),

@@ -160,9 +160,10 @@ class Schedule:
         """A `par` of constant extent whose accesses become vectors; with `width`, split by it first."""
         return self._and("vectorize", (loop, width), {}, names)
 
-    def pipeline(self, loop: str, *buffers: str, stages: int) -> Schedule:
-        """What is staged at `loop` (or `buffers`), prefetched `stages` − 1 iterations ahead, into a ring of `stages` slots."""
-        return self._and("pipeline", (loop, *buffers), {"stages": stages}, ())
+    def pipeline(self, loop: str, *buffers: str, stages: int, lag: int | None = None) -> Schedule:
+        """What is staged at `loop` (or `buffers`), prefetched `stages` − 1 − `lag` iterations ahead, into a ring of `stages`
+        slots."""
+        return self._and("pipeline", (loop, *buffers), {"stages": stages, "lag": lag}, ())
 
     def partition(self, loop: str, on: bool = True) -> Schedule:
         """Index-set splitting: iterations whose predicates all hold, separated from the rest; or no splitting of a loop

@@ -28,8 +28,8 @@ class Staged(Record):
     """The effect of a `stage` directive, for `explain`: `name` holds part of `of` during an iteration of `at`.
 
     `base`: the start of the part in `of`, along each dimension, where it is a box. `fill`: the value of holes, None for
-    undefined. `stages`: the slots of its ring, 1 for none. `copied_out`: it is stored at the end of the iteration. `is_open`:
-    no fill was given.
+    undefined. `stages`: the slots of its ring, 1 for none; `lag`: turns that a slot rests after its use. `copied_out`: it is
+    stored at the end of the iteration. `is_open`: no fill was given.
     """
 
     name: str
@@ -39,6 +39,7 @@ class Staged(Record):
     base: tuple[str, ...]
     fill: float | None = None
     stages: int = 1
+    lag: int = 0
     copied_out: bool = False
     is_open: bool = False
 
@@ -83,9 +84,9 @@ class State(Record):
         kept = (s for s in body if s is whole or isinstance(s, ir.Let) or (isinstance(s, ir.New) and s.buffer in used))
         return self.with_body(tuple(kept))
 
-    def with_ring(self, names: Collection[str], stages: int) -> State:
-        """The same with a ring of so many slots for the staged buffers `names`."""
-        made = (replace(each, stages=stages) if each.name in names else each for each in self.staged)
+    def with_ring(self, names: Collection[str], stages: int, lag: int = 0) -> State:
+        """The same with a ring of so many slots for the staged buffers `names`, which are filled again after `lag` turns."""
+        made = (replace(each, stages=stages, lag=lag) if each.name in names else each for each in self.staged)
         return replace(self, staged=tuple(made))
 
     def with_transform(self, transform: Transform) -> State:

@@ -19,6 +19,8 @@ from texpr.proof.schedule import faithful
 from texpr.support.diagnostic import TexprError
 from texpr.support.record import Record
 
+PLAIN = "wgmma_m64n64k16_f32_bf16"
+
 
 def plain(into: str = "f32", value: str = "C[i, j] += A[i, k] * B[j, k]", a: str = "M, K", b: str = "N, K") -> str:
     """A product in the plainest words, of rows that begin at multiples of 16 bytes."""
@@ -36,9 +38,7 @@ fn f(A: bf16[{a}] align(16), B: bf16[{b}] align(16)): {into}[M, N]
 """
 
 
-def tiled(
-    rows: str = "64, 64", columns: str = "64, 64", mma: str = "wgmma_m64n64k16_f32_bf16", more: str = "", a: str = ""
-) -> str:
+def tiled(rows: str = "64, 64", columns: str = "64, 64", mma: str = PLAIN, more: str = "", a: str = "", b: str = "") -> str:
     """A schedule: a block's rows and a warpgroup's of them, columns likewise."""
     (block, team), (across, along) = (each.split(", ") for each in (rows, columns))
     return f"""\
@@ -50,32 +50,39 @@ schedule f for sm_90a {{
     bind(wi, block.z)  bind(wj, block.y)
     stage(C, at=bj, in=registers) -> sums
     {a or "stage(A, at=ko, in=shared, via=tma, swizzle=128B) -> As"}
-    stage(B, at=ko, in=shared, via=tma, swizzle=128B) -> Bs
+    {b or "stage(B, at=ko, in=shared, via=tma, swizzle=128B) -> Bs"}
     mma(ii, jj, ki, {mma})
     {more}
 }}
 """
 
 
-BY_THREADS = "stage(A, at=ko, in=shared) -> As  split(As.d1, 8) -> (c, e)  swizzle(As.d0, c, xor=8) -> (line, chunk)"
+BY_THREADS = "stage(A, at=ko, in=shared) -> As  split(As.d1, 8) -> (c, e)  swizzle(As.d0, As.c, xor=8) -> (line, chunk)"
+
+
+A_BOX = "stage(A, at=ko, in=shared, via=tma, swizzle=128B, box=(64, 64)) -> As"
+B_BOX = A_BOX.replace("A, at", "B, at").replace("As", "Bs")
 
 
 class Case(Record):
     """A program with a schedule, and sizes M, N, K."""
 
     text: str
-    sizes: tuple[tuple[int, int, int], ...] = ((64, 64, 64), (72, 136, 72), (8, 8, 8), (0, 8, 16), (8, 8, 0))
+    sizes: tuple[tuple[int, int, int], ...] = ((64, 64, 64), (72, 72, 72), (8, 8, 8), (0, 8, 16), (8, 8, 0))
 
 
 TURNED = plain(value="C[i, j] += A[k, i] * B[k, j]", a="K, M", b="K, N")
 CASES = {
     "one tile": Case(plain() + tiled()),
-    "a ring": Case(plain() + tiled(more="pipeline(ko, stages=3)"), ((64, 64, 256), (8, 72, 328), (8, 8, 0))),
+    "a ring": Case(plain() + tiled(more="pipeline(ko, stages=3)"), ((64, 64, 256), (8, 8, 0))),
+    "lagging": Case(plain() + tiled(more="pipeline(ko, stages=4, lag=1)"), ((8, 64, 328), (8, 8, 64), (8, 8, 0))),
+    "lagging, few slots": Case(plain() + tiled(more="pipeline(ko, stages=3, lag=1)"), ((8, 64, 200), (8, 8, 128), (8, 8, 0))),
+    "lagging much": Case(plain() + tiled(more="pipeline(ko, stages=5, lag=2)"), ((8, 64, 328), (8, 8, 0))),
     "tiles of a warpgroup": Case(plain() + tiled("128, 128", "128, 128"), ((128, 128, 128), (136, 72, 72))),
     "warpgroups": Case(plain() + tiled("128, 64", "128, 64", more="pipeline(ko, stages=2)"), ((128, 128, 64), (136, 72, 72))),
     "turned": Case(TURNED + tiled(mma="wgmma_m64n64k16_f32_bf16_am_bn")),
     "turned and wide": Case(
-        TURNED + tiled("128, 64", "128, 128", "wgmma_m64n128k16_f32_bf16_am_bn"), ((128, 128, 64), (136, 72, 72))
+        TURNED + tiled("128, 64", "128, 128", "wgmma_m64n128k16_f32_bf16_am_bn", a=A_BOX, b=B_BOX), ((136, 72, 72),)
     ),
     "by threads": Case(plain() + tiled(a=BY_THREADS)),
 }  # fmt: skip
@@ -124,24 +131,31 @@ def test_no_more_is_done_for_order_than_is_asked_for(name: str) -> None:
 
 
 WHOLE = plain().replace("M % 8 == 0, N % 8 == 0, K % 8 == 0", "M % 64 == 0, N % 64 == 0, K % 64 == 0")
-PLACED = "stage(B, at=ko, in=shared, via=tma, swizzle=128B) -> Bs"
+STAGED = "stage(B, at=ko, in=shared, via=tma, swizzle=128B)"
+PLACED = f"{STAGED} -> Bs"
 REFUSED = {
-    "rows without a swizzle": (plain(), PLACED, "stage(B, at=ko, in=shared, via=tma) -> Bs", "no descriptor", f"stage it so: `{PLACED}`"),
-    "rows that threads copy": (plain(), PLACED, "stage(B, at=ko, in=shared) -> Bs", "no descriptor", f"stage it so: `{PLACED}`"),
-    "along rows": (plain(), "_bf16)", "_bf16_am)", "no descriptor says where elements of `a`", "`wgmma_m64n64k16_f32_bf16`"),
-    "along columns": (plain(), "_bf16)", "_bf16_bn)", "no descriptor says where elements of `b`", "`wgmma_m64n64k16_f32_bf16`"),
-    "the other way": (TURNED, "_bf16_am_bn)", "_bf16_bn)", "elements of `a`", "`wgmma_m64n64k16_f32_bf16_am_bn`"),
-    "global memory": (WHOLE, PLACED, "", "and `B` is not there", "stage it first: `stage(B, at=ko, in=shared, via=tma, swizzle=128B)`"),
+    "rows without a swizzle": (plain(), ", swizzle=128B) -> Bs", ") -> Bs", "no descriptor", f"stage it so: `{PLACED}`"),
+    "rows that threads copy": (
+        plain(),
+        ", via=tma, swizzle=128B) -> Bs",
+        ") -> Bs",
+        "no descriptor",
+        f"stage it so: `{PLACED}`",
+    ),
+    "along rows": (plain(), "_bf16)", "_bf16_am)", "no descriptor says where elements of `a`", f"`{PLAIN}`"),
+    "along columns": (plain(), "_bf16)", "_bf16_bn)", "no descriptor says where elements of `b`", f"`{PLAIN}`"),
+    "the other way": (TURNED, "_bf16_am_bn)", "_bf16_bn)", "elements of `a`", f"`{PLAIN}_am_bn`"),
+    "global memory": (WHOLE, PLACED, "", "and `B` is not there", f"stage it first: `{STAGED}`"),
     "other columns": (plain(), "n64k16", "n96k16", "are not what `wgmma_m64n96k16_f32_bf16` means", "extents those of the"),
-    "other types": (plain(), "wgmma_m64n64k16_f32_bf16", "wgmma_m64n64k16_f32_f16", "are not what", "a product of elements"),
-}  # fmt: skip
+    "other types": (plain(), PLAIN, "wgmma_m64n64k16_f32_f16", "are not what", "a product of elements"),
+}
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_does_not_fit_is_said(name: str) -> None:
     """With a help, which is given only where the schedule is accepted with it."""
     head, old, new, message, help = REFUSED[name]
-    text = head + tiled(mma="wgmma_m64n64k16_f32_bf16_am_bn" if head is TURNED else "wgmma_m64n64k16_f32_bf16")
+    text = head + tiled(mma=f"{PLAIN}_am_bn" if head is TURNED else PLAIN)
     assert old in text
     function = parse(text.replace(old, new))["f"]
     with pytest.raises(TexprError) as caught:

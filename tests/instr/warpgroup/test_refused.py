@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.instr.warpgroup.texts import GROUPS, TILED, UNITS, WGMMA, WRITTEN
+from tests.instr.warpgroup.texts import GROUPS, TILED, UNITS, WRITTEN
 
 from texpr.checks import check
 from texpr.driver import lower

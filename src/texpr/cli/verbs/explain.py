@@ -160,7 +160,7 @@ def _layout(console: Console, data: Data) -> None:
 
 def _ahead(each: Data) -> str:
     stages = each["stages"]
-    return "" if stages == 1 else f", {_counted(stages - 1, 'turn')} ahead in a ring of {stages} slots"
+    return "" if stages == 1 else f", {_counted(each['ahead'], 'turn')} ahead in a ring of {stages} slots"
 
 
 def _counted(number: int, what: str) -> str:

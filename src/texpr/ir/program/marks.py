@@ -161,23 +161,34 @@ class Together(Switch):
 
 
 class Pipeline(Mark):
-    """`#pipeline(3, As, Bs)`: the number of slots, and the buffers that have them; removed at the end of the schedule."""
+    """`#pipeline(3, As, Bs)`: the number of slots, and the buffers that have them; removed at the end of the schedule.
+
+    `#pipeline(4, 1, As, Bs)`: a slot is filled again `lag` turns after it was used, and not in the next.
+    """
 
     NAME = "pipeline"
 
     stages: int
     buffers: tuple[str, ...]
+    lag: int = 0
+
+    @property
+    def ahead(self) -> int:
+        """How many turns before its use a slot is filled."""
+        return self.stages - 1 - self.lag
 
     @property
     def words(self) -> tuple[Word, ...]:
-        """The number, then the names."""
-        return (self.stages, *self.buffers)
+        """The numbers, then the names."""
+        return (self.stages, *((self.lag,) if self.lag else ()), *self.buffers)
 
     @classmethod
     def read(cls, words: Sequence[Word]) -> Self | None:
-        """A number, then names."""
-        stages, names = (words[0] if words else ""), [word for word in words[1:] if isinstance(word, str)]
-        return cls(stages, tuple(names)) if isinstance(stages, int) and len(names) == len(words) - 1 else None
+        """One or two numbers, then names."""
+        numbers, names = ([word for word in words if isinstance(word, kind)] for kind in (int, str))
+        if not 1 <= len(numbers) <= 2 or (*numbers, *names) != tuple(words):
+            return None
+        return cls(numbers[0], tuple(names), *numbers[1:])
 
 
 class Multicast(Mark):

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import pairwise
 
+from texpr.affine.expr import expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.ops.copies import COPY_BYTES
@@ -33,6 +34,9 @@ from texpr.lowering.dependences.dependence import Dependence, reach
 from texpr.lowering.engine.copies import is_copy
 from texpr.lowering.sync.cover import cover
 from texpr.mapping.bands import band
+from texpr.presburger.formula import Or
+from texpr.relation.conditions import condition
+from texpr.relation.facts import facts_of
 from texpr.schedule.edits import staged_by
 from texpr.support.diagnostic import error
 from texpr.support.record import Mutable, Record
@@ -207,13 +211,25 @@ class _Ways(Mutable):
         if meeting.carrier is None:
             gaps = range(start, end)
             return [_Passed((number, gap), self._groups(nodes, start + 1, gap + 1)) for gap in gaps]
-        turn, rest = self._groups(nodes, 0, len(nodes)), self._groups(nodes, start + 1, len(nodes))
+        again = nodes[start] if self._commits_again(nodes[start], meeting) else None
+        turn, rest = self._groups(nodes, 0, len(nodes), again), self._groups(nodes, start + 1, len(nodes))
         turns = (meeting.distance - 1) * turn
         before = range(end, start) if meeting.distance > 1 else range(0)  # of the iteration before the last
-        full = [_Passed((number, gap), turns - turn + rest + self._groups(nodes, 0, gap + 1)) for gap in before]
+        full = [_Passed((number, gap), turns - turn + rest + self._groups(nodes, 0, gap + 1, again)) for gap in before]
         tail = [_Passed((number, gap), turns + self._groups(nodes, start + 1, gap + 1)) for gap in range(start, len(nodes))]
-        head = [_Passed((number, gap), turns + rest + self._groups(nodes, 0, gap + 1)) for gap in range(-1, end)]
+        head = [_Passed((number, gap), turns + rest + self._groups(nodes, 0, gap + 1, again)) for gap in range(-1, end)]
         return [*full, *tail, *head]
+
+    def _commits_again(self, node: Node, meeting: Dependence) -> bool:
+        """Whether a branch closes the group of a source, and so does it in each later iteration: none of its tests, that an
+        index is not less than something, fails again."""
+        if not isinstance(node, Branch) or node.is_data or meeting.carrier is None:
+            return False
+        found, turn = condition(node.stmt.condition), expr(meeting.carrier.sym)
+        if not found.exact or isinstance(found.formula, Or) or not any(inner in self.commits for inner in node.then):
+            return False
+        steps = (fact.substitute({meeting.carrier.sym: turn + 1}) - fact for fact in facts_of((found.formula,)))
+        return _holds(node.then, meeting.source) and all(step.is_constant and step.constant >= 0 for step in steps)
 
     def _entering(self, meeting: Dependence, groups: int) -> Iterator[_Passed]:
         """The points before the dependent access in lists within the one that contains both: passed each time, after `groups`.
@@ -256,10 +272,10 @@ class _Ways(Mutable):
         inside = {s.number for s in every if any(_is_within(node, s.nodes) for node in every[number].nodes[at : at + 1])}
         return any(where in inside for where, _ in self.placed)
 
-    def _groups(self, nodes: tuple[Node, ...], first: int, last: int) -> int:
-        """The number of groups that the nodes first … last − 1 always commit; those of loops and other branches are not
-        counted."""
-        return sum(node in self.commits for node in nodes[first:last])
+    def _groups(self, nodes: tuple[Node, ...], first: int, last: int, again: Node | None = None) -> int:
+        """The number of groups that the nodes first … last − 1 always commit; those of loops and other branches than `again`
+        are not counted."""
+        return sum(node in self.commits or node is again for node in nodes[first:last])
 
 
 def _index(nodes: tuple[Node, ...], leaf: Step) -> int:

@@ -150,9 +150,13 @@ class ProductScript(Script, kw_only=True):
             self._shared(load, turn)
         self.must("mma", rows[2], columns[2], inner, self.tile.instruction)
         if shape.stages > 1:
-            self.may("pipeline", turn, stages=shape.stages)
+            self._ahead(turn)
         self._require_laid_out()
         return ()
+
+    def _ahead(self, turn: str) -> None:
+        """Has operands copied turns ahead, where that is possible."""
+        self.may("pipeline", turn, stages=self.tile.shape.stages)
 
     def _require_laid_out(self) -> None:
         """That all around the product can be told by lanes, which shows when a schedule ends. Raises Refused."""

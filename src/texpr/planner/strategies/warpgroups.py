@@ -47,6 +47,9 @@ ADDRESSES = 40
 STAGES = 4
 """Turns that are in shared memory at once."""
 
+LAG = 1
+"""Turns for which a product may go on behind its own: for one the tensor core has the next before it has done the last."""
+
 
 class Block(Record):
     """A block's part, and a warpgroup's part of that."""
@@ -104,6 +107,12 @@ class WarpgroupScript(ProductScript, kw_only=True):
             box = (*extents[:-1], most)
             keys["box"] = ir.Group(tuple(ir.Argument(size) for size in box))
         self.must("stage", buffer.name, results=(name,), of=buffer, **keys)
+
+    def _ahead(self, turn: str) -> None:
+        """The same, so that a turn's product goes on in the next turn, if there are slots for that."""
+        stages = self.tile.shape.stages
+        if stages < 2 + LAG or not self.may("pipeline", turn, stages=stages, lag=LAG):
+            super()._ahead(turn)
 
 
 def _extent(index: Expr, sizes: Mapping[Sym, int]) -> int:

@@ -4,6 +4,9 @@ Before: seq E |ko| { new As; copy As; … As[…] … }
 After:  new As: [3, …]
         seq E + 2 |ko| { if ko < E { copy As[ko % 3] }  if ko >= 2 { … As[(ko - 2) % 3, …] … of iteration ko − 2 } }
 
+With `lag=1` a slot is filled again two turns after its use, and so one turn less ahead: what reads it may still be under way
+in the turn behind, as a product of a warpgroup is.
+
 The buffers are those that `stage` put into the iterations and that are only copied in; or those named: any `new` of an
 iteration whose writers write nothing else. Proved: what fills a slot reads nothing that one of the iterations in between
 writes; or refused (`texpr.schedule.rewrite.ring`). The rewrite is made at the end of the schedule, so copies may still be
@@ -31,7 +34,7 @@ MOST = 8
 
 
 def _apply(call: Call) -> State:
-    call.expect(1, 17, keys=("stages",))
+    call.expect(1, 17, keys=("stages", "lag"))
     call.no_results()
     asked = call.key("stages")
     if asked is None:
@@ -39,17 +42,23 @@ def _apply(call: Call) -> State:
     stages = call.number(asked, 2)
     if stages > MOST:
         raise call.wrong(f"makes rings of at most {MOST} slots, not {stages}", asked)
+    lag = 0 if (argument := call.key("lag")) is None else call.number(argument, 0)
+    if lag > stages - 2:
+        reason = f"fills a slot at least one turn ahead, and with {stages} slots and lag={lag} it would not"
+        raise call.wrong(
+            reason, argument, call.instead(f"ask for lag={stages - 2}", lambda said: said.having("lag", stages - 2))
+        )
     _require_in_order(call, call.loop(call.plain[0]))
     loop = free_loop(call, call.plain[0])
     names = _named(call, loop) if len(call.plain) > 1 else _staged(call, loop)
-    made = marked(loop, Pipeline(stages, names, span=call.directive.span))
+    made = marked(loop, Pipeline(stages, names, lag, span=call.directive.span))
     state = call.state.with_body(replaced(call.state.function.body, loop, lambda _: (made,)))
     try:
         pipelined(materialise(state.alone(made)).function)
     except TexprError as raised:
         found = [replace(d, proposals=_fewer(call, stages)) for d in raised.diagnostics]
         raise type(raised)(found) from None
-    return state.with_ring(names, stages)
+    return state.with_ring(names, stages, lag)
 
 
 def _fewer(call: Call, stages: int) -> Offers:
@@ -135,4 +144,4 @@ def _staged(call: Call, loop: ir.Loop) -> tuple[str, ...]:
     return found
 
 
-RULE = Rule("pipeline", "pipeline(LOOP, stages=N) or pipeline(LOOP, BUFFER, …, stages=N)", _apply)
+RULE = Rule("pipeline", "pipeline(LOOP, stages=N, lag=N) or pipeline(LOOP, BUFFER, …, stages=N, lag=N)", _apply)

@@ -89,10 +89,14 @@ class Product(Mutable):
             raise Unfit(told, help, (*self.instead(operand), *self.swizzled(new)))
 
     def staging(self, buffer: Buffer) -> Offers:
-        """The offer to stage an operand first, at the innermost loop around that comes in order."""
-        at = next((loop.sym.base for loop in reversed(self.nest.loops) if isinstance(loop, ir.Seq)), None)
-        new = f"stage({buffer.name}, at={at}, in=shared, via=tma, swizzle=128B)"
-        return () if at is None else instead(self.nest.span, f"stage it first: `{new}`", lambda said: f"{new}  {said}")
+        """The offers to stage an operand first, at a loop around that comes in order, inner ones first."""
+        around = (loop.sym.base for loop in reversed(self.nest.loops) if isinstance(loop, ir.Seq))
+        made = (f"stage({buffer.name}, at={at}, in=shared, via=tma, swizzle=128B)" for at in around)
+        return tuple(
+            offer
+            for new in made
+            for offer in instead(self.nest.span, f"stage it first: `{new}`", lambda said, new=new: f"{new}  {said}")
+        )
 
     def instead(self, operand: Operand) -> Offers:
         """The offers of instructions of the same shape and types, of operands that lie otherwise."""

@@ -6,8 +6,8 @@
         par 64 |b| { y[k, b] = s[63 - b] }                if k >= 2 { par 64 |b| { y[k - 2, b] = s[(k - 2) % 3, 63 - b] } }
     }                                                 }
 
-A turn of the new loop fills for iteration k, and does the rest of iteration k − ahead, where ahead = stages − 1. So the first
-turns only fill (prologue), and the last ones only use (epilogue), at every extent: the loop is skewed, and no statement is
+A turn of the new loop fills for iteration k, and does the rest of iteration k − ahead, where ahead = stages − 1 − lag. So the
+first turns only fill (prologue), the last ones only use (epilogue), at every extent: the loop is skewed, and no statement is
 duplicated. What is filled in turn k is last used in turn k + ahead, and overwritten in turn k + stages: no slot is
 overwritten while in use. The rewrite is legal if nothing that fills depends on what the rest does in one of the `ahead`
 iterations before, or before it in its own, which is proved. The result is a plain function: barriers and waits are inserted
@@ -112,12 +112,12 @@ def _pipelined(function: ir.Function, loop: ir.Loop) -> ir.Function:
     parts = _parted(loop, asked.buffers, asked.span)
     if loop.extent.is_constant and loop.extent.constant <= 0:  # nothing to prefetch
         return replace(function, body=replaced(function.body, loop, lambda _: (unmarked(loop, Pipeline),)))
-    _require_early(function, loop, parts, stages - 1, asked.span)
+    _require_early(function, loop, parts, asked.ahead, asked.span)
     outer = [each for each in path_to(function.body, loop) or () if isinstance(each, ir.Par | ir.Seq) and each is not loop]
     around = [fact for each in outer for fact in in_loop(each.sym, each.extent)]
-    around += in_loop(loop.sym, loop.extent + (stages - 1))
+    around += in_loop(loop.sym, loop.extent + asked.ahead)
     rings = {new.buffer: _ring(new.buffer, stages, _begin(loop, new.buffer)) for new in parts.ring}
-    turned = _turned(loop, parts, rings, stages, Simplifier(known((*given(function), *around))))
+    turned = _turned(loop, parts, rings, asked, Simplifier(known((*given(function), *around))))
     made = tuple(ir.New(rings[new.buffer], new.space, span=new.span) for new in parts.ring)
     return replace(function, body=replaced(function.body, loop, lambda _: (*made, turned)))
 
@@ -220,9 +220,9 @@ def _ring(buffer: Buffer, stages: int, begin: int) -> Buffer:
     return replace(buffer, shape=tuple(map(expr, (stages, *shape))))
 
 
-def _turned(loop: ir.Loop, parts: _Parts, rings: Mapping[Buffer, Buffer], stages: int, simple: Simplifier) -> ir.Loop:
+def _turned(loop: ir.Loop, parts: _Parts, rings: Mapping[Buffer, Buffer], asked: Pipeline, simple: Simplifier) -> ir.Loop:
     """The new loop: each turn fills for its own iteration, and does the rest of an earlier one."""
-    ahead = stages - 1
+    ahead, stages = asked.ahead, asked.stages
     turn = expr(loop.sym)
     fills = _slotted(parts.fills, rings, turn % stages)
     rest = _slotted(substitute_block(parts.rest, {loop.sym: turn - ahead}), rings, simple((turn - ahead) % stages))
