@@ -12,6 +12,7 @@ begin at multiples of 16 bytes: where that is not promised, `stage` refuses, and
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
@@ -30,10 +31,9 @@ from texpr.isa.target import Target
 from texpr.planner.cores import Asked, microseconds
 from texpr.planner.follow import Refused, Value
 from texpr.planner.nest import Nest
-from texpr.planner.strategies.products import LEAST, Product, ProductScript, Shape, Tile, product_of
+from texpr.planner.strategies.products import LEAST, WORDS, Product, ProductScript, Shape, Tile, product_of
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
 from texpr.schedule.joint.records import called
-from texpr.support.record import Record
 
 SPAN = LINE
 """Bytes of a row of an operand in shared memory: within as many a swizzle moves chunks."""
@@ -44,6 +44,9 @@ BARRIERS = 1024
 ADDRESSES = 40
 """Registers of a thread beside what it sums up."""
 
+WORD = 4
+"""Bytes of a register."""
+
 STAGES = 4
 """Turns that are in shared memory at once."""
 
@@ -51,31 +54,11 @@ LAG = 1
 """Turns for which a product may go on behind its own: for one the tensor core has the next before it has done the last."""
 
 
-class Block(Record):
-    """A block's part, and a warpgroup's part of that."""
+TEAMS = ((2, 1), (1, 2), (1, 1))
+"""Warpgroups of a block, along rows and along columns."""
 
-    rows: int
-    columns: int
-    part: tuple[int, int]
-
-
-BLOCKS = (
-    Block(128, 256, (64, 256)),
-    Block(256, 128, (128, 128)),
-    Block(128, 192, (64, 192)),
-    Block(128, 128, (64, 128)),
-    Block(128, 96, (64, 96)),
-    Block(128, 64, (64, 64)),
-    Block(64, 256, (64, 256)),
-    Block(64, 192, (64, 192)),
-    Block(64, 128, (64, 128)),
-    Block(64, 96, (64, 96)),
-    Block(64, 64, (64, 64)),
-    Block(64, 32, (64, 32)),
-    Block(64, 16, (64, 16)),
-    Block(64, 8, (64, 8)),
-)
-"""Blocks to choose from."""
+TILES = (1, 2)
+"""Instructions of a warpgroup along rows."""
 
 
 class Operands(Tile):
@@ -169,23 +152,21 @@ def tiles_of(product: Product, records: Sequence[Instruction], nest: Nest, targe
     size = product.operands[0].dtype.bytes
     depth = SPAN // size
     turns = -(-nest.trips[product.sum.sym] // depth)
-    by_columns = {_columns(each): each for each in records}
-    for block in BLOCKS:
-        record = by_columns.get(block.part[1])
-        if record is None:
-            continue
-        stages = min(STAGES, turns)
-        shape = Shape(block.rows, block.columns, block.part, SPAN, stages)
-        tile = Operands(shape, product, depth, record.name)
+    words = product.found.result.dtype.bytes / WORD
+    for record, (down, across), tiles in itertools.product(sorted(records, key=_columns, reverse=True), TEAMS, TILES):
+        part = tiles * ROWS, _columns(record)
+        rows, columns, stages = down * part[0], across * part[1], min(STAGES, turns)
+        tile = Operands(Shape(rows, columns, part, SPAN, stages), product, depth, record.name)
         whole = all(_extent(load.index[-1], tile.sizes) * size % SPAN == 0 for load in product.found.reads.values())
-        if whole and stages * (block.rows + block.columns) * SPAN + BARRIERS <= target.shared:
+        kept, shared = prod(part) * words / WARPGROUP, stages * (rows + columns) * SPAN + BARRIERS
+        if whole and kept <= WORDS and shared <= target.shared:
             yield tile
 
 
 def asked(tile: Operands) -> Asked:
     """What a tile asks of a machine: each instruction reads its rows and columns."""
     product, shape = tile.product, tile.shape
-    words = product.found.result.dtype.bytes / 4
+    words = product.found.result.dtype.bytes / WORD
     times = shape.rows * shape.columns // (ROWS * shape.part[1])
     return Asked(
         loops=(product.rows.sym, product.columns.sym, product.sum.sym),
