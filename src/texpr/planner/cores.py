@@ -40,6 +40,8 @@ class Asked(Record):
     of: DType
     into: DType
     sync: bool
+    cluster: tuple[int, int] = (1, 1)
+    """Blocks of a cluster along rows, which share columns, and along columns, which share rows."""
 
 
 def microseconds(asked: Asked, nest: Nest, target: Target) -> float:
@@ -51,7 +53,7 @@ def microseconds(asked: Asked, nest: Nest, target: Target) -> float:
     others = prod(trips for sym, trips in nest.trips.items() if sym not in asked.loops)
     across, down = ceil(rows / asked.rows), ceil(columns / asked.columns)
     blocks, turns = across * down, ceil(along / asked.depth)
-    size, brought = asked.of.bytes, down * rows + across * columns
+    size, brought = asked.of.bytes, down * rows / asked.cluster[1] + across * columns / asked.cluster[0]
     name = "f8" if asked.of.name.startswith("f8") else asked.of.name.replace("u8", "i8")
     products = others * blocks * asked.rows * asked.columns * turns * asked.depth
     written = (asked.rows + asked.columns) * asked.depth * size

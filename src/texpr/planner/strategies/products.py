@@ -145,6 +145,7 @@ class ProductScript(Script, kw_only=True):
         self.must("reorder", *grid, *turns, *warps, rows[2], columns[2], inner)
         for warp, level in zip(warps, ("block.z", "block.y"), strict=False):
             self.must("bind", warp, level)
+        self._grid(rows[0], columns[0])
         self._sums(grid[-1])
         for load in product.found.reads.values():
             self._shared(load, turn)
@@ -157,6 +158,9 @@ class ProductScript(Script, kw_only=True):
     def _ahead(self, turn: str) -> None:
         """Has operands copied turns ahead, where that is possible."""
         self.may("pipeline", turn, stages=self.tile.shape.stages)
+
+    def _grid(self, rows: str, columns: str) -> None:
+        """Binds loops of the grid, which need not be."""
 
     def _require_laid_out(self) -> None:
         """That all around the product can be told by lanes, which shows when a schedule ends. Raises Refused."""

@@ -34,6 +34,7 @@ from texpr.planner.nest import Nest
 from texpr.planner.strategies.products import LEAST, WORDS, Product, ProductScript, Shape, Tile, product_of
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
 from texpr.schedule.joint.records import called
+from texpr.support.record import field, replace
 
 SPAN = LINE
 """Bytes of a row of an operand in shared memory: within as many a swizzle moves chunks."""
@@ -50,6 +51,12 @@ WORD = 4
 STAGES = 4
 """Turns that are in shared memory at once."""
 
+CLUSTER = 2
+"""Blocks of a cluster, which share a strip of one operand."""
+
+GAIN = 0.95
+"""What a cluster has to save of the bound: its blocks wait for each other in each turn, of which a bound says nothing."""
+
 LAG = 1
 """Turns for which a product may go on behind its own: for one the tensor core has the next before it has done the last."""
 
@@ -62,22 +69,42 @@ TILES = (1, 2)
 
 
 class Operands(Tile):
-    """A tile whose instruction, `name`, reads operands in shared memory."""
+    """A tile whose instruction, `name`, reads operands in shared memory. `cluster`: blocks of one along rows, and columns."""
 
     name: str
+    cluster: tuple[int, int] = (1, 1)
 
     @property
     def instruction(self) -> str:
         """What does the part of a warpgroup."""
         return self.name
 
+    @property
+    def is_clustered(self) -> bool:
+        """Whether blocks are in clusters."""
+        return prod(self.cluster) > 1
+
     def data(self) -> dict[str, Any]:
         """For `explain`."""
-        return {**super().data(), "team": "warpgroup"}
+        return {**super().data(), "team": "warpgroup", "cluster": list(self.cluster)}
 
 
 class WarpgroupScript(ProductScript, kw_only=True):
     """Gives a tile of `nest` to blocks, warpgroups and instructions."""
+
+    tile: Operands
+    shared: dict[Sym, str] = field(default_factory=dict[Sym, str])
+    """Loops of a product along which blocks are in clusters, and the loops over these blocks."""
+
+    def _grid(self, rows: str, columns: str) -> None:
+        """Has neighbours in clusters, if that pays."""
+        loops = (self.tile.product.rows.sym, self.tile.product.columns.sym)
+        for sym, name, blocks, level in zip(loops, (rows, columns), self.tile.cluster, ("grid.x", "grid.y"), strict=True):
+            if self.tile.is_clustered:
+                self.must("bind", name, level)
+            if blocks > 1:
+                self.must("cluster", name, blocks)
+                self.shared[sym] = name
 
     def _shared(self, load: Load, at: str) -> None:
         """Has the engine copy an operand, in rows of as many bytes as the swizzle."""
@@ -89,6 +116,9 @@ class WarpgroupScript(ProductScript, kw_only=True):
         if extents[-1] > most:
             box = (*extents[:-1], most)
             keys["box"] = ir.Group(tuple(ir.Argument(size) for size in box))
+        alike = [name for sym, name in self.shared.items() if all(sym not in e.syms() for e in load.index)]
+        if alike:
+            keys["multicast"] = alike[0]
         self.must("stage", buffer.name, results=(name,), of=buffer, **keys)
 
     def _ahead(self, turn: str) -> None:
@@ -180,7 +210,22 @@ def asked(tile: Operands) -> Asked:
         of=product.operands[0].dtype,
         into=product.found.result.dtype,
         sync=False,
+        cluster=tile.cluster,
     )
+
+
+def _cheapest(tiles: Sequence[Operands], nest: Nest, target: Target) -> tuple[float, Operands]:
+    cost, number = min((microseconds(asked(tile), nest, target), number) for number, tile in enumerate(tiles))
+    return cost, tiles[number]
+
+
+def _clusters(tile: Operands) -> Iterator[Operands]:
+    """The same in clusters of two blocks, which are whole at the sizes that are known."""
+    sides = (tile.product.rows, tile.shape.rows), (tile.product.columns, tile.shape.columns)
+    for at, (loop, size) in enumerate(sides):
+        blocks = -(-loop.extent.constant // size) if loop.extent.is_constant else 1
+        if blocks % CLUSTER == 0:
+            yield replace(tile, cluster=(CLUSTER, 1) if at == 0 else (1, CLUSTER))
 
 
 def _applies(subject: Subject) -> bool:
@@ -190,15 +235,19 @@ def _applies(subject: Subject) -> bool:
 def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
     assert isinstance(subject.nest, Nest), "as it applies"
     nest, target = subject.nest, subject.state.target
-    if refused or len(nest.pars) < 2 or not nest.seqs:
+    alone = [each.directive.name for each in refused] in (["bind"], ["cluster"])
+    if (refused and not alone) or len(nest.pars) < 2 or not nest.seqs:
         return None
     found = product_by(nest, target)
     if found is None or min(nest.trips[loop.sym] for loop in (found[0].rows, found[0].columns)) < LEAST:
         return None
-    costs = [(microseconds(asked(tile), nest, target), n, tile) for n, tile in enumerate(tiles_of(*found, nest, target))]
-    if not costs:
+    tiles = list(tiles_of(*found, nest, target))
+    if not tiles:
         return None
-    cost, _, tile = min(costs, key=lambda each: each[:2])
+    cost, tile = _cheapest(tiles, nest, target)
+    if not alone and len(nest.pars) == len(tile.cluster):
+        clustered = _cheapest([*(each for tile in tiles for each in _clusters(tile))] or tiles, nest, target)
+        cost, tile = clustered if clustered[0] < GAIN * cost else (cost, tile)
     return Proposal(WarpgroupScript(subject.state, subject.span, nest=nest, tile=tile), cost, tile)
 
 
