@@ -71,6 +71,14 @@ class Case(Record):
     sizes: tuple[tuple[int, int, int], ...] = ((64, 64, 64), (72, 72, 72), (8, 8, 8), (0, 8, 16), (8, 8, 0))
 
 
+EVEN = plain().replace("M % 8 == 0", "M % 128 == 0")
+CLUSTERED = (
+    tiled(more="pipeline(ko, stages=3, lag=1)")
+    .replace("stage(C", "bind(bi, grid.x)  bind(bj, grid.y)  cluster(bi, 2)\n    stage(C", 1)
+    .replace(
+        "stage(B, at=ko, in=shared, via=tma, swizzle=128B)", "stage(B, at=ko, in=shared, via=tma, swizzle=128B, multicast=bi)"
+    )
+)
 TURNED = plain(value="C[i, j] += A[k, i] * B[k, j]", a="K, M", b="K, N")
 CASES = {
     "one tile": Case(plain() + tiled()),
@@ -84,6 +92,8 @@ CASES = {
     "turned and wide": Case(
         TURNED + tiled("128, 64", "128, 128", "wgmma_m64n128k16_f32_bf16_am_bn", a=A_BOX, b=B_BOX), ((136, 72, 72),)
     ),
+    "a cluster": Case(EVEN + CLUSTERED, ((128, 64, 200), (256, 8, 64), (0, 8, 8), (128, 8, 0))),
+    "surplus blocks": Case(plain() + CLUSTERED, ((72, 8, 200), (8, 8, 8), (136, 64, 64))),
     "by threads": Case(plain() + tiled(a=BY_THREADS)),
 }  # fmt: skip
 

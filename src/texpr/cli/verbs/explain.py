@@ -126,6 +126,8 @@ def _tile_lines(nest: Data) -> Iterator[str]:
         part = " × ".join(f"{size} {name}" for name, size in nest["warp"].items())
         team, turns = nest.get("team", "warp"), f"operands of {nest['stages']} turns in shared memory"
         yield f"{part} a {team}, by {nest['instruction']}; {turns}"
+        if max(nest.get("cluster", (1,))) > 1:
+            yield f"{' × '.join(map(str, nest['cluster']))} blocks in a cluster, which share copies"
     if "panels" in nest:
         yield f"{', '.join(nest['panels'])}: {nest['panel_bytes']} bytes, packed for each block"
         yield f"{nest['reads']:.2g} reads of memory for each vector of products"

@@ -185,7 +185,8 @@ class Pipeline(Mark):
     @classmethod
     def read(cls, words: Sequence[Word]) -> Self | None:
         """One or two numbers, then names."""
-        numbers, names = ([word for word in words if isinstance(word, kind)] for kind in (int, str))
+        numbers = [word for word in words if isinstance(word, int)]
+        names = [word for word in words if isinstance(word, str)]
         if not 1 <= len(numbers) <= 2 or (*numbers, *names) != tuple(words):
             return None
         return cls(numbers[0], tuple(names), *numbers[1:])

@@ -92,15 +92,16 @@ class Operands(Tile):
 class WarpgroupScript(ProductScript, kw_only=True):
     """Gives a tile of `nest` to blocks, warpgroups and instructions."""
 
-    tile: Operands
     shared: dict[Sym, str] = field(default_factory=dict[Sym, str])
     """Loops of a product along which blocks are in clusters, and the loops over these blocks."""
 
     def _grid(self, rows: str, columns: str) -> None:
         """Has neighbours in clusters, if that pays."""
-        loops = (self.tile.product.rows.sym, self.tile.product.columns.sym)
-        for sym, name, blocks, level in zip(loops, (rows, columns), self.tile.cluster, ("grid.x", "grid.y"), strict=True):
-            if self.tile.is_clustered:
+        tile = self.tile
+        assert isinstance(tile, Operands)
+        loops = (tile.product.rows.sym, tile.product.columns.sym)
+        for sym, name, blocks, level in zip(loops, (rows, columns), tile.cluster, ("grid.x", "grid.y"), strict=True):
+            if tile.is_clustered:
                 self.must("bind", name, level)
             if blocks > 1:
                 self.must("cluster", name, blocks)
