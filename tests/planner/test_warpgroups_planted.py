@@ -98,11 +98,11 @@ def test_no_bug_is_proved(name: str) -> None:
 def test_the_emulator_shows_it(name: str) -> None:
     bug = BUGS[name]
     case, at = CASES[bug.case], CASES[bug.case].sizes[0]
-    given, sums = case.arguments(sizes := dict(zip("MNK", at, strict=True)))
+    given, sums = case.arguments(dict(zip("MNK", at, strict=True)))
     made = compiled(bug.case, at)
     try:
         for seed in (None, 1, 2):
-            run = run_plan(made.function, planted(bug), given, sizes, seed=seed)
+            run = run_plan(made.function, planted(bug), given, seed=seed)
             if run.reports or not np.array_equal(run.arrays["C"], sums):
                 return
     except CompilerBug:

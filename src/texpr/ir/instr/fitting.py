@@ -30,11 +30,11 @@ def fitting(there: Load, names: Sequence[Sym], instr: Instr, operand: Operand, k
     values = list(islice(_values(around, known), TRIED))
     for swizzle in SWIZZLES:
         found = _distances(bytes, names, instr, operand, swizzle, values[0])
-        if found is not None and all(
-            _lies_so(bytes, dict(zip(names, point, strict=True)), instr, operand, found, at)
-            for at in values
-            for point in points
-        ):
+        if found is None:
+            continue
+        behind = (offset(instr, operand, found, [expr(number) for number in point]).constant for point in points)
+        told = [(dict(zip(names, point, strict=True)), bytes) for point, bytes in zip(points, behind, strict=True)]
+        if all(_lies_so(bytes.substitute({sym: expr(n) for sym, n in at.items()}), told, found) for at in values):
             yield found
 
 
@@ -68,24 +68,26 @@ def _is_along_sum(instr: Instr, operand: Operand) -> bool:
     return offset(instr, operand, probe, index).constant == CHUNK
 
 
-def _lies_so(
-    bytes: Expr, point: Mapping[Sym, int], instr: Instr, operand: Operand, how: Descriptor, at: Mapping[Sym, int]
-) -> bool:
-    start = bytes.evaluate({**at, **dict.fromkeys(point, 0)})
+def _lies_so(bytes: Expr, told: Sequence[tuple[Mapping[Sym, int], int]], how: Descriptor) -> bool:
+    """Whether elements lie as many bytes behind the first as is told, before units move."""
+    start = bytes.evaluate(dict.fromkeys(told[0][0], 0))
     if start % CHUNK or (how.swizzle and start % how.period >= how.swizzle):
         return False
-    linear = start + offset(instr, operand, how, [expr(number) for number in point.values()]).constant
     wide = how.swizzle // CHUNK
-    moved = linear ^ (linear // LINE % wide * CHUNK) if wide else linear
-    return moved == bytes.evaluate({**at, **point})
+    for point, behind in told:
+        linear = start + behind
+        if (linear ^ (linear // LINE % wide * CHUNK) if wide else linear) != bytes.evaluate(point):
+            return False
+    return True
 
 
 def _points(operand: Operand) -> Iterator[tuple[int, ...]]:
-    """Elements that are looked at: all of some rows."""
+    """Elements that are looked at: the first lines and the last unit, of some rows."""
     shape, unit = [e.constant for e in operand.memory.shape], along(operand)
     each = CHUNK // operand.dtype.bytes
     rows = sorted({*range(min(2 * ROWS, shape[1 - unit])), shape[1 - unit] - 1})
-    columns = sorted({*range(0, shape[unit], each), each - 1, shape[unit] - 1})
+    lines = min(2 * LINE // operand.dtype.bytes, shape[unit])
+    columns = sorted({*range(0, lines, each), each - 1, shape[unit] - each, shape[unit] - 1})
     for row, column in product(rows, columns):
         yield (row, column) if unit else (column, row)
 
