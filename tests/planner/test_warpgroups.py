@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from itertools import chain
 from math import erf, sqrt
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -16,10 +17,12 @@ from tests.proofs import undecided
 
 from texpr.driver import Compiled, lower, parse
 from texpr.emulator import LOCKSTEP
+from texpr.explain import explain
 from texpr.ir import kernel as k
 from texpr.ir.proof import Verdict
 from texpr.proof.schedule import faithful
-from texpr.support.record import Record
+from texpr.support.record import Record, replace
+from texpr.toolchain.machine import this_machine
 
 Array = NDArray[np.generic]
 
@@ -164,3 +167,56 @@ def test_taken_and_proved(name: str) -> None:
     proof = faithful(made.written, made.function)
     assert [*chain(*(proof.of(verdict) for verdict in (Verdict.REFUSED, Verdict.UNDECIDED)))] == []
     assert list(undecided(made.function, made.plan)) == []
+
+
+PROMISED = CASES["rows and columns"].text
+
+
+def planned(text: str, sizes: tuple[int, int, int] | None = None) -> dict[str, Any]:
+    """What `explain` says of the one nest of a program."""
+    made = lower(parse(text)["f"], "sm_90a", dict(zip("MNK", sizes, strict=True)) if sizes else None, schedule="auto")
+    data = explain(made, this_machine())
+    (nest,) = data["planned"]["nests"]
+    return {**nest, "ratio": data["speed"]["ratio"]}
+
+
+def test_a_large_product_comes_near_what_any_program_needs() -> None:
+    """Where sizes are fixed blocks share strips in clusters, where they are open they do not."""
+    fixed, any_size = planned(PROMISED, (4096, 4096, 4096)), planned(PROMISED)
+    for nest in (fixed, any_size):
+        assert nest["tile"] == {"i": 128, "j": 256, "k": 64} and nest["stages"] == 4
+        assert nest["instruction"] == "wgmma_m64n256k16_f32_bf16_bn"
+    assert (fixed["cluster"], any_size["cluster"]) == ([2, 1], [1, 1])
+    assert fixed["ratio"] < 1.1 < any_size["ratio"] < 1.3
+
+
+@pytest.mark.parametrize(("old", "new", "why"), [
+    ("B: bf16[K, N] align(16)", "B: bf16[K, N]", "base: the tensor begins at a multiple of 16 bytes"),
+    ("K % 8 == 0, N", "K % 4 == 0, N", "every stride but the innermost is a multiple of 16 bytes"),
+])  # fmt: skip
+def test_rows_that_begin_anywhere_are_left_to_products_of_a_warp(old: str, new: str, why: str) -> None:
+    assert old in PROMISED
+    made = lower(parse(PROMISED.replace(old, new))["f"], "sm_90a", schedule="auto")
+    assert made.planned is not None
+    (chosen,) = made.planned.nests
+    assert chosen.candidate is not None and chosen.candidate.data()["instruction"] == "mma_m16n8k16_f32_bf16"
+    assert len(chosen.refused) == 1 and why in chosen.refused[0]
+
+
+@pytest.mark.parametrize("name", ["tf32", "f8e4m3", "i8"])
+def test_columns_of_other_types_are_left(name: str) -> None:
+    """Of which no instruction has the sum along other rows of memory than an operand's own."""
+    case = replace(CASES[name], b="K, N", promise=f"{CASES[name].promise}, N % 16 == 0")
+    made = lower(parse(case.text)["f"], "sm_90a", schedule="auto")
+    assert not any(isinstance(s, k.CollectiveAsync) for kernel in k.kernels(made.plan.steps) for s in k.walk(kernel.body))
+
+
+def test_sums_in_order_are_left() -> None:
+    made = lower(parse(PROMISED.replace(" reduce(s)", ""))["f"], "sm_90a", schedule="auto")
+    assert not any(isinstance(s, k.Collective) for kernel in k.kernels(made.plan.steps) for s in k.walk(kernel.body))
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_100a"])
+def test_targets_without_it(target: str) -> None:
+    made = lower(parse(PROMISED)["f"], target, schedule="auto")
+    assert not any(isinstance(s, k.CollectiveAsync) for kernel in k.kernels(made.plan.steps) for s in k.walk(kernel.body))
