@@ -53,7 +53,7 @@ BUGS = {
     "the barrier of another slot": Planted(FULL, FULL.replace("_full[((k_o + 2) % 4)]", "_full[((k_o + 3) % 4)]")),
     "bytes too few": Planted("bytes 9216", "bytes 9200"),
     "bytes of the rows that are there": Planted("bytes 9216", "bytes 8832"),
-    "a barrier that is not known": Planted("        fence init\n    }\n    barrier block\n", "        fence init\n    }\n"),
+    "a barrier that is not known": Planted("        fence init\n    }\n    barrier block\n", "        fence init\n    }\n", False),
     # registers
     "no fence": Planted(FENCE, ""),
     "a fence of some registers": Planted("fence_warpgroup s[0] 4", "fence_warpgroup s[0] 2"),
@@ -105,8 +105,8 @@ def test_the_emulator_shows_it(name: str) -> None:
             run = run_plan(made.function, planted(bug), given, seed=seed)
             if run.reports or not np.array_equal(run.arrays["C"], sums):
                 return
-    except CompilerBug:
-        return  # it cannot even be printed
+    except (CompilerBug, AssertionError):
+        return  # it cannot even be printed, or launched
     pytest.fail("nothing shows it")
 
 
