@@ -52,6 +52,7 @@ class Case(Record):
     out: str = ""
     batch: int = 0
     turned: bool = False
+    align: str = " align(16)"
     sizes: tuple[tuple[int, int, int], ...] = ((67, 13, 328), (1, 1, 8), (131, 3, 200), (5, 0, 16), (3, 7, 0))
 
     @property
@@ -65,7 +66,7 @@ class Case(Record):
         value = f"{right} * {left}" if self.turned else f"{left} * {right}"
         zero, out, more = "0" if self.into == "i32" else "0.0", self.out or self.into, self.more or "s"
         return f"""
-fn f(A: {self.of}[{hh}{self.a}] align(16), B: {self.of}[{hh}{self.b}] align(16), b: f32[N]): {out}[{hh}M, N]
+fn f(A: {self.of}[{hh}{self.a}]{self.align}, B: {self.of}[{hh}{self.b}]{self.align}, b: f32[N]): {out}[{hh}M, N]
     where {self.promise}
 {{
     new C: {out}[{hh}M, N]
@@ -110,6 +111,9 @@ CASES = {
     "u8": Case("wgmma_m64n256k32_i32_u8", of="u8", into="i32", promise="K % 16 == 0", sizes=((67, 71, 144),)),
     "bias": Case("wgmma_m64n256k16_f32_bf16", more="max(s + b[j], 0.0)", sizes=((67, 71, 72), (1, 1, 8), (3, 5, 0))),
     "gelu": Case("wgmma_m64n256k16_f32_bf16", more=GELU, out="bf16", sizes=((67, 71, 72), (3, 5, 0))),
+    "f8e4m3, nothing promised": Case(
+        "wgmma_m64n256k32_f32_f8e4m3", of="f8e4m3", promise="M >= 0", align="", sizes=((67, 13, 391), (1, 1, 1), (3, 5, 0))
+    ),
     "batched": Case("wgmma_m64n256k16_f32_bf16", batch=3, sizes=((67, 71, 72), (1, 1, 8))),
 }  # fmt: skip
 

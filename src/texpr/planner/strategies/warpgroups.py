@@ -7,7 +7,8 @@ stage … via=tma        both operands, in rows of as many bytes as the widest s
 mma, pipeline          the part of a warpgroup as instructions; copies some turns ahead
 
 The instruction follows from types, and from which elements of an operand are neighbours in memory. The engine copies rows that
-begin at multiples of 16 bytes: where that is not promised, `stage` refuses, and another strategy has the nest.
+begin at multiples of 16 bytes: where that is not promised, `stage` refuses, and another strategy has the nest; or threads copy
+them, of types that no instruction of a warp has.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.ir import program as ir
 from texpr.ir.instr import DESCRIBED, GROUPS
 from texpr.ir.instr.fragment import core_matrix
-from texpr.ir.value import Load
+from texpr.ir.value import Buffer, Load
 from texpr.isa.cuda import WARPGROUP, WGMMA
-from texpr.isa.engine import LINE
+from texpr.isa.engine import CHUNK, LINE
 from texpr.isa.instruction import Instruction
 from texpr.isa.instructions.wgmma import ROWS
 from texpr.isa.registry import INSTRUCTIONS
@@ -33,7 +34,7 @@ from texpr.planner.follow import Refused, Value
 from texpr.planner.nest import Nest
 from texpr.planner.strategies.products import LEAST, WORDS, Product, ProductScript, Shape, Tile, product_of
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
-from texpr.schedule.joint.records import called
+from texpr.schedule.joint.records import called, usable
 from texpr.support.record import field, replace
 
 SPAN = LINE
@@ -94,6 +95,8 @@ class WarpgroupScript(ProductScript, kw_only=True):
 
     shared: dict[Sym, str] = field(default_factory=dict[Sym, str])
     """Loops of a product along which blocks are in clusters, and the loops over these blocks."""
+    by_threads: bool = False
+    """Whether threads copy what the engine does not."""
 
     def _grid(self, rows: str, columns: str) -> None:
         """Has neighbours in clusters, if that pays."""
@@ -120,7 +123,23 @@ class WarpgroupScript(ProductScript, kw_only=True):
         alike = [name for sym, name in self.shared.items() if all(sym not in e.syms() for e in load.index)]
         if alike:
             keys["multicast"] = alike[0]
-        self.must("stage", buffer.name, results=(name,), of=buffer, **keys)
+        state, directives = self.state, list(self.directives)
+        try:
+            self.must("stage", buffer.name, results=(name,), of=buffer, **keys)
+        except Refused as reason:
+            if not self.by_threads or self.shared or "box" in keys:
+                raise
+            self.state, self.directives = state, directives
+            self.dropped.append(str(reason))
+            self._written(buffer, name, at)
+
+    def _written(self, buffer: Buffer, name: str, at: str) -> None:
+        """Has threads copy an operand, to where the engine would."""
+        self.must("stage", buffer.name, results=(name,), of=buffer, at=at, space="shared")
+        last = self._last(name)
+        chunk, inside = self.fresh(f"{name}_d{last}", "chunk", "lane")
+        self.must("split", f"{name}.d{last}", CHUNK // buffer.dtype.bytes, results=(chunk, inside))
+        self.must("swizzle", f"{name}.d{last - 1}", f"{name}.{chunk}", xor=SPAN // CHUNK)
 
     def _ahead(self, turn: str) -> None:
         """The same, so that a turn's product goes on in the next turn, if there are slots for that."""
@@ -233,14 +252,23 @@ def _applies(subject: Subject) -> bool:
     return WGMMA in subject.state.target.features and isinstance(subject.nest, Nest) and not subject.nest.whole
 
 
+def _is_alone(refused: Sequence[Refused], by_threads: bool) -> bool:
+    """Whether blocks are to be in no cluster, as what clusters need was refused."""
+    names = [each.directive.name for each in refused]
+    return names in (["bind"], ["cluster"]) or (by_threads and names == ["stage"])
+
+
 def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
     assert isinstance(subject.nest, Nest), "as it applies"
     nest, target = subject.nest, subject.state.target
-    alone = [each.directive.name for each in refused] in (["bind"], ["cluster"])
-    if (refused and not alone) or len(nest.pars) < 2 or not nest.seqs:
+    if len(nest.pars) < 2 or not nest.seqs:
         return None
     found = product_by(nest, target)
     if found is None or min(nest.trips[loop.sym] for loop in (found[0].rows, found[0].columns)) < LEAST:
+        return None
+    by_threads = product_of(nest, usable(subject.state.function, target)) is None
+    alone = _is_alone(refused, by_threads)
+    if refused and not alone:
         return None
     tiles = list(tiles_of(*found, nest, target))
     if not tiles:
@@ -249,7 +277,8 @@ def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
     if not alone and len(nest.pars) == len(tile.cluster):
         clustered = _cheapest([*(each for tile in tiles for each in _clusters(tile))] or tiles, nest, target)
         cost, tile = clustered if clustered[0] < GAIN * cost else (cost, tile)
-    return Proposal(WarpgroupScript(subject.state, subject.span, nest=nest, tile=tile), cost, tile)
+    script = WarpgroupScript(subject.state, subject.span, nest=nest, tile=tile, by_threads=by_threads)
+    return Proposal(script, cost, tile)
 
 
 STRATEGY = Strategy(Rank.PRODUCT, _applies, _propose)
