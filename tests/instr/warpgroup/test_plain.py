@@ -7,6 +7,8 @@ from itertools import chain
 
 import numpy as np
 import pytest
+from tests.instr.warpgroup.test_planted import open_of
+from tests.instr.warpgroup.test_planted import plain as plain_lines
 from tests.lowering.emulated import run_plan
 from tests.proofs import undecided
 from tests.schedule.test_mma import arguments
@@ -14,6 +16,8 @@ from tests.schedule.test_mma import arguments
 from texpr.driver import Compiled, lower, parse
 from texpr.emulator import LOCKSTEP
 from texpr.ir import kernel as k
+from texpr.ir.kernel.parse import parse_plan
+from texpr.ir.kernel.text import plan_text
 from texpr.ir.proof import Verdict
 from texpr.proof.schedule import faithful
 from texpr.support.diagnostic import TexprError
@@ -180,3 +184,33 @@ def test_a_target_without_it() -> None:
     with pytest.raises(TexprError) as caught:
         lower(function, "sm_90", schedule=function.schedules[0])
     assert caught.value.diagnostics[0].code == "E0908" and "has no instruction `wgmma" in str(caught.value)
+
+
+BUGS = {
+    "a barrier of the block alone": ("a cluster", "            barrier cluster\n", "            barrier block\n"),
+    "released early": ("a cluster", "wait_warpgroup 1", "wait_warpgroup 2"),
+    "bytes of its own boxes alone": ("a cluster", "bytes 16384", "bytes 12288"),
+    "products of surplus blocks": ("surplus blocks", "< i32(((M + 63) / 64))) uniform {", "< i32(((M + 127) / 64))) uniform {"),
+    "no fence between proxies": ("by threads", "        fence async\n", ""),
+    "rows written without a swizzle": ("by threads", "xor((As_1 / 8), As_0, 3)", "(As_1 / 8)"),
+    "registers of the next tile": (
+        "tiles of a warpgroup",
+        "sums[64 * ii_o_1 + 32 * jj_o_1] 32",
+        "sums[32 * ii_o_1 + 64 * jj_o_1] 32",
+    ),
+    "a fence of one tile": ("tiles of a warpgroup", "fence_warpgroup sums[0] 128", "fence_warpgroup sums[0] 32"),
+    "results of one tile": ("tiles of a warpgroup", "holds sums[0] 128", "holds sums[0] 96"),
+    "released at once where two may be left": ("lagging much", "wait_warpgroup 2", "wait_warpgroup 3"),
+    "a row of boxes late": ("turned and wide", "B_map[128 * bj, ", "B_map[128 * bj + 64, "),
+    "the other box": ("turned and wide", "Bs[1, 0, 0, 0] =", "Bs[0, 0, 0, 0] ="),
+}
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize("name", BUGS)
+def test_no_bug_is_proved(name: str) -> None:
+    case, old, new = BUGS[name]
+    made = compiled(case)
+    text = plain_lines(plan_text(made.plan))
+    assert old in text, text
+    assert open_of(made, parse_plan(text.replace(old, new)))
