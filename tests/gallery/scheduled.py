@@ -122,6 +122,13 @@ def _rmsnorm(a: Arrays, s: Sizes) -> Array:
     return (x / np.sqrt(square + a["eps"]) * a["gain"].astype(np.float64)).astype(ml_dtypes.bfloat16)
 
 
+def _attention(a: Arrays, s: Sizes) -> Array:
+    q, k, v = (a[name].astype(np.float64) for name in "QKV")
+    scores = np.einsum("hid,hjd->hij", q, k) * a["scale"]
+    weights = np.exp(scores - scores.max(axis=2, keepdims=True, initial=-np.inf))
+    return (np.einsum("hij,hjd->hid", weights, v) / weights.sum(axis=2, keepdims=True)).astype(ml_dtypes.bfloat16)
+
+
 def _each(names: str, *values: tuple[int, ...]) -> tuple[dict[str, int], ...]:
     return tuple(dict(zip(names.split(), row, strict=True)) for row in values)
 
@@ -168,6 +175,10 @@ CASES = (
     Scheduled(
         "matmul_bf16", "linear", ("ring",), _linear,
         _each("M N K", (0, 8, 8), (2, 8, 0), (1, 8, 8), (13, 16, 24), (128, 128, 96)), _each("M N K", (257, 264, 72)),
+    ),
+    Scheduled(
+        "attention", "attention", (None,), _attention,
+        _each("H L", (0, 3), (2, 0), (1, 1), (2, 70)), _each("H L", (3, 130)), ulp=2, floor=1.0,
     ),
     Scheduled(
         "jacobi", "jacobi", (None,), _jacobi,

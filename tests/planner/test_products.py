@@ -16,8 +16,8 @@ from texpr.explain import explain
 from texpr.interp import run
 from texpr.ir.program.text import print_schedule
 from texpr.ir.proof import Verdict
+from texpr.planner import copies
 from texpr.planner.search import Candidate
-from texpr.planner.strategies import products
 from texpr.planner.strategies.products import Tile
 from texpr.proof.schedule import faithful
 from texpr.support.diagnostic import error
@@ -125,7 +125,7 @@ def test_what_lanes_cannot_tell_is_tiled_as_before(monkeypatch: pytest.MonkeyPat
     def refuse(state: object) -> None:
         raise error("E0919", None, "nothing fits")
 
-    monkeypatch.setattr(products, "laid_out", refuse)
+    monkeypatch.setattr(copies, "laid_out", refuse)
     made = automatic(product())
     assert made.planned is not None and made.schedule is not None
     (chosen,) = made.planned.nests

@@ -11,6 +11,7 @@ from texpr.isa.target import Target
 from texpr.schedule.call import Call
 from texpr.schedule.edits import words
 from texpr.schedule.joint.convert import instructed
+from texpr.schedule.joint.family import chained
 from texpr.schedule.pragmas import in_place
 from texpr.schedule.rewrite.materialise import Materialised, materialise
 from texpr.schedule.rewrite.partition import partitioned
@@ -74,7 +75,8 @@ def apply_schedule(function: ir.Function, schedule: ir.Schedule | None, target: 
 def laid_out(state: State) -> Materialised:
     """The plain program of `state`, with the marks for mapping and lowering."""
     made = materialise(state)
-    function = partitioned(instructed(pipelined(made.function), state.target))
+    ringed = chained(pipelined(made.function), state.target)
+    function = partitioned(instructed(ringed, state.target))
     if state.min_blocks:
         function = replace(function, directives=(*function.directives, LaunchBounds(state.min_blocks)))
     return replace(made, function=function)

@@ -81,7 +81,8 @@ def workspace_of(places: Mapping[Buffer, Place]) -> tuple[Buffer, ...]:
 class _Placer(Mutable, dict=True):
     """The places of one nest's locals, in the order of their declarations. `shared`: bytes of those in shared memory.
 
-    `budget`: the limit of shared arrays together, in bytes, or 0. `words`: the registers of a thread for arrays in lanes.
+    `budget`: the limit of shared arrays together, in bytes, or 0. `words`: the registers of a thread for arrays in lanes,
+    of which `operands` are for those of instructions, whatever else is there.
     `unrolled`: the loops that slots depend on.
     """
 
@@ -96,10 +97,12 @@ class _Placer(Mutable, dict=True):
     unrolled: set[Sym] = field(default_factory=set[Sym])
     budget: int = 0
     words: int = 0
+    operands: int = 0
 
     def run(self) -> dict[Buffer, Place]:
         """The places of every `new` in the nest."""
         held, found = registers(self.nest.body), dict[Buffer, Place]()
+        self.operands = sum(each.words * _words(buffer) for buffer, each in held.items())
         for new, own in _news(self.nest.body, self.nest, self.nest.team == 1):
             if new.buffer in held:
                 told = "an instruction of lanes has it there"
@@ -234,7 +237,7 @@ class _Placer(Mutable, dict=True):
             found = self.shuffles.lanes(new.buffer, True)
         except Unfit as unfit:
             raise self._misplaced(new, unfit.reason, "shared memory is a block's", *unfit.notes) from None
-        if self._spare(found, new.buffer) < 0:
+        if self._spare(found, new.buffer) + self.operands < 0:
             why = f"a thread would keep {found.words * _words(new.buffer)} words, and {self._most} are for what lanes read"
             raise self._misplaced(new, why, "smaller tiles need less")
         return self._in_lanes(new.buffer, found, f"the schedule places it there: {found.price}")

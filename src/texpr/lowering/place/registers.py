@@ -33,4 +33,6 @@ def _counting(buffer: Buffer, body: tuple[ir.Stmt, ...]) -> frozenset[Sym]:
     for stmt in ir.walk(body):
         if isinstance(stmt, ir.Bind):
             found |= {s for t in stmt.targets if t.buffer is buffer for s in t.index[1].syms()}
+        if isinstance(stmt, ir.Instruction) and stmt.instr is not None:
+            found |= {s for load in stmt.operands if load.buffer is buffer for s in load.index[1].syms()}
     return frozenset(found)

@@ -20,23 +20,18 @@ from typing import Any
 from texpr.affine.expr import Sym, expr
 from texpr.ir import program as ir
 from texpr.ir.instr import Instr
-from texpr.ir.value import Buffer, Load
-from texpr.isa.cuda import ASYNC_COPY
+from texpr.ir.value import Buffer
 from texpr.isa.levels import WARP
 from texpr.isa.target import Target
 from texpr.planner.budget import MULTIPROCESSORS
+from texpr.planner.copies import COPIED, Copies
 from texpr.planner.cores import Asked, microseconds
 from texpr.planner.follow import Refused
 from texpr.planner.nest import Nest
-from texpr.planner.strategy import Proposal, Rank, Script, Strategy, Subject
-from texpr.schedule.apply import laid_out
+from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
 from texpr.schedule.joint.match import Match, match
 from texpr.schedule.joint.records import usable
-from texpr.support.diagnostic import TexprError
 from texpr.support.record import Record, replace
-
-COPIED = (16, 8, 4)
-"""Bytes of one copy, the widest first: what `cp.async` moves at once (PTX ISA, "cp.async")."""
 
 LEAST = 8
 """The least rows, and columns, that are known for which a tile is worth it."""
@@ -125,7 +120,7 @@ class Tile(Record):
         }
 
 
-class ProductScript(Script, kw_only=True):
+class ProductScript(Copies, kw_only=True):
     """Gives `tile` of `nest` to blocks, warps and instructions."""
 
     nest: Nest
@@ -148,11 +143,11 @@ class ProductScript(Script, kw_only=True):
         self._grid(rows[0], columns[0])
         self._sums(grid[-1])
         for load in product.found.reads.values():
-            self._shared(load, turn)
+            self.to_shared(load, turn)
         self.must("mma", rows[2], columns[2], inner, self.tile.instruction)
         if shape.stages > 1:
             self._ahead(turn)
-        self._require_laid_out()
+        self.require_laid_out()
         return ()
 
     def _ahead(self, turn: str) -> None:
@@ -161,13 +156,6 @@ class ProductScript(Script, kw_only=True):
 
     def _grid(self, rows: str, columns: str) -> None:
         """Binds loops of the grid, which need not be."""
-
-    def _require_laid_out(self) -> None:
-        """That all around the product can be told by lanes, which shows when a schedule ends. Raises Refused."""
-        try:
-            laid_out(self.state)
-        except TexprError as reason:
-            raise Refused(next(each for each in self.directives if each.name == "mma"), reason, None) from None
 
     def _parts(self, loop: ir.Loop, block: int, warp: int) -> tuple[str, str, str]:
         """The loops over blocks, over warps, if there are several, and over the part of a warp."""
@@ -186,40 +174,6 @@ class ProductScript(Script, kw_only=True):
         buffer = self.tile.product.found.bind.targets[0].buffer
         if buffer not in self.nest.local:
             self.must("stage", buffer.name, at=at, space="registers", results=self.fresh(buffer.name, "acc"))
-
-    def _shared(self, load: Load, at: str) -> None:
-        """Copies an operand, asynchronously where that is possible, with vectors where rows begin at multiples of them."""
-        buffer = load.buffer
-        (name,) = self.fresh(buffer.name, "s")
-        state, directives, ways = self.state, list(self.directives), list[tuple[str, int]]()
-        if ASYNC_COPY in self.state.target.features:
-            ways += [("cp_async", size) for size in COPIED]
-        ways += [("ld", size) for size in COPIED]
-        for via, size in ways:
-            lanes = size // buffer.dtype.bytes
-            self.state, self.directives = state, list(directives)
-            self._staged(buffer, name, at, via)
-            last = f"{name}_{self._last(name)}"
-            if lanes < 2 or self.may("vectorize", last, lanes, results=self.fresh(last, "o", "v")):
-                break
-            self.dropped.pop()
-        else:
-            self.state, self.directives = state, list(directives)
-            self._staged(buffer, name, at, "ld")
-        pad = COPIED[0] // buffer.dtype.bytes
-        self.may("resize", f"{name}.d{self._last(name)}", 0, pad)
-
-    def _staged(self, buffer: Buffer, name: str, at: str, via: str) -> None:
-        keys = {"at": at, "in": "shared"}
-        if via == "ld":
-            self.must("stage", buffer.name, results=(name,), of=buffer, **keys)
-        else:
-            self.must("stage", buffer.name, results=(name,), of=buffer, via=via, **keys)
-
-    def _last(self, name: str) -> int:
-        """The last dimension of a staged buffer."""
-        made = (s.buffer for s in ir.walk(self.state.function.body) if isinstance(s, ir.New))
-        return next(buffer for buffer in made if buffer.name == name).rank - 1
 
 
 def product_of(nest: Nest, instrs: Sequence[Instr]) -> Product | None:

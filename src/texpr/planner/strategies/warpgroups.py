@@ -110,7 +110,7 @@ class WarpgroupScript(ProductScript, kw_only=True):
                 self.must("cluster", name, blocks)
                 self.shared[sym] = name
 
-    def _shared(self, load: Load, at: str) -> None:
+    def to_shared(self, load: Load, at: str) -> None:
         """Has the engine copy an operand, in rows of as many bytes as the swizzle."""
         buffer = load.buffer
         (name,) = self.fresh(buffer.name, "s")
@@ -136,7 +136,7 @@ class WarpgroupScript(ProductScript, kw_only=True):
     def _written(self, buffer: Buffer, name: str, at: str) -> None:
         """Has threads copy an operand, to where the engine would."""
         self.must("stage", buffer.name, results=(name,), of=buffer, at=at, space="shared")
-        last = self._last(name)
+        last = self.last(name)
         chunk, inside = self.fresh(f"{name}_d{last}", "chunk", "lane")
         self.must("split", f"{name}.d{last}", CHUNK // buffer.dtype.bytes, results=(chunk, inside))
         self.must("swizzle", f"{name}.d{last - 1}", f"{name}.{chunk}", xor=SPAN // CHUNK)

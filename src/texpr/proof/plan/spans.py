@@ -149,13 +149,13 @@ class Spans(Mutable):
         return Spans(self.ends, {sym: (_positive(top), divisor) for sym, (top, divisor) in self.tops.items()}, self._products)
 
     def top_of(self, value: Expr) -> Top | None:
-        """The upper bound of a value with its divisor: for ⌊x / d⌋ − c that of x − c · d, divided by d."""
+        """The upper bound of a value with its divisor: for ⌊x / d⌋ − c, or what is less, that of x − c · d, divided by d."""
         atom, divisor = (value - value.constant).as_atom, 1
         if isinstance(atom, FloorDiv) and atom.den.is_constant and atom.den.constant > 0:
-            divisor = atom.den.constant
-            value = atom.num + value.constant * divisor
-        found = self.above(value)
-        return None if found is None else (found, divisor)
+            value, divisor = atom.num + value.constant * atom.den.constant, atom.den.constant
+        top = self._named(atom) if isinstance(atom, Sym) else None
+        found = self.above(value) if top is None else top[0] + value.constant * top[1]
+        return None if found is None else (found, divisor if top is None else top[1])
 
     def _top(self, atom: Atom) -> Top | None:
         """The upper bound of one atom."""

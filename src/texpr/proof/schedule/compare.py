@@ -9,19 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from texpr.affine.expr import Expr, Sym, expr
-from texpr.ir.value import Buffer, Index, Load, Ref, Value
+from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
+from texpr.ir.value.structure import same_constant
 from texpr.presburger.formula import Eq, Formula, rename
 from texpr.presburger.solve.turned import solved
 from texpr.proof.common.values import Unlike, parts
 from texpr.proof.read.actions import Action, Program, Spot, indices
+from texpr.proof.read.conditions import test
+from texpr.proof.schedule.holes import folded
 from texpr.proof.schedule.places import place_of
-from texpr.support.record import Mutable, Record, field
+from texpr.support.record import Mutable, Record, field, replace
 
 
 class Operand(Record, eq=False):
     """A load of a scheduled statement, and the corresponding load of the written one, each with its position in its program.
 
-    `inner`: for a load in a substituted statement, the indices of that statement.
+    `inner`: for a load in a substituted statement, the indices of that statement. `only`: where it reads an element, over the
+    indices of the written statement; it reads a fill elsewhere.
     """
 
     given: Load | Ref
@@ -29,6 +33,7 @@ class Operand(Record, eq=False):
     meant: Load | Ref
     spot: Spot
     inner: Mapping[Sym, Expr]
+    only: tuple[Formula, ...] = ()
 
 
 class Comparison(Mutable):
@@ -43,6 +48,7 @@ class Comparison(Mutable):
     written: Program
     given: Action
     meant: Action
+    fills: Mapping[Buffer, Literal]
     equations: list[tuple[Expr, Expr]] = field(default_factory=list[tuple[Expr, Expr]])
     operands: list[Operand] = field(default_factory=list[Operand])
     data: dict[Sym, Expr] = field(default_factory=dict[Sym, Expr])
@@ -80,6 +86,13 @@ class Comparison(Mutable):
             case Load() | Ref(), Load() | Ref() if given.dtype == meant.dtype and not _is_other(given, meant):
                 self.operands.append(Operand(given, site, meant, spot, self.inner))
                 self.subscripts(given, meant, site, spot)
+            case _, Op("select", (asked, arm, Literal() as other)) if fact := test(asked):
+                at = len(self.operands)
+                self.value(given, arm, site, spot)
+                found = folded(given, self.fills)
+                filled = found is not None and same_constant(Literal(found, other.dtype), other)
+                self.sure += () if filled else ((rename(fact, self.inner), site),)
+                self.operands[at:] = [replace(o, only=(*o.only, rename(fact, self.inner))) for o in self.operands[at:]]
             case _, Load():
                 self.written_out(given, meant, site, spot)
             case _:

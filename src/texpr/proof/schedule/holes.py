@@ -5,6 +5,7 @@ The sign of a zero is an exception: x + 0 is x, unless x is −0. Directives tha
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from math import isinf, isnan
 from typing import TypeAlias
@@ -21,6 +22,9 @@ Number: TypeAlias = int | float
 
 WHOLE = 8
 """Integers up to this one are exact in every floating-point type."""
+
+MADE = {"mul": operator.mul, "add": operator.add, "neg": operator.neg}
+"""Operations that are computed of fills."""
 
 
 def fill(value: Literal) -> Sym:
@@ -49,8 +53,8 @@ def _copied(laid: Program, known: Mapping[Buffer, Literal]) -> Mapping[Buffer, L
     sources: dict[Buffer, set[Buffer | None]] = {}
     for action in laid.actions if known else ():
         if isinstance(action.target, Load):
-            is_copy = not action.stmt.instance and action.update is None and isinstance(action.value, Load)
-            source = action.value.buffer if is_copy and isinstance(action.value, Load) else None
+            other = action.stmt.instance or action.update is not None
+            source = action.value.buffer if isinstance(action.value, Load) and not other else None
             sources.setdefault(action.target.buffer, set()).add(source)
     found = dict(known)
     for buffer, some in sources.items():
@@ -64,11 +68,11 @@ def changes_nothing(action: Action, known: Mapping[Buffer, Literal]) -> bool:
     """Whether an update whose operands are fills leaves its target unchanged."""
     if not isinstance(action.update, str) or not isinstance(action.stmt, ir.Bind) or len(action.stmt.targets) != 1:
         return False
-    found = _folded(action.arms[0], known)
+    found = folded(action.arms[0], known)
     return found is not None and found == neutral(action.update, action.target.dtype)
 
 
-def _folded(value: Value, known: Mapping[Buffer, Literal]) -> Number | None:
+def folded(value: Value, known: Mapping[Buffer, Literal]) -> Number | None:
     """The value computed from fills, if it is known."""
     match value:
         case Literal():
@@ -76,11 +80,11 @@ def _folded(value: Value, known: Mapping[Buffer, Literal]) -> Number | None:
         case Load(buffer):
             return known[buffer].value if buffer in known else None
         case Cast(inner):
-            return _exact(_exact(_folded(inner, known), inner.dtype), value.dtype)
-        case Op(name, args):
-            found = [_exact(_folded(arg, known), arg.dtype) for arg in args]
+            return _exact(_exact(folded(inner, known), inner.dtype), value.dtype)
+        case Op(name, args) if name in MADE:
+            found = [_exact(folded(arg, known), arg.dtype) for arg in args]
             numbers = [each for each in found if each is not None]
-            return _exact(_made(name, numbers), value.dtype) if len(numbers) == len(found) else None
+            return _exact(MADE[name](*numbers), value.dtype) if len(numbers) == len(found) else None
         case _:
             return None
 
@@ -92,15 +96,3 @@ def _exact(value: Number | None, dtype: DType) -> Number | None:
     low, high = (-WHOLE, WHOLE) if dtype.is_float else dtype.limits
     endless = isinf(value) and dtype.is_float and dtype != F8E4M3
     return value if endless or (low <= value <= high and value == int(value)) else None
-
-
-def _made(name: str, args: list[Number]) -> Number | None:
-    match name, args:
-        case "mul", [a, b]:
-            return a * b
-        case "add", [a, b]:
-            return a + b
-        case "neg", [a]:
-            return -a
-        case _:
-            return None

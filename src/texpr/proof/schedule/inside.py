@@ -40,9 +40,8 @@ def outside(access: Access, names: Mapping[Sym, Expr], premises: Formula) -> Poi
     if access.does is not None and isinstance(access.stored, Buffer):  # an element, as the written program is legal
         element = access.element[len(access.element) - access.stored.rank :]
         facts += (between(0, e, size) for e, size in zip(element, access.stored.shape, strict=True))
-    asked = [
-        pair for pair in zip(place, shape, strict=True) if not any(map(access.is_data, (s for e in pair for s in e.syms())))
-    ]
+    pairs = zip(place, shape, strict=True)
+    asked = [pair for pair in pairs if not any(access.is_data(s) for e in pair for s in e.syms())]
     try:
         return witness((*facts, negate(conj(between(0, e, size) for e, size in asked))), premises)
     except Undecided:

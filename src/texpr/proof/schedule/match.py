@@ -89,7 +89,7 @@ class Matches(Mutable):
     def statement(self, action: Action, meant: Action, at: Mapping[Sym, Expr], anew: bool = False) -> None:
         """Records that a statement is an instance of a written one, with the indices `at`. `anew`: it recomputes a value, like
         a copy."""
-        comparison = Comparison(self.laid, self.written, action, meant)
+        comparison = Comparison(self.laid, self.written, action, meant, self.fills)
         try:
             comparison.run()
         except Unlike:
@@ -214,7 +214,8 @@ class Matches(Mutable):
         """The accesses of an instance of a written statement, with the indices `at`: reads, then the write."""
         given, meant = comparison.given, comparison.meant
         for read in comparison.operands:
-            yield self.means(comparison, read, at, False)
+            own, only = [self.means(comparison, read, at, False)], [rename(f, {**comparison.data, **at}) for f in read.only]
+            yield from self.of_holes(own, only) if only else own
         yield self.means(comparison, Operand(given.target, given.spot, meant.target, meant.spot, {}), at, True)
 
     def means(self, comparison: Comparison, touch: Operand, at: Mapping[Sym, Expr], write: bool) -> Access:

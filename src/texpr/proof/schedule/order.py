@@ -36,12 +36,8 @@ def meeting(a: Named, b: Named, home: Home, premises: Formula) -> Point | None:
         return None  # the engine combines atomically
     free = home if a.access.is_update and b.access.is_update else None  # a `reduce` allows conflicts of updates
     never = {compare("!=", x, y) for x, y in zip(a.place, b.place, strict=True)}  # iterations with memory of their own
-    wanted = [
-        f for f in _in_other_iterations(a.time, b.time, free) if never.isdisjoint(f.parts if isinstance(f, And) else (f,))
-    ]
-    if not wanted:
-        return None
-    return any_of((*a.where, *b.where, *same(a.place, b.place), *legal(a, b, premises)), wanted, premises)
+    wanted = [f for f in _unordered(a.time, b.time, free) if never.isdisjoint(f.parts if isinstance(f, And) else (f,))]
+    return any_of((*a.where, *b.where, *same(a.place, b.place), *legal(a, b, premises)), wanted, premises) if wanted else None
 
 
 def _is_joined(each: Named) -> bool:
@@ -65,10 +61,10 @@ def legal(a: Named, b: Named, premises: Formula) -> Iterator[Formula]:
         doubts = (negate(conj(each.is_one)) for each in (a, b) if each.is_one)
         there = ((*a.where, *b.where, premises, doubt) for doubt in doubts)
         unless = [differ(a.element, b.element), *(facts[-1] for facts in there if not refuted(facts))]
-        yield from (disj((*unless, negate(f))) for f in _in_other_iterations(a.legal, b.legal, stored))
+        yield from (disj((*unless, negate(f))) for f in _unordered(a.legal, b.legal, stored))
 
 
-def _in_other_iterations(a: When, b: When, home: Home | None) -> list[Formula]:
+def _unordered(a: When, b: When, home: Home | None) -> list[Formula]:
     """The condition that two are in different iterations of a `par` that does not reduce into `home`."""
     return [f for free, f in cases(a, b, home, whole=True, either=EVERY) if free and f != FALSE]
 

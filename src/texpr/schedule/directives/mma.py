@@ -30,6 +30,7 @@ from texpr.schedule.joint.match import match
 from texpr.schedule.joint.records import by_name, named, usable
 from texpr.schedule.rewrite.fills import derived
 from texpr.schedule.rewrite.materialise import materialise
+from texpr.schedule.rewrite.selects import unselected
 from texpr.schedule.rewrite.shape import free_loop
 from texpr.schedule.state import State
 from texpr.schedule.tree import exactly, loops, path_to, replaced
@@ -44,6 +45,8 @@ def _apply(call: Call) -> State:
     if len(call.directive.results) not in (0, LOOPS):
         raise call.wrong(f"gives {LOOPS} names, not {len(call.directive.results)}")
     call.require_memory("lanes", None)
+    nest = [free_loop(call, argument) for argument in call.plain[:LOOPS]]
+    call = replace(call, state=unselected(call.state, max(nest, key=lambda loop: len(loops(loop.body)))))
     nest = [free_loop(call, argument) for argument in call.plain[:LOOPS]]
     bind = _statement(call.state, nest)
     tried = _instructions(call)

@@ -47,12 +47,12 @@ def instructed(function: ir.Function, target: Target) -> ir.Function:
     while (
         top := next((s for s in ir.walk(function.body) if isinstance(s, ir.Par | ir.Seq) and mark(s, Joint)), None)
     ) is not None:
-        made = _Converter(function, target, top)
+        made = Converter(function, target, top)
         function = wide(made.run(), made.pairs)
     return function
 
 
-class _Converter(Mutable):
+class Converter(Mutable):
     """`function`, of which the nest at `top` and all else that touches its tile is told by lanes."""
 
     function: ir.Function
@@ -80,7 +80,7 @@ class _Converter(Mutable):
         if home is None or not isinstance(path[-2] if len(path) > 1 else None, ir.Par | ir.Seq):
             raise self.refuse(f"`{found.tile.name}` is made outside of every loop, so no block has it")
         try:
-            made = _Tile(self, home, new).block()
+            made = Tile(self, home, new).block()
         except Unfit as why:
             raise self.refuse(str(why), why.help, offers=why.offers) from None
         except Misfit as why:
@@ -115,10 +115,10 @@ class _Converter(Mutable):
         return Sym(name)
 
 
-class _Tile(Mutable):
+class Tile(Mutable):
     """A tile that `new` makes in the body of `home`: its fragment, and what becomes of all that touches it."""
 
-    by: _Converter
+    by: Converter
     home: ir.Loop
     new: ir.New
     nests: dict[ir.Loop, Nest] = field(default_factory=dict[ir.Loop, Nest])
@@ -193,7 +193,7 @@ class _Tile(Mutable):
     def around(self, stmt: ir.Stmt, inside: Sequence[Nest]) -> Iterator[ir.Stmt]:
         """A statement with marked nests inside: loops over warps, and over tiles of a warp, are gone."""
         gone = {loop.sym for nest in inside for loop in (*nest.teams, *nest.tiles)}
-        if isinstance(stmt, ir.If) and {s for e in _exprs(stmt) for s in e.syms()} & gone:
+        if isinstance(stmt, ir.If) and {s for e in exprs_of(stmt) for s in e.syms()} & gone:
             raise Misfit("a condition around the product is not the same for all that lanes do together")
         bodies = tuple(tuple(made for each in block for made in self.stmt(each, {})) for block in ir.blocks(stmt))
         if isinstance(stmt, ir.Par | ir.Seq):
@@ -209,9 +209,9 @@ class _Tile(Mutable):
 
     def spread(self, stmt: ir.Stmt) -> ir.Stmt:
         """Loops over the tile, as loops over lanes and registers."""
-        touched = [load for s in ir.walk((stmt,)) for load in _touched(s) if load.buffer is self.tile]
-        indices = {load.index for load in touched}
-        if len(indices) != 1 or touched[0].data:
+        found = [load for s in ir.walk((stmt,)) for load in accesses(s) if load.buffer is self.tile]
+        indices = {load.index for load in found}
+        if len(indices) != 1 or found[0].data:
             raise Misfit(f"loops touch several elements of `{self.tile.name}` in one iteration")
         (index,) = indices
         own = {s.sym: s for s in ir.walk((stmt,)) if isinstance(s, ir.Par | ir.Seq)}
@@ -265,12 +265,12 @@ class _Tile(Mutable):
         return tuple(found)
 
 
-def _touched(stmt: ir.Stmt) -> tuple[Load, ...]:
+def accesses(stmt: ir.Stmt) -> tuple[Load, ...]:
     targets = stmt.targets if isinstance(stmt, ir.Bind) else ()
     return (*loads(stmt), *targets)
 
 
-def _exprs(stmt: ir.If) -> Iterator[Expr]:
+def exprs_of(stmt: ir.If) -> Iterator[Expr]:
     for node in value_walk(stmt.condition):
         if isinstance(node, Index):
             yield node.expr

@@ -62,18 +62,20 @@ class Product(Mutable):
             if operand.is_described:
                 self.require_described(operand)
             elif operand is not self.match.result:
-                tiles = self.tiles(operand)
-                count = operand.fragment.registers
-                for loop in tiles:
-                    count *= loop.extent.constant
-                name = self.fresh(operand.name).name
-                registers[operand.memory] = Buffer(name, operand.dtype, (expr(self.lanes), expr(count)), "local")
-                yield ir.New(registers[operand.memory], span=self.nest.span)
-                moves.append(
-                    self.gathered(operand, registers[operand.memory]) or self.move(operand, registers[operand.memory], tiles)
-                )
+                registers[operand.memory], move = self.brought(operand)
+                if move is not None:
+                    yield ir.New(registers[operand.memory], span=self.nest.span)
+                    moves.append(move)
         yield from moves
         yield self.use(registers)
+
+    def brought(self, operand: Operand) -> tuple[Buffer, ir.Stmt | None]:
+        """New registers of an operand, and what brings it there."""
+        tiles, count = self.tiles(operand), operand.fragment.registers
+        for loop in tiles:
+            count *= loop.extent.constant
+        made = Buffer(self.fresh(operand.name).name, operand.dtype, (expr(self.lanes), expr(count)), "local")
+        return made, self.gathered(operand, made) or self.move(operand, made, tiles)
 
     def require_described(self, operand: Operand) -> None:
         """That a descriptor says where an operand lies. Raises Unfit."""

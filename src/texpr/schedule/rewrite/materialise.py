@@ -31,7 +31,9 @@ from texpr.presburger.formula import Eq, Formula, Ge, compare, conj, disj, negat
 from texpr.presburger.isl.raw import Undecided
 from texpr.presburger.linear import NotAffine, without_products
 from texpr.presburger.points import Points
+from texpr.relation.conditions import condition
 from texpr.relation.facts import facts_of, in_loop, known
+from texpr.schedule.rewrite.linked import linked
 from texpr.schedule.rewrite.overrun import Filling, Holes, Matters, fillings
 from texpr.schedule.state import State
 from texpr.schedule.tree import Body
@@ -73,6 +75,20 @@ def materialise(state: State) -> Materialised:
     body = _wrapped(maker.block(state.function.body, (), {}), {})
     maker.require_unread()
     return Materialised(replace(state.function, body=body), maker.origin, tuple(maker.arounds), state)
+
+
+def is_filled(state: State, path: Path, load: Load, test: Value) -> bool:
+    """Whether a copy fills each element that `load` reads, inside of the loops `path`, where `test` fails."""
+    maker, copy = _Maker(state, tuple(given(state.function))), fillings(state).get(load.buffer.name)
+    indices = maker.around(path).indices
+    failing = condition(substitute_value(test, indices), holds=False).formula
+    try:
+        if copy is not None:
+            holes = Holes(state, conj((*maker.runs(path), failing)), indices, {})
+            holes.require_filled(load, copy, maker.reached(copy))
+    except Matters:
+        return False
+    return copy is not None
 
 
 def given(function: ir.Function) -> Iterable[Expr]:
@@ -169,13 +185,14 @@ class _Maker(Mutable):
     buffers: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
     counted: frozenset[Sym] = frozenset()
     tiles: Mapping[Buffer, Span] | None = None
+    linked: frozenset[Buffer] | None = None
     unread: list[_Unread] = field(default_factory=list["_Unread"])
 
     def block(self, body: Body, path: Path, held: _Needs) -> list[_Entry]:
         """The statements of `body` below the loops `path`, where the predicates `held` hold."""
         computes = any(not isinstance(s, ir.Par | ir.Seq | ir.New) for s in body)
         unknown = self._counted() - {loop.sym for loop in path}  # a copy's guards may involve symbols inside of it
-        needs = [n for n in self._around(path).needs if n.syms.isdisjoint(unknown)] if computes else []
+        needs = [n for n in self.around(path).needs if n.syms.isdisjoint(unknown)] if computes else []
         base: _Needs = {n: None for n in needs if n not in held}
         free = self._free(body, path, {**held, **base})
         base = {n: None for n in base if n not in free}
@@ -204,13 +221,13 @@ class _Maker(Mutable):
         rewriter = self._rewriter(path)
         tests = [n.value for n in needs if n not in around]
         tests += [rewriter.value(stmt.condition)] if isinstance(stmt, ir.If) else []
-        condition, made = conjunction(tests), rewriter.stmt(bind)
+        test, made = conjunction(tests), rewriter.stmt(bind)
         assert isinstance(made, ir.Bind)
         self.origin[made] = bind
-        if condition is None:
+        if test is None:
             return _Entry(made, around, filled=True)
         other = replace(made, values=(Literal(fill, target.dtype),))
-        both = ir.If(condition, (made,), (other,), span=stmt.span)
+        both = ir.If(test, (made,), (other,), span=stmt.span)
         self.origin |= {other: bind, both: stmt}
         return _Entry(both, around, filled=True)
 
@@ -228,7 +245,7 @@ class _Maker(Mutable):
         if not statements or not (free or beyond):
             return frozenset()
         copies = fillings(self.state) if free else {}
-        reached = {name: self._reached(copy) for name, copy in copies.items()}
+        reached = {name: self.reached(copy) for name, copy in copies.items()}
         kept = [n.formula for n in needs if n not in free and n not in beyond]
         try:
             for stmt in statements:
@@ -247,7 +264,7 @@ class _Maker(Mutable):
         failing = disj([negate(n.formula) for n in free])
         numbers_last = sorted(free, key=lambda need: need.right.is_constant)
         ends = {sym: need.right for need in numbers_last for sym in need.syms if sym in asked}
-        return Holes(self.state, conj((*self._runs(path), *kept, failing)), self._around(path).indices, ends)
+        return Holes(self.state, conj((*self.runs(path), *kept, failing)), self.around(path).indices, ends)
 
     def _joint(self, path: Path) -> Mapping[Sym, Span]:
         """The loops of a nest that lanes do together, which have no guards."""
@@ -256,13 +273,15 @@ class _Maker(Mutable):
 
     def _beyond(self, statements: Sequence[ir.Stmt], path: Path, needs: _Needs) -> frozenset[_Need]:
         """The guards of elements of a tile, held by lanes, that no element of the program is kept in: they may be anything."""
-        tiles, joint = self._tiles(), self._joint(path)
-        binds = [stmt for stmt in statements if isinstance(stmt, ir.Bind) and len(stmt.targets) == 1]
+        tiles, joint, own = self._tiles(), self._joint(path), self._linked()
+        inside = [s for s in ir.walk(tuple(statements)) if not isinstance(s, ir.If | ir.Let)]
+        binds = [stmt for stmt in inside if isinstance(stmt, ir.Bind) and len(stmt.targets) == 1]
         for stmt in binds:
             buffer, is_start = stmt.targets[0].buffer, stmt.update is None and isinstance(stmt.values[0], Literal)
-            if buffer not in tiles or buffer.role != "local" or not (joint or is_start):
+            is_tile = buffer in tiles and stmt in statements and (joint or is_start)
+            if buffer.role != "local" or not (is_tile or buffer in own):
                 return frozenset()
-        if not binds or len(binds) != len(statements):
+        if not binds or len(binds) != len(inside if own else statements):
             return frozenset()
         found = self._rewriter(path).target(binds[0].targets[0])
         through = {sym for e in found.index for sym in e.syms()}
@@ -285,11 +304,17 @@ class _Maker(Mutable):
             self.tiles = {target.buffer: found.span for stmt, found in binds for target in stmt.targets}
         return self.tiles
 
+    def _linked(self) -> frozenset[Buffer]:
+        """What lanes hold and read, which holes compute, too."""
+        if self.linked is None:
+            self.linked = linked(self.state.function.body, self._tiles()) if self._tiles() else frozenset()
+        return self.linked
+
     def require_unread(self) -> None:
         """Raises E0906 where an element of a tile is read that a statement may have left at a hole."""
         for hole in self.unread:
             (target,) = hole.stmt.targets
-            span = self._tiles()[target.buffer]
+            span = self._tiles().get(target.buffer) or next(iter(self._tiles().values()))
             for stmt, path in self._readers(self.state.function.body, target.buffer, ()):
                 if not self._is_apart(hole, stmt, path):
                     reason = f"what holes leave in `{target.buffer.name}` may be read"
@@ -315,8 +340,8 @@ class _Maker(Mutable):
         own = {loop.sym: expr(Sym(f"{loop.sym.name} of a hole")) for loop in hole.path if loop.sym not in common}
         place = [e.substitute(own) for e in self._rewriter(hole.path).target(target).index]
         failing = rename(disj([negate(n.formula) for n in hole.needs]), own)
-        facts = [failing, *(rename(f, own) for f in self._runs(hole.path)), *self._runs(path)]
-        facts += [n.formula for n in self._around(path).needs]
+        facts = [failing, *(rename(f, own) for f in self.runs(hole.path)), *self.runs(path)]
+        facts += [n.formula for n in self.around(path).needs]
         read = (load for load in loads(stmt) if load.buffer is target.buffer)
         for load in read:
             moved = self._rewriter(path).value(load)
@@ -329,17 +354,17 @@ class _Maker(Mutable):
                 return False
         return True
 
-    def _runs(self, path: Path) -> Iterator[Formula]:
+    def runs(self, path: Path) -> Iterator[Formula]:
         """That loops run."""
-        around = self._around(path)
+        around = self.around(path)
         yield from (Ge(e) for e in self.given)
         for loop in path:
             yield from (Ge(e) for e in in_loop(loop.sym, loop.extent.substitute(around.indices)))
 
-    def _reached(self, copy: Filling) -> Formula:
+    def reached(self, copy: Filling) -> Formula:
         """The condition under which a copy's iteration is no hole."""
         own = copy.target.index
-        needs = (n for n in self._around(copy.around).needs if all(n.syms.isdisjoint(e.syms()) for e in own))
+        needs = (n for n in self.around(copy.around).needs if all(n.syms.isdisjoint(e.syms()) for e in own))
         return conj([n.formula for n in needs])
 
     def _entry(self, stmt: ir.Stmt, path: Path, held: _Needs) -> _Entry:
@@ -348,12 +373,12 @@ class _Maker(Mutable):
                 return self._loop(stmt, path, held)
             case ir.If():
                 then, orelse = (_wrapped(self.block(b, path, held), {}) for b in (stmt.then, stmt.orelse))
-                condition = self._rewriter(path).value(stmt.condition)
-                return self._noted(replace(stmt, condition=condition, then=then, orelse=orelse), stmt)
+                test = self._rewriter(path).value(stmt.condition)
+                return self._noted(replace(stmt, condition=test, then=then, orelse=orelse), stmt)
             case ir.New(buffer):
                 graph = self.state.allocations.get(buffer)
                 declared = buffer.shape if graph is None else tuple(d.extent for d in graph.leaves)
-                shape = tuple(map(self._around(path).index, declared))
+                shape = tuple(map(self.around(path).index, declared))
                 if shape != buffer.shape:
                     self.buffers[buffer] = replace(buffer, shape=shape)
                 return _Entry(self._rewriter(path).stmt(stmt), None)
@@ -371,18 +396,18 @@ class _Maker(Mutable):
             every = [e.needs for e in inner if e.needs is not None]
             outside = {n: None for n in (every or [{}])[0] if loop.sym not in n.syms and all(n in m for m in every)}
         reduce = tuple(dict.fromkeys(map(self._buffer, loop.reduce)))
-        extent = self._around(path).index(loop.extent)
+        extent = self.around(path).index(loop.extent)
         bare = unmarked(loop, Unguard)
         return _Entry(replace(bare, extent=extent, body=_wrapped(inner, outside), reduce=reduce), outside)
 
-    def _around(self, path: Path) -> _Around:
+    def around(self, path: Path) -> _Around:
         found = self.arounds.get(path)
         if found is None:
             found = self.arounds[path] = _Around(path, self.state.graph(path), self.given)
         return found
 
     def _rewriter(self, path: Path) -> Rewriter:
-        around = self._around(path)
+        around = self.around(path)
 
         def placed(load: Load) -> Load:
             index = tuple(map(around.simple, load.index))

@@ -13,13 +13,16 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 
 from texpr.affine.expr import Sym, expr
+from texpr.affine.simplify import Simplifier
 from texpr.ir import program as ir
 from texpr.ir.program.rewrite import Rewriter, map_value, replace_loads
 from texpr.ir.program.uses import loads, symbols, touched, written
 from texpr.ir.value import Buffer, Load, Ref, Value
+from texpr.relation.facts import in_loop, known
 from texpr.schedule.call import Call
 from texpr.schedule.edits import words
 from texpr.schedule.rewrite.copies import renamed
+from texpr.schedule.rewrite.materialise import given
 from texpr.schedule.state import State
 from texpr.schedule.tree import Body, loops, path_to, replaced
 from texpr.support.record import Mutable, replace
@@ -41,6 +44,8 @@ class Nesting(Mutable):
         """Interchanges `parent` with `child`, a statement of its body."""
         outer, inner = self.loop(parent), self.loop(child)
         if self.state.above(outer) & inner.extent.syms():
+            inner = self._same_for_all(outer, inner)
+        if self.state.above(outer) & inner.extent.syms():
             reason = f"the extent of `{inner.sym.base}` depends on `{outer.sym.base}`, which must stay outside of it"
             raise self.call.refuse("E0905", reason)
         self._expand_all(parent)
@@ -49,6 +54,24 @@ class Nesting(Mutable):
         (inner,) = outer.body
         assert isinstance(inner, ir.Par | ir.Seq)
         self._put(outer, (replace(inner, body=(replace(outer, body=inner.body),)),))
+
+    def _same_for_all(self, outer: ir.Loop, inner: ir.Loop) -> ir.Loop:
+        """`inner` with an extent that does not mention `outer`, where it is the same in all iterations of that.
+
+        par n / 64 |bi| { par 64 |ii| { seq i / 64 |k| … } } }, i = 64 * bi + ii: bi.
+        """
+        around = [
+            s for s in path_to(self.state.function.body, inner) or () if isinstance(s, ir.Par | ir.Seq) and s is not inner
+        ]
+        graph = self.state.graph(around)
+        facts = [fact for domain in graph.leaves for fact in in_loop(domain.sym, domain.extent)]
+        extent = Simplifier(known((*given(self.state.function), *facts)))(inner.extent.substitute(graph.indices()))
+        if self.state.above(outer) & extent.syms():
+            return inner
+        made = replace(inner, extent=extent)
+        self._note((inner,), (made,))
+        self._put(inner, (made,))
+        return made
 
     def distribute(self, parent: Sym, child: Sym) -> None:
         """Fission of `parent` into `child` alone, and copies of it for what comes before and after. No `new` is left in it."""

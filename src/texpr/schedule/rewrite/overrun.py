@@ -97,7 +97,7 @@ class Holes(Record):
             if copy is None:
                 raise Matters(f"`{load.buffer.name}` is read in holes, where nothing fills it", self._fill_for(stmt, load))
             self._require_inside(load)
-            self._require_filled(load, copy, outer[load.buffer.name])
+            self.require_filled(load, copy, outer[load.buffer.name])
         needed = neutral(stmt.update, target.dtype)
         found = _at_holes(value, {name: copy.fill for name, copy in copies.items()})
         if needed is None or found is None or not same_fill(found, needed):
@@ -126,7 +126,7 @@ class Holes(Record):
         if load.data or not self._never(disj(outside)):
             raise Matters(f"a hole may lie outside of `{load.buffer.name}`")
 
-    def _require_filled(self, load: Load, copy: Filling, outer: Formula) -> None:
+    def require_filled(self, load: Load, copy: Filling, outer: Formula) -> None:
         """Requires that the element read is one that the copy fills."""
         at = {sym: i for e, i in zip(copy.target.index, load.index, strict=True) if (sym := e.as_sym) is not None}
         parts = [outer]

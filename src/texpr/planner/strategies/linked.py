@@ -1,0 +1,296 @@
+"""Rows that go through several phases, one of them a product that an instruction of a warp does: tiles of rows, on registers.
+
+    par L |i| { …  seq n / 64 |b| { … par 64 |j| { seq 64 |d| reduce(s) { s[j] += Q[i, d] * K[64 * b + j, d] } }  … }  … }
+
+split, split           rows of a block, of a warp
+reorder, distribute    sequential loops with a product inside go around rows; each phase of a row gets a loop over rows
+bind                   warps
+stage, pipeline        operands from memory, in the innermost sequential loop with which they change; copies turns ahead
+mma                    each product; all that is touched with what one sums up goes to registers, when the schedule ends
+
+What a row keeps from phase to phase has constant extents, and fits the registers of its lanes. Which loops are rows and which
+phases are products is a question of `texpr.schedule.joint.match`; what else happens to a row, the strategy does not ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import permutations
+from math import ceil, prod
+from typing import Any
+
+from texpr.affine.expr import Expr, Sym, expr
+from texpr.ir import program as ir
+from texpr.ir.instr import Instr
+from texpr.ir.program.rewrite import map_value
+from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value
+from texpr.planner.budget import MULTIPROCESSORS
+from texpr.planner.copies import COPIED, Copies
+from texpr.planner.follow import Refused
+from texpr.planner.nest import NOMINAL, NoPlan
+from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
+from texpr.schedule.joint.match import Match, match
+from texpr.schedule.joint.records import usable
+from texpr.schedule.tree import loops, path_to
+from texpr.support.record import Record, replace
+
+SHAPES = ((4, 2), (8, 1), (4, 1))
+"""Warps of a block, and strips of rows of each, in the order in which they are tried: more strips read operands less often."""
+
+WORDS = 200
+"""Registers of a thread for what a row keeps, and for operands: the rest is for addresses and copies."""
+
+STAGES = 2
+"""Turns of copies that are in shared memory at once."""
+
+LEAST = 64
+"""The least rows that are known for which a tile is worth it."""
+
+
+class Linked(Record):
+    """A product inside of a row: the loops over columns and the sum, and the instruction."""
+
+    columns: ir.Loop
+    sum: ir.Loop
+    found: Match
+    rows: int
+
+    @property
+    def operands(self) -> tuple[Buffer, ...]:
+        """What is read."""
+        return tuple(dict.fromkeys(load.buffer for load in self.found.reads.values()))
+
+    def words(self, strips: int) -> int:
+        """Registers of a lane for strips of rows that it sums up, and for what it multiplies these with at a time."""
+        turns = {turn.sym: turn.extent for turn in self.found.instr.loops}
+        depth = next(extent for sym, extent in turns.items() if self.found.loops[sym] == self.sum.sym)
+        read = max(buffer.dtype.bytes for buffer in self.operands)
+        bytes = self.columns.extent.constant * (strips * self.rows * self.found.result.dtype.bytes + depth * read)
+        return bytes // 4 // self.found.instr.lanes
+
+
+class Rows(Record):
+    """A nest as rows: the loops around, of which the last is over rows, and the products of a row."""
+
+    way: tuple[ir.Par, ...]
+    products: tuple[Linked, ...]
+
+    @property
+    def row(self) -> ir.Par:
+        """The loop over rows."""
+        return self.way[-1]
+
+    @property
+    def strip(self) -> int:
+        """Rows of an instruction."""
+        return self.products[0].rows
+
+
+class Strips(Record):
+    """`rows` of a block, and `own` rows of a warp, for the rows of a nest."""
+
+    of: Rows
+    rows: int
+    own: int
+
+    def data(self) -> dict[str, Any]:
+        """For `explain`."""
+        name, used = str(self.of.row.sym), dict.fromkeys(each.found.instr.name for each in self.of.products)
+        return {
+            "tile": {name: self.rows},
+            "own": {},
+            "warp": {name: self.own},
+            "instruction": ", ".join(used),
+            "staged": [],
+            "stages": STAGES,
+        }
+
+
+class LinkedScript(Copies, kw_only=True):
+    """Gives strips of rows to warps, and their products to instructions."""
+
+    tile: Strips
+
+    def run(self) -> Sequence[Subject]:
+        """Applies every directive. Raises Refused."""
+        rows, name = self.tile.of, self.tile.of.row.sym.name
+        block, inner, warp, own = self.fresh(name, "b", "e", "w", "m")
+        self.must("split", name, self.tile.rows, results=(block, inner))
+        self.must("split", inner, self.tile.own, results=(warp, own))
+        self._around(own, warp)
+        for product in rows.products:
+            self._alone(product.sum, product.columns)
+        for product in rows.products:
+            self._alone(product.columns, own, warp)
+        self.must("bind", warp, "block.y")
+        self._operands(block)
+        strips = [next(s for s in self._above(each.columns) if self._is_copy(s, own)) for each in rows.products]
+        for product, strip in zip(rows.products, strips, strict=True):
+            names = (strip.sym.name, product.columns.sym.name, product.sum.sym.name)
+            self.must("mma", *names, product.found.instr.name)
+        for loop in [s for s in loops(self.state.function.body) if isinstance(s, ir.Seq) and self._copies_in(s)]:
+            self.may("pipeline", loop.sym.name, stages=STAGES)
+        self.require_laid_out()
+        return ()
+
+    def _above(self, loop: ir.Loop) -> list[ir.Loop]:
+        """The loops around the one of that name, the innermost first."""
+        path = path_to(self.state.function.body, self.loop(loop.sym.name)) or ()
+        return [s for s in reversed(path[:-1]) if isinstance(s, ir.Par | ir.Seq)]
+
+    def _is_copy(self, loop: ir.Loop, name: str) -> bool:
+        """Whether a loop is that of a name, or one that fission has made of it."""
+        return loop in self.state.copies(self.loop(name))
+
+    def _around(self, own: str, warp: str) -> None:
+        """Puts sequential loops with products inside around rows."""
+        moved = {each.columns.sym for each in self.tile.of.products}
+        while True:
+            found = next(self._sequential(own, moved), None)
+            if found is None:
+                return
+            row, loop = found
+            outer = next(s for s in self._above(row) if self._is_copy(s, warp))
+            self.must("reorder", loop.sym.name, outer.sym.name, row.sym.name)
+
+    def _sequential(self, own: str, moved: set[Sym]) -> Iterator[tuple[ir.Loop, ir.Seq]]:
+        """Loops over rows, and sequential ones inside of them around a product."""
+        for row in self.state.copies(self.loop(own)):
+            for loop in row.body:
+                if isinstance(loop, ir.Seq) and any(s.sym in moved for s in loops(loop.body)):
+                    yield row, loop
+
+    def _alone(self, loop: ir.Loop, *around: ir.Loop | str) -> None:
+        """Gives the loops around a product, from the innermost on, no other statement."""
+        for each in around:
+            name = each if isinstance(each, str) else each.sym.name
+            outer = next(s for s in self._above(loop) if self._is_copy(s, name))
+            if sum(not isinstance(s, ir.New) for s in outer.body) > 1:
+                self.must("distribute", outer.sym.name)
+
+    def _operands(self, block: str) -> None:
+        """Copies what products read from memory of callers, each in the innermost loop of the block with which it changes."""
+        reads = {load.buffer: load for each in self.tile.of.products for load in each.found.reads.values()}
+        where = {buffer: each for each in self.tile.of.products for buffer in each.operands}
+        for buffer, load in reads.items():
+            if buffer.role == "local":
+                continue
+            moved = {sym for e in load.index for sym in e.syms()}
+            above = self._above(where[buffer].columns)
+            turns = [s for s in above if isinstance(s, ir.Seq) and s.sym in moved]
+            self.to_shared(load, turns[0].sym.name if turns else block)
+
+    def _copies_in(self, loop: ir.Seq) -> bool:
+        """Whether something is copied to shared memory in each turn."""
+        return any(isinstance(s, ir.New) and s.space == "shared" for s in loop.body)
+
+
+def rows_of(par: ir.Par, instrs: Sequence[Instr]) -> Rows | None:
+    """The nest of `par` as rows with products."""
+    way = [par]
+    while len(way[-1].body) == 1 and isinstance(inner := way[-1].body[0], ir.Par):
+        way.append(inner)
+    if any(p.reduce or p.fully or p.directives for p in way):
+        return None
+    local = {s.buffer for s in way[-1].body if isinstance(s, ir.New)}
+    local |= {
+        s.buffer for stmt in way[-1].body if isinstance(stmt, ir.Seq) for s in ir.walk(stmt.body) if isinstance(s, ir.New)
+    }
+    products = tuple(_products(way[-1], way[-1].body, local, instrs))
+    strips = {each.rows for each in products}
+    if len(strips) != 1 or len({each.found.instr.lanes for each in products}) != 1:
+        return None
+    return Rows(tuple(way), products)
+
+
+def _products(row: ir.Par, body: Sequence[ir.Stmt], local: set[Buffer], instrs: Sequence[Instr]) -> Iterator[Linked]:
+    """The products below a row, in the order of the text."""
+    for stmt in body:
+        found = _product(row, stmt, local, instrs) if isinstance(stmt, ir.Par) else None
+        if found is not None:
+            yield found
+        elif isinstance(stmt, ir.Seq):
+            yield from _products(row, stmt.body, local, instrs)
+
+
+def _product(row: ir.Par, columns: ir.Par, local: set[Buffer], instrs: Sequence[Instr]) -> Linked | None:
+    """The loop as a product of a row, the first of `instrs` that does it."""
+    sums = [s for s in columns.body if isinstance(s, ir.Par | ir.Seq)]
+    bind = sums[0].body[0] if len(sums) == 1 and len(sums[0].body) == 1 else None
+    if not isinstance(bind, ir.Bind) or len(bind.targets) != 1 or bind.targets[0].buffer not in local:
+        return None
+    nest = (row, columns, sums[0])
+    if not columns.extent.is_constant or not sums[0].extent.is_constant:
+        return None
+    bind = _of_row(bind, row, local)
+    for instr in instrs:
+        for shape in (
+            dict.fromkeys(permutations([turn.extent for turn in instr.loops])) if len(instr.loops) == len(nest) else ()
+        ):
+            trial = [replace(loop, extent=expr(at)) for loop, at in zip(nest, shape, strict=True)]
+            even = columns.extent.constant % shape[1] == 0 and sums[0].extent.constant % shape[2] == 0
+            found = match(instr, trial, bind) if even else None
+            if found is not None:
+                return Linked(columns, sums[0], found, shape[0])
+    return None
+
+
+def _of_row(bind: ir.Bind, row: ir.Par, local: set[Buffer]) -> ir.Bind:
+    """A statement whose locals have an element for each row, as fission makes them, and that reads what is padded as staged."""
+
+    def leaf(node: Value) -> Value | None:
+        match node:
+            case Load() if node.buffer in local:
+                return replace(node, index=(expr(row.sym), *node.index))
+            case Op("select", (_, (Load() | Cast(Load())) as arm, Literal(0))):
+                return arm
+            case _:
+                return None
+
+    targets = tuple(replace(t, index=(expr(row.sym), *t.index)) for t in bind.targets)
+    return replace(bind, targets=targets, values=tuple(map_value(value, leaf) for value in bind.values))
+
+
+def strips_of(rows: Rows, shared: int, refused: int) -> Strips | None:
+    """Rows of a block: the most that leave no multiprocessor idle, after as many as were refused; none if they do not fit."""
+    if _bytes(rows) > shared:
+        return None
+    blocks, trips = prod(_trips(loop.extent) for loop in rows.way[:-1]), _trips(rows.row.extent)
+    found = [
+        Strips(rows, warps * strips * rows.strip, strips * rows.strip)
+        for warps, strips in SHAPES
+        if sum(each.words(strips) for each in rows.products) <= WORDS
+    ]
+    busy = [each for each in found if each is found[-1] or blocks * ceil(trips / each.rows) >= MULTIPROCESSORS]
+    return busy[refused] if refused < len(busy) else None
+
+
+def _bytes(rows: Rows) -> int:
+    """Bytes of shared memory for what is copied in turns, about."""
+    total = 0
+    for each in rows.products:
+        columns, depth = each.columns.extent.constant, each.sum.extent.constant
+        size = max(buffer.dtype.bytes for buffer in each.operands)
+        total += min(columns, depth) * (max(columns, depth) * size + COPIED[0]) * STAGES
+    return total
+
+
+def _trips(extent: Expr) -> int:
+    return extent.constant if extent.is_constant else NOMINAL
+
+
+def _applies(subject: Subject) -> bool:
+    return subject.state.target.has_warps and isinstance(subject.nest, NoPlan) and not subject.is_part
+
+
+def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
+    target = subject.state.target
+    rows = rows_of(subject.par, usable(subject.state.function, target))
+    if rows is None or _trips(rows.row.extent) < LEAST:
+        return None
+    tile = strips_of(rows, target.shared, len(refused))
+    return None if tile is None else Proposal(LinkedScript(subject.state, subject.span, tile=tile), tile=tile)
+
+
+STRATEGY = Strategy(Rank.PRODUCT, _applies, _propose)
+"""Where nothing else keeps rows in registers."""
