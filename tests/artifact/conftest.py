@@ -151,7 +151,8 @@ def make_launcher(tools: Toolchain, fake_driver: Path) -> Make:
 
 def pretended(plan: Plan) -> bytes:
     """What the fake driver takes for PTX with the plan's kernels."""
-    return b".version 8.0\n" + b"".join(f".visible .entry {kernel.name}()\n".encode() for kernel in kernels(plan.steps))
+    names = [kernel.name for each in plan.versions for kernel in kernels(each.steps)]
+    return b".version 8.0\n" + b"".join(f".visible .entry {name}()\n".encode() for name in names)
 
 
 @pytest.fixture(scope="session")

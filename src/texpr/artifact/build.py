@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from texpr import __version__
-from texpr.artifact.certificate import Data
+from texpr.artifact.certificate import Data, proof_of
 from texpr.artifact.packages import package_for, package_of
 from texpr.artifact.place import SIGNATURE, SUMS, publish, refuse_foreign, sums
 from texpr.artifact.proofs import proof_files
@@ -60,7 +60,7 @@ def build(
     listed = sums(files)
     files |= {SUMS: listed} if sign is None else {SUMS: listed, SIGNATURE: sign(listed)}
     publish(directory, files)
-    proofs = {part.target: [shown.proof for shown in part.shown] for part in parts}
+    proofs = {part.target: [proof_of(shown) for shown in part.shown] for part in parts}
     return Artifact(directory, name, targets, tuple(sorted(files)), made.codes, proofs)
 
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 from hashlib import sha256
 from typing import Any, TypeAlias
 
+from texpr.artifact.texts.sources import Shown
 from texpr.backends.c.names import identifier
 from texpr.frontend import parse
 from texpr.ir import kernel as k
@@ -109,9 +110,25 @@ def shipped_texts(plan: str, program: str, tags: str, written: str | None, notes
     return {"plan": plan, "te": program, "tags": tags, "written.te": written, "notes": notes}
 
 
+WIDE = "wide."
+"""What stands before the suffixes of texts of the wide plan."""
+
+
 def proof_path(target: str, function: str, end: str) -> str:
     """The path of a text of the proof, by file name suffix."""
     return f"proof/{target}/{identifier(function)}.{end}"
+
+
+def texts_of(shown: Shown) -> dict[str, str]:
+    """The texts of the proof of a function, by file name suffix."""
+    texts = shipped_texts(shown.plan, shown.program, shown.tags, shown.written, shown.notes)
+    own = {end: text for end, text in texts.items() if text is not None}
+    return own if shown.wide is None else own | {WIDE + end: text for end, text in texts_of(shown.wide).items()}
+
+
+def proof_of(shown: Shown) -> Data:
+    """The proof of a function, that of its wide plan inside."""
+    return shown.proof if shown.wide is None else {**shown.proof, "wide": proof_of(shown.wide)}
 
 
 def program_text(function: Function) -> str:

@@ -6,6 +6,7 @@ proof/TARGET/NAME.te        the program after its schedule
 proof/TARGET/NAME.tags      untrusted witnesses: which statement each event of the plan implements
 proof/TARGET/NAME.written.te   the program before its schedule, if it has one
 proof/TARGET/NAME.notes     untrusted witnesses: which written statement each scheduled one is
+proof/TARGET/NAME.wide.*    the same of the wide plan, if there is one; its program is the first, for callers who promise more
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ from texpr.artifact.certificate import (
     carried,
     may_be_open,
     of_texts,
+    proof_of,
     proof_path,
     proofs_text,
     said,
     shipped_texts,
+    texts_of,
 )
 from texpr.artifact.certificate import written as tags_as_text
 from texpr.artifact.texts.sources import Part, Shown
@@ -83,7 +86,6 @@ def proof_files(parts: Sequence[Part]) -> dict[str, str]:
     proofs: dict[str, list[Data]] = {}
     for part in parts:
         for plan, shown in zip(part.plans, part.shown, strict=False):
-            texts = shipped_texts(shown.plan, shown.program, shown.tags, shown.written, shown.notes)
-            files |= {proof_path(part.target, plan.name, end): text for end, text in texts.items() if text is not None}
-            proofs.setdefault(part.target, []).append(shown.proof)
+            files |= {proof_path(part.target, plan.name, end): text for end, text in texts_of(shown).items()}
+            proofs.setdefault(part.target, []).append(proof_of(shown))
     return {**files, PROOF: proofs_text(proofs)} if proofs else {}

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from texpr.artifact.certificate import Data
+
+
+def every(proofs: Sequence[Data]) -> Iterator[Data]:
+    """The proofs, and those of wide plans."""
+    for proof in proofs:
+        yield proof
+        if "wide" in proof:
+            yield proof["wide"]
 
 
 def counts(proofs: Mapping[str, Sequence[Data]]) -> dict[str, dict[str, int]]:
@@ -13,7 +21,7 @@ def counts(proofs: Mapping[str, Sequence[Data]]) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {}
     for target, each in proofs.items():
         total = found.setdefault(target, {})
-        for proof in each:
+        for proof in every(each):
             schedule: dict[str, Any] = proof.get("schedule", {"counts": {}})
             own: dict[str, int] = {} if schedule.get("verdict") == "believed" else schedule["counts"]
             for verdict, number in (*proof["counts"].items(), *own.items()):
@@ -27,7 +35,7 @@ def believed_schedules(proofs: Mapping[str, Sequence[Data]]) -> list[tuple[str, 
     return [
         (f"{target}/{proof['function']}", proof["schedule"]["counts"]["undecided"])
         for target, each in proofs.items()
-        for proof in each
+        for proof in every(each)
         if proof.get("schedule", {}).get("verdict") == "believed"
     ]
 
@@ -37,6 +45,6 @@ def open_plans(proofs: Mapping[str, Sequence[Data]]) -> list[tuple[str, int]]:
     return [
         (f"{target}/{proof['function']}", number)
         for target, each in proofs.items()
-        for proof in each
+        for proof in every(each)
         if (number := proof["counts"]["undecided"])
     ]

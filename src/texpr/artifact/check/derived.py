@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from texpr.artifact.certificate import PROOF, proof_path, shipped_texts
+from texpr.artifact.certificate import PROOF, WIDE, proof_path, shipped_texts, texts_of
 from texpr.artifact.check.folder import Folder, printable
 from texpr.artifact.check.recheck import FAULTS, told_of
 from texpr.artifact.packages import package_of
@@ -20,6 +20,7 @@ from texpr.ir.kernel.text import plan_text
 from texpr.ir.kernel.verify import verify as require_well_formed
 from texpr.isa.registry import resolve
 from texpr.support.diagnostic import TexprError
+from texpr.support.record import replace
 
 
 def read_parts(folder: Folder, record: Recorded) -> tuple[list[Part], list[str]]:
@@ -27,7 +28,7 @@ def read_parts(folder: Folder, record: Recorded) -> tuple[list[Part], list[str]]
     parts: list[Part] = []
     wrong: list[str] = []
     for target in record.targets:
-        shown = [_shown(folder, target, function, record.origins.get(function), wrong) for function in record.functions]
+        shown = [_both(folder, target, function, record.origins.get(function), wrong) for function in record.functions]
         there = [each for each in shown if each is not None]
         try:
             plans = tuple(_plan(each, target, name, record) for each, name in zip(there, record.functions, strict=False))
@@ -38,18 +39,30 @@ def read_parts(folder: Folder, record: Recorded) -> tuple[list[Part], list[str]]
     return parts, wrong
 
 
-def _shown(folder: Folder, target: str, function: str, origin: Origin | None, wrong: list[str]) -> Shown | None:
-    """The shipped texts of a function for a target."""
+def _both(folder: Folder, target: str, function: str, origin: Origin | None, wrong: list[str]) -> Shown | None:
+    """The shipped texts of a function for a target, with those of its wide plan, if there are any."""
+    shown = _shown(folder, target, function, origin, wrong)
+    ends = shipped_texts("", "", "", None, None)
+    if shown is None or not any(proof_path(target, function, WIDE + end) in folder.files for end in ends):
+        return shown
+    wide = _shown(folder, target, function, origin, wrong, WIDE)
+    return None if wide is None else replace(shown, wide=wide)
+
+
+def _shown(
+    folder: Folder, target: str, function: str, origin: Origin | None, wrong: list[str], before: str = ""
+) -> Shown | None:
+    """The shipped texts of a plan."""
     found: dict[str, str] = {}
     for end in shipped_texts("", "", "", None, None):
-        path = proof_path(target, function, end)
+        path = proof_path(target, function, before + end)
         try:
             if path in folder.files:
                 found[end] = folder.files[path].decode("utf-8")
         except ValueError as why:
             wrong.append(f"cannot be read: {path}: {why}")
     needed = ("plan", "te", "tags", *(("written.te", "notes") if found.keys() & {"written.te", "notes"} else ()))
-    missing = [f"missing: {proof_path(target, function, end)}" for end in needed if end not in found]
+    missing = [f"missing: {proof_path(target, function, before + end)}" for end in needed if end not in found]
     wrong += missing
     if missing:
         return None
@@ -59,9 +72,16 @@ def _shown(folder: Folder, target: str, function: str, origin: Origin | None, wr
 
 def _plan(shown: Shown, target: str, function: str, record: Recorded) -> Plan:
     """The well-formed plan of a function. Raises TexprError, CompilerBug, ValueError."""
-    path = proof_path(target, function, "plan")
-    plan = printed_plan(shown.plan, path, record.origins.get(function))
+    plan = _one_plan(shown, proof_path(target, function, "plan"), function, record)
+    if shown.wide is not None:
+        wide = _one_plan(shown.wide, proof_path(target, function, f"{WIDE}plan"), function, record)
+        plan = replace(plan, wide=wide)
     require_well_formed(plan, resolve(target))
+    return plan
+
+
+def _one_plan(shown: Shown, path: str, function: str, record: Recorded) -> Plan:
+    plan = printed_plan(shown.plan, path, record.origins.get(function))
     if plan.name != function:
         raise ValueError(f"{path} is of `{plan.name}`")
     if plan_text(plan) != shown.plan:
@@ -86,8 +106,7 @@ def different(folder: Folder, record: Recorded, parts: Sequence[Part], expected:
         proof_path(part.target, plan.name, end)
         for part in parts
         for plan, shown in zip(part.plans, part.shown, strict=True)
-        for end, text in shipped_texts(shown.plan, shown.program, shown.tags, shown.written, shown.notes).items()
-        if text is not None
+        for end in texts_of(shown)
     }
     package = package_of(parts)
     every = {*expected, *proofs, *package.binaries(record), *package.images(parts), PROOF, SUMS}

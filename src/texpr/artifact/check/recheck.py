@@ -6,7 +6,16 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from texpr.artifact.certificate import Data, may_be_open, numbered, of_texts, program_text, proof_path, shipped_texts
+from texpr.artifact.certificate import (
+    WIDE,
+    Data,
+    may_be_open,
+    numbered,
+    of_texts,
+    program_text,
+    proof_path,
+    shipped_texts,
+)
 from texpr.artifact.texts.sources import Part, Shown
 from texpr.artifact.tools import Share, in_turn
 from texpr.checks import check, faults
@@ -15,6 +24,7 @@ from texpr.ir.kernel import Plan
 from texpr.ir.kernel.parse import parse_plan
 from texpr.ir.kernel.verify import verify
 from texpr.ir.program import Function
+from texpr.ir.program.promised import promised
 from texpr.ir.proof import Obligation, Proof, Verdict
 from texpr.ir.proof.notes_text import noted, notes_text
 from texpr.ir.proof.tags_parse import parse_tags
@@ -42,7 +52,7 @@ def recheck(parts: Sequence[Part], share: Share = in_turn) -> tuple[list[str], d
     def task(number: int) -> bytes:
         target, at = plans[number]
         part = by_target[target]
-        return json.dumps(_found(target, part.plans[at].name, part.shown[at])._asdict()).encode()
+        return json.dumps(_both(target, part.plans[at].name, part.shown[at])._asdict()).encode()
 
     names = [proof_path(target, by_target[target].plans[at].name, "plan") for target, at in plans]
     wrong: list[str] = []
@@ -61,8 +71,34 @@ class _Found(NamedTuple):
     proof: Data | None
 
 
-def _found(target: str, function: str, shown: Shown) -> _Found:
-    names = {end: proof_path(target, function, end) for end in ("plan", "te", "tags", "written.te", "notes")}
+def _both(target: str, function: str, shown: Shown) -> _Found:
+    """Of a function: its plan, and its wide one, whose program is the plan's for callers who promise more."""
+    found = _found(target, function, shown)
+    if shown.wide is None or found.proof is None:
+        return found
+    wide = _found(target, function, shown.wide, WIDE)
+    wrong = [*found.wrong, *wide.wrong]
+    try:
+        if not _is_promised(shown, shown.wide):
+            wrong.append(f"not the program for callers who promise more: {proof_path(target, function, f'{WIDE}te')}")
+    except (TexprError, *FAULTS) as why:
+        wrong.append(f"cannot be read: {proof_path(target, function, f'{WIDE}plan')}, or its program: {told_of(why)}")
+    return _Found(wrong, None if wide.proof is None else {**found.proof, "wide": wide.proof})
+
+
+def _is_promised(shown: Shown, wide: Shown) -> bool:
+    """Whether the program of the wide plan, before its schedule, is that of the plan with what the wide one asks for."""
+    plan, (base,) = parse_plan(wide.plan), parse(shown.program if shown.written is None else shown.written).functions
+    before = {param.name: param.align for param in base.params}
+    align = {b.name: b.align for b in plan.params if b.align is not None and b.align != before.get(b.name)}
+    known = {(fact.left, fact.op, fact.right) for fact in base.where}
+    more = [fact for fact in plan.requires if (fact.left, fact.op, fact.right) not in known]
+    return program_text(promised(base, align, more)) == (wide.program if wide.written is None else wide.written)
+
+
+def _found(target: str, function: str, shown: Shown, before: str = "") -> _Found:
+    ends = ("plan", "te", "tags", "written.te", "notes")
+    names = {end: proof_path(target, function, before + end) for end in ends}
     try:
         plan = parse_plan(shown.plan, names["plan"])
         verify(plan, resolve(target))

@@ -20,7 +20,7 @@ from texpr.artifact.texts.sources import Part, public_headers
 from texpr.artifact.texts.template import template
 from texpr.backends.c.arguments import function_name
 from texpr.backends.c.names import identifier
-from texpr.ir.kernel import HostStep, kernels
+from texpr.ir.kernel import Plan, kernels
 from texpr.ir.kernel.origin import Origin
 from texpr.ir.kernel.together import together
 from texpr.support.diagnostic import error
@@ -86,14 +86,15 @@ def require_names(name: str, parts: Sequence[Part]) -> None:
     for part in parts[1:]:
         if [plan.name for plan in part.plans] != [plan.name for plan in plans]:
             raise error("E0807", None, f"the functions for {part.target} are not those for {parts[0].target}")
-    for kernel in (kernel for part in parts for plan in part.plans for kernel in _kernel_names(plan.steps)):
+    for kernel in (kernel for part in parts for plan in part.plans for kernel in _kernel_names(plan)):
         if identifier(kernel) != kernel:
             raise error("E0807", None, f"a kernel cannot be called {kernel!r}: the name means something in C")
 
 
-def _kernel_names(steps: tuple[HostStep, ...]) -> Iterator[str]:
-    yield from (kernel.name for kernel in kernels(steps))
-    yield from (loop.together.name for loop in together(steps) if loop.together is not None)
+def _kernel_names(plan: Plan) -> Iterator[str]:
+    for each in plan.versions:
+        yield from (kernel.name for kernel in kernels(each.steps))
+        yield from (loop.together.name for loop in together(each.steps) if loop.together is not None)
 
 
 def _cmake_sources(name: str, on: Platform, sources: Sequence[str]) -> str:

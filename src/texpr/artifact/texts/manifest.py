@@ -74,8 +74,20 @@ def _argument(argument: Argument) -> dict[str, object]:
 
 
 def _kernels(plan: Plan, target: str, record: Recorded) -> list[dict[str, object]]:
-    found = distinct(kernels(plan.steps))
-    return [_kernel(kernel, record.used.get((plan.name, target, kernel.name), {})) for kernel in found]
+    return [
+        _kernel(kernel, record.used.get((plan.name, target, kernel.name), {})) | _only(plan, each)
+        for each in plan.versions
+        for kernel in distinct(kernels(each.steps))
+    ]
+
+
+def _only(plan: Plan, one: Plan) -> dict[str, object]:
+    """Of a kernel of the wide plan, what must hold of arguments for it to be launched."""
+    if one is plan:
+        return {}
+    where = [_fact(fact) for fact in one.requires if _fact(fact) not in map(_fact, plan.requires)]
+    pairs = zip((*plan.params, *plan.results), (*one.params, *one.results), strict=True)
+    return {"only": {"where": where, "align": {b.name: b.align for a, b in pairs if a.align != b.align}}}
 
 
 def _kernel(kernel: Kernel, used: Mapping[str, int]) -> dict[str, object]:

@@ -21,7 +21,7 @@ from texpr.ir.kernel import Plan
 from texpr.ir.kernel.origin import Origin, printed_plan
 from texpr.isa.registry import resolve
 from texpr.support.diagnostic import CompilerBug, error
-from texpr.support.record import Record
+from texpr.support.record import Record, as_dict, replace
 
 
 class Shown(Record):
@@ -29,7 +29,7 @@ class Shown(Record):
     schedule, and the tags of the plan's proof, as texts; and the proof, as written.
 
     `written`: the program before a schedule, with `notes` that relate its statements to those of the other. `origin`: the
-    source file, and the lines of it that the plan mentions; None where it has none.
+    source file, and the lines of it that the plan mentions; None where it has none. `wide`: the same of the wide plan.
     """
 
     plan: str
@@ -39,10 +39,24 @@ class Shown(Record):
     origin: dict[str, Any] | None = None
     written: str | None = None
     notes: str | None = None
+    wide: Shown | None = None
 
     def printed(self) -> Plan:
         """The plan, parsed for a printer."""
-        return printed_plan(self.plan, "<plan>", None if self.origin is None else read_origin(self.origin))
+        plan = printed_plan(self.plan, "<plan>", None if self.origin is None else read_origin(self.origin))
+        return plan if self.wide is None else replace(plan, wide=self.wide.printed())
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """Plain data, which `of` reads."""
+        return {**as_dict(self), "wide": None if self.wide is None else self.wide.data}
+
+    @staticmethod
+    def of(data: Mapping[str, Any]) -> Shown:
+        """What `data` gives."""
+        wide = data["wide"]
+        own: dict[str, Any] = {name: value for name, value in data.items() if name != "wide"}
+        return Shown(**own, wide=None if wide is None else Shown.of(wide))
 
 
 class Part(Record, dict=True):

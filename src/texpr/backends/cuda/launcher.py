@@ -57,7 +57,10 @@ def print_launcher(plans: Sequence[Plan], images: Sequence[Image], header: str) 
 
     `header` declares the public functions. With the macro TEXPR_EMULATE it runs the first variant's kernels in the emulator.
     """
-    kernels_of = [(*distinct(kernels(plan.steps)), *map(joint, together(plan.steps))) for plan in plans]
+    kernels_of = [
+        tuple(k for each in plan.versions for k in (*distinct(kernels(each.steps)), *map(joint, together(each.steps))))
+        for plan in plans
+    ]
     lines = [
         f"/* Launches {comment(plans[0].name)}. */",
         f"#define TEXPR_KERNELS {max(1, *map(len, kernels_of))}",
@@ -68,7 +71,7 @@ def print_launcher(plans: Sequence[Plan], images: Sequence[Image], header: str) 
         *_images(images, plans, kernels_of),
     ]
     for number, plan in enumerate(plans):
-        lines += ["", *_Variant(plan, number).lines()]
+        lines += ["", *_Variant(plan, str(number)).lines()]
     return "\n".join([*lines, "", *_public(plans), ""])
 
 
@@ -107,14 +110,24 @@ def _images(images: Sequence[Image], plans: Sequence[Plan], kernels_of: Sequence
 class _Variant(Record):
     """One plan's workspace and sequence of launches, as C functions whose names end with its number.
 
-    Local names begin with `tx_`, as no name of a user does.
+    Local names begin with `tx_`, as no name of a user does. `first`: the number of the first kernel. A wide plan is
+    another variant, `checked` by its caller.
     """
 
     plan: Plan
-    number: int
+    number: str
+    first: int = 0
+    checked: bool = False
+
+    @property
+    def wide(self) -> _Variant | None:
+        """The variant of the wide plan."""
+        plan = self.plan.wide
+        return None if plan is None else _Variant(plan, _wide(self.number), len(distinct(kernels(self.plan.steps))), True)
 
     def lines(self) -> list[str]:
-        return [*self._check(), "", *self._workspace(), "", *self._steps(), "", *self._run()]
+        wide = [] if self.wide is None else [*self.wide.lines(), ""]
+        return [*wide, *self._check(), "", *self._workspace(), "", *self._steps(), "", *self._run()]
 
     def _check(self) -> list[str]:
         """The function that checks the arguments."""
@@ -149,7 +162,7 @@ class _Variant(Record):
             scope, name = scope.name(buffer)
             body += [f"void *{name} = (void *)tx_at;", f"tx_at += tx_aligned({bytes_text(buffer, scope)});"]
         listed = (*distinct(kernels(self.plan.steps)), *together(self.plan.steps))
-        numbers = {each: number for number, each in enumerate(listed)}
+        numbers = {each: number for number, each in enumerate(listed, self.first)}
         body += [line for step in self.plan.steps for line in self._step(step, scope, numbers)]
         parameters = ["struct tx_loaded const *tx_here", "texpr_stream stream", "int tx_dry", "void *workspace"]
         return _function(f"tx_steps_{self.number}", [*parameters, *map(_checked, given)], [*body, "return TEXPR_OK;"])
@@ -226,8 +239,10 @@ class _Variant(Record):
         """The checks, then the launches: all launches are checked before the first is made."""
         given = arguments(self.plan)
         steps = _listed(f"(int){a.name}" if isinstance(a.key, Sym) else a.name for a in given)
+        checked = f"TEXPR_TRY(tx_check_{self.number}({_listed(_names(given))}));"
         body = [
-            f"TEXPR_TRY(tx_check_{self.number}({_listed(_names(given))}));",
+            *_where_wide(self.wide, _names(given)),
+            *(() if self.checked else (checked,)),
             "uint64_t tx_needed = 0;",
             f"TEXPR_TRY(tx_workspace_{self.number}({_listed((*_names(_sizes(self.plan)), '&tx_needed'))}));",
             "TEXPR_TRY(tx_check_workspace(workspace, tx_needed));",
@@ -236,6 +251,18 @@ class _Variant(Record):
         ]
         parameters = ["struct tx_loaded const *tx_here", "texpr_stream stream", "void *workspace", *_declared(given)]
         return _function(f"tx_run_{self.number}", parameters, body)
+
+
+def _wide(number: object) -> str:
+    return f"{number}_wide"
+
+
+def _where_wide(wide: _Variant | None, names: Sequence[str]) -> list[str]:
+    """The wide plan is run where its checks, which are those of the plan and more, find nothing."""
+    if wide is None:
+        return []
+    whole = _listed(("tx_here", "stream", "workspace", *names))
+    return [f"if (tx_check_{wide.number}({_listed(names)}) == TEXPR_OK) return tx_run_{wide.number}({whole});"]
 
 
 def _plan_scope(plan: Plan) -> tuple[Scope, tuple[Argument, ...]]:
@@ -323,6 +350,10 @@ def _most(plans: Sequence[Plan], names: Sequence[str]) -> list[str]:
     for number in range(len(plans)):
         lines.append(f"TEXPR_TRY(tx_workspace_{number}({_listed((*names, '&tx_needed'))}));")
         lines.append("if (tx_needed > *tx_result) *tx_result = tx_needed;")
+        wide = plans[number].wide
+        if wide is not None and wide.workspace:
+            call = f"tx_workspace_{_wide(number)}({_listed((*names, '&tx_needed'))}) == TEXPR_OK"
+            lines.append(f"if ({call} && tx_needed > *tx_result) *tx_result = tx_needed;")
     return [*lines, "return TEXPR_OK;"]
 
 
@@ -334,4 +365,4 @@ def _validate(plan: Plan, names: Sequence[str]) -> list[str]:
 
 def same_launches(a: Plan, b: Plan) -> bool:
     """Whether two plans with equal kernels also have equal checks and launches."""
-    return _Variant(a, 0).lines() == _Variant(b, 0).lines()
+    return _Variant(a, "0").lines() == _Variant(b, "0").lines()

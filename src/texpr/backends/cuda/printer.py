@@ -43,12 +43,13 @@ PART_BARRIERS = 15
 
 
 def print_kernels(plan: Plan, target: Target | None = None) -> str:
-    """The `.cu` with every distinct kernel of `plan`.
+    """The `.cu` with every distinct kernel of `plan`, and of its wide plan.
 
     Raises `Limitation` for a kernel with more threads (E0552) or shared memory (E0553) than `target`, or any CUDA device, has;
     E0555 for copies of tiles, or gather4 and scatter4, on a target without these features.
     """
-    found = distinct(kernels(plan.steps))
+    plans = {kernel: each for each in plan.versions for kernel in kernels(each.steps)}
+    found = distinct(plans)
     names = [kernel.name for kernel in found]
     if len(set(names)) != len(names):
         raise CompilerBug(f"two kernels of {plan.name} have one name: {names}")
@@ -64,7 +65,7 @@ def print_kernels(plan: Plan, target: Target | None = None) -> str:
     inside = {kernel: joint(loop).threads for loop in loops for kernel in kernels((loop,))}
     for kernel in found:
         _check(kernel, target)
-        lines += ["", *(_step(kernel, plan, inside[kernel]) if kernel in inside else _kernel(kernel, plan))]
+        lines += ["", *(_step(kernel, plan, inside[kernel]) if kernel in inside else _kernel(kernel, plans[kernel]))]
     for loop in loops:
         lines += ["", *together_lines(loop, plan)]
     return "\n".join(lines) + "\n"

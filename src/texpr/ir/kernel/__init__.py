@@ -240,6 +240,9 @@ class Plan(Record, eq=False):
     buffers in memory that the caller lends, each aligned to 256 bytes, in order; `requires` is checked before any launch,
     `assumes` by `_validate`. `bounds`: upper bounds of polynomials of sizes with positive coefficients, which keep index
     arithmetic in range; launchers check them first, with saturating arithmetic.
+
+    `wide`: another plan of the same function, which requires more: alignment of arrays, and divisibility of sizes. A launcher
+    takes it where its checks pass. It has kernels of its own, and no further plan.
     """
 
     name: str
@@ -253,6 +256,12 @@ class Plan(Record, eq=False):
     steps: tuple[HostStep, ...]
     span: Span = NOWHERE
     bounds: tuple[Compare, ...] = ()
+    wide: Plan | None = None
+
+    @property
+    def versions(self) -> tuple[Plan, ...]:
+        """It, and the wide one, if there is such."""
+        return (self,) if self.wide is None else (self, self.wide)
 
 
 def kernels(steps: tuple[HostStep, ...]) -> Iterator[Kernel]:

@@ -50,7 +50,7 @@ def _plain(text: str) -> str:
 
 
 def _lines(plan: k.Plan) -> Iterator[int]:
-    for kernel in k.kernels(plan.steps):
+    for kernel in (kernel for each in plan.versions for kernel in k.kernels(each.steps)):
         spans = (kernel.span, *(stmt.span for stmt in k.walk(kernel.body)))
         yield from (span.line for span in spans if span.source is plan.span.source)
 

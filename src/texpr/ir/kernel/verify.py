@@ -34,7 +34,9 @@ KernelRule: TypeAlias = Callable[[k.Kernel], Iterator[str]]
 
 
 def verify(plan: k.Plan, target: Target | None = None) -> None:
-    """Checks the rules of plans, and the limits of `target` if given. Raises CompilerBug for a violation."""
+    """Checks the rules of plans, also of wide ones, and the limits of `target` if given. Raises CompilerBug for a violation."""
+    if plan.wide is not None:
+        verify(plan.wide, target)
     for kernel in dict.fromkeys(k.kernels(plan.steps)):
         verify_kernel(kernel, target)
     for rule in PLAN_RULES:
@@ -361,7 +363,36 @@ def loops_are_run_together(plan: k.Plan) -> Iterator[str]:
             yield f"two kernels are called {loop.together.name}"
 
 
+def wide_plan_is_of_the_same_function(plan: k.Plan) -> Iterator[str]:
+    """The wide plan is called with the same arguments, and asks for what the plan does, and for more. Its kernels have other
+    names; no loop of either is one launch."""
+    wide = plan.wide
+    if wide is None:
+        return
+    if wide.wide is not None:
+        yield "the wide plan has another one"
+    if (wide.name, wide.sizes, wide.fixed) != (plan.name, plan.sizes, plan.fixed):
+        yield "the wide plan is of another function, or of other sizes"
+    for ours, theirs in ((plan.params, wide.params), (plan.results, wide.results)):
+        pairs = list(zip(ours, theirs, strict=False))
+        if len(ours) != len(theirs) or any(_interface(a) != _interface(b) for a, b in pairs):
+            yield "the wide plan has other parameters or results"
+        yield from (f"{b.name} may begin elsewhere in the wide plan" for a, b in pairs if (b.align or 1) % (a.align or 1))
+    asked = {(fact.left, fact.op, fact.right) for fact in wide.requires}
+    if any((fact.left, fact.op, fact.right) not in asked for fact in plan.requires):
+        yield "the wide plan asks for less"
+    both = [kernel.name for each in plan.versions for kernel in dict.fromkeys(k.kernels(each.steps))]
+    yield from (f"{count} kernels of both plans are called {name}" for name, count in _repeated(both))
+    if any(True for each in plan.versions for _ in together(each.steps)):
+        yield "a loop is one launch, and there is a wide plan"
+
+
+def _interface(buffer: Buffer) -> tuple[object, ...]:
+    return buffer.name, buffer.dtype, buffer.shape, buffer.strides, buffer.role
+
+
 PLAN_RULES: tuple[PlanRule, ...] = (
+    wide_plan_is_of_the_same_function,
     loops_are_run_together,
     buffers_differ,
     roles_are_right,
