@@ -80,9 +80,19 @@ def made_of(path: Path) -> Made:
                     made = _texts(
                         synchronises(compiled.plan),
                         source=compiled.source, plan=shown.plan, program=shown.program, tags=shown.tags, proof=proof,
+                        **_wide(compiled.wide),
                     )  # fmt: skip
                 found[f"{name} {function.name} {target} {said}"] = made
     return found
+
+
+def _wide(compiled: driver.Compiled | None) -> dict[str, str]:
+    """The same of a wide plan, as one text."""
+    if compiled is None:
+        return {}
+    shown = artifact.show(compiled.function, compiled.plan, compiled.written)
+    proof = json.dumps(shown.proof, indent=1, sort_keys=True)
+    return {"wide": "\n".join((shown.plan, shown.program, shown.tags, shown.notes or "", proof))}
 
 
 def synchronises(plan: k.Plan) -> dict[str, int]:

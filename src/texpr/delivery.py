@@ -26,7 +26,7 @@ from texpr.proof.search import proved
 from texpr.schedule.builder import Schedule
 from texpr.support.diagnostic import CompilerBug, Limitation
 from texpr.support.expect import expect
-from texpr.support.record import as_dict
+from texpr.support.record import replace
 from texpr.toolchain import Toolchain, shared, this_machine
 
 T = TypeVar("T")
@@ -62,10 +62,10 @@ def compile(
     def kept(compiled: Compiled) -> Compiled:
         if compiled.written is not None:
             require_kept(faithful(compiled.written, compiled.function), unproved)
+        proved(compiled.function, compiled.plan).require(unproved)
         return compiled
 
-    compiled, _ = _kept(function, machine, sizes, select_schedule(function, _record(schedule), machine), kept)
-    proved(compiled.function, compiled.plan).require(unproved)
+    compiled, *_ = _kept(function, machine, sizes, select_schedule(function, _record(schedule), machine), kept)
     if not compiled.target.is_launched:
         return runtime.load_cpu(tools, compiled.function, compiled.plan)
     if emulate:
@@ -138,13 +138,13 @@ def parts(
     def made(at: int) -> bytes:
         function, machine, chosen = wanted[at]
 
-        _, found = _kept(function, machine, own(function, sizes), chosen, _show)
-        return json.dumps(as_dict(found)).encode()
+        _, found, wide = _kept(function, machine, own(function, sizes), chosen, _show)
+        return json.dumps(replace(found, wide=wide).data).encode()
 
     names = [f"`{function.name}` for {machine.name}" for function, machine, _ in wanted]
     found: list[artifact.Shown] = []
     for name, answer in zip(names, shared(made, names, jobs), strict=True):
-        found.append(artifact.Shown(**json.loads(answer)))
+        found.append(artifact.Shown.of(json.loads(answer)))
         progress(f"{name}, {len(found)} of {len(names)}")
     each = len(functions)
     return [artifact.shipped(machine.name, found[at * each : (at + 1) * each]) for at, machine in enumerate(machines)]
@@ -167,17 +167,25 @@ def _show(compiled: Compiled) -> artifact.Shown:
 
 def _kept(
     function: Function, machine: Target, sizes: Mapping[str, int] | None, chosen: Selected, proved: Callable[[Compiled], T]
-) -> tuple[Compiled, T]:
-    """`function` compiled, and the result of `proved`; without an automatic schedule if its equivalence is not proved."""
+) -> tuple[Compiled, T, T | None]:
+    """`function` compiled, and the results of `proved` of it and of its wide plan; without an automatic schedule if its
+    equivalence is not proved, and without a wide plan if that is not."""
     compiled = lower(function, machine.name, sizes, schedule=chosen)
     _require_legal(compiled)
     try:
-        return compiled, proved(compiled)
+        found = proved(compiled)
     except Limitation as reason:
         if compiled.planned is None or reason.diagnostics[0].code != "E0509":
             raise
-    compiled = lower(function, machine.name, sizes, schedule=None)
-    return compiled, proved(compiled)
+        compiled = lower(function, machine.name, sizes, schedule=None)
+        return compiled, proved(compiled), None
+    if compiled.wide is None:
+        return compiled, found, None
+    _require_legal(compiled.wide)
+    try:
+        return compiled, found, proved(compiled.wide)
+    except Limitation:
+        return compiled.with_wide(None), found, None
 
 
 def _require_legal(compiled: Compiled) -> None:

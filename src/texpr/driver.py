@@ -18,6 +18,7 @@ from texpr.checks import check as check_function
 from texpr.frontend import parse as parse_text
 from texpr.ir.kernel import Plan
 from texpr.ir.program import Function, Program, Schedule
+from texpr.ir.program.promised import promised
 from texpr.ir.program.promises import broken_where
 from texpr.ir.program.rewrite import specialize, specialize_schedule
 from texpr.ir.program.selection import Selected
@@ -25,7 +26,9 @@ from texpr.isa.registry import resolve
 from texpr.isa.target import Target
 from texpr.lowering.lower import lower as lower_function
 from texpr.lowering.notes import Notes
+from texpr.model.gain import saves
 from texpr.planner.plan import Planned, blamed, given_up, plan
+from texpr.planner.wider import Promise, in_vectors, may_be_wide, promise
 from texpr.schedule.apply import apply_schedule
 from texpr.schedule.apply import laid_out as follow_state
 from texpr.schedule.proposals import tried
@@ -43,7 +46,8 @@ After: TypeAlias = Callable[[str, Stage], None]
 class Compiled(Record):
     """A function for one target: the function after its schedule, its sizes fixed; its plan, the decisions, the source for a
     compiler. `laid_out`: the effect of `schedule`, or pragmas, if any, on the function as `written`. `planned`: how
-    `schedule` was found, if it is automatic."""
+    `schedule` was found, if it is automatic. `wide`: the same for callers who promise more, if it is worth that; the plan has
+    its plan, and the source its kernels."""
 
     function: Function
     target: Target
@@ -54,6 +58,12 @@ class Compiled(Record):
     schedule: Schedule | None = None
     planned: Planned | None = None
     written: Function | None = None
+    wide: Compiled | None = None
+
+    def with_wide(self, wide: Compiled | None) -> Compiled:
+        """The same with that wide plan, or without one."""
+        plan = replace(self.plan, wide=None if wide is None else wide.plan)
+        return replace(self, wide=wide, plan=plan, source=print_source(plan, self.target))
 
 
 def parse(source: Source | str, consts: Mapping[str, int] | None = None) -> Program:
@@ -169,7 +179,7 @@ def _planned(function: Function, machine: Target, fixed: Mapping[Sym, int], afte
     while planned.schedule is not None:
         try:
             made = _lowered(function, machine, fixed, follow_state(planned.state), planned.schedule, after)
-            return replace(made, planned=planned)
+            return _widened(function, replace(made, planned=planned), fixed)
         except TexprError as reason:
             nest = blamed(function, planned.schedule, reason)
             if nest is None or nest in without:
@@ -178,6 +188,30 @@ def _planned(function: Function, machine: Target, fixed: Mapping[Sym, int], afte
                 without[nest] = given_up(reason)
                 planned = plan(function, machine, without)
     made = _lowered(function, machine, fixed, apply_schedule(function, None, machine), None, after)
+    return _widened(function, replace(made, planned=planned), fixed)
+
+
+def _widened(function: Function, made: Compiled, fixed: Mapping[Sym, int]) -> Compiled:
+    """`made` with a plan for callers whose arrays begin, and whose rows are, whole vectors, where that has less to do."""
+    if not may_be_wide(made.plan, made.planned, made.target):
+        return made
+    asked = promise(function, made.target.vector)
+    wide = _wide(function, asked, made.target, fixed)
+    if wide is not None and (used := promise(function, made.target.vector, in_vectors(wide.plan))) != asked:
+        wide = _wide(function, used, made.target, fixed)
+    return made.with_wide(wide) if wide is not None and saves(wide.plan, made.plan, made.target) else made
+
+
+def _wide(function: Function, asked: Promise, machine: Target, fixed: Mapping[Sym, int]) -> Compiled | None:
+    """`function` for callers who keep a promise, with its automatic schedule, if there are both."""
+    function = promised(function, asked.align, asked.where)
+    planned = plan(function, machine) if asked else None
+    if planned is None or planned.schedule is None:
+        return None
+    try:
+        made = _lowered(function, machine, fixed, follow_state(planned.state), planned.schedule, _unseen, "_wide")
+    except TexprError:
+        return None
     return replace(made, planned=planned)
 
 
@@ -188,16 +222,21 @@ def _lowered(
     laid_out: Materialised | None,
     schedule: Schedule | None,
     after: After,
+    ending: str = "",
 ) -> Compiled:
     written = None
     if laid_out is not None:
         written, function = function, laid_out.function
         after("scheduled", function)
-    steps, notes = lower_function(function, machine, fixed)
+    steps, notes = lower_function(function, machine, fixed, ending)
     after("plan", steps)
     source = print_source(steps, machine)
     after("source", source)
     return Compiled(function, machine, steps, notes, source, laid_out, schedule, written=written)
+
+
+def _unseen(name: str, stage: Stage) -> None:
+    """Nobody looks at the forms of a wide plan."""
 
 
 def fix_schedule(schedule: Schedule, fixed: Mapping[Sym, int]) -> Schedule:

@@ -35,5 +35,6 @@ FORMS: Mapping[str, Callable[[Compiled], str]] = {
 
 
 def form(compiled: Compiled, name: str) -> str:
-    """One of the forms of `compiled`, by its name in `FORMS`."""
-    return FORMS[name](compiled)
+    """One of the forms of `compiled`, by its name in `FORMS`; then that of its wide plan, if it has one."""
+    own = FORMS[name](compiled)
+    return own if compiled.wide is None or name == "source" else f"{own.rstrip()}\n\n{form(compiled.wide, name)}"

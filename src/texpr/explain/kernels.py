@@ -41,9 +41,25 @@ def explain(compiled: Compiled, machine: Machine) -> Data:
     """The decisions on `compiled`. `machine` is asked for a CUDA compiler; without one the last three entries are None.
 
     `schedule`: its name, empty where it has none; None where no schedule was used. `planned`: how it was found, where it was
-    not written. `speed`: how fast it can be at most (`explain.speed`).
+    not written. `speed`: how fast it can be at most (`explain.speed`). `wide`: the same of the wide plan, and what a launcher
+    asks for before it takes that: `where` of sizes, `align` of addresses, in bytes; None where there is none.
     """
     resources, code = _built(compiled, machine)
+    wide = compiled.wide
+    told = None if wide is None else {**asked_for(compiled.plan, wide.plan), **_told(wide, resources, code)}
+    return {**_told(compiled, resources, code), "wide": told}
+
+
+def asked_for(plan: k.Plan, wide: k.Plan) -> Data:
+    """What a wide plan asks for beyond what the plan does."""
+    facts = {f"{fact.left} {fact.op} {fact.right}": None for fact in wide.requires}
+    for fact in plan.requires:
+        facts.pop(f"{fact.left} {fact.op} {fact.right}", None)
+    pairs = zip((*plan.params, *plan.results), (*wide.params, *wide.results), strict=True)
+    return {"where": list(facts), "align": {b.name: b.align for a, b in pairs if a.align != b.align}}
+
+
+def _told(compiled: Compiled, resources: dict[str, Resources], code: str | None) -> Data:
     by_name = {note.kernel: note for note in compiled.notes}
     found = {kernel.name: kernel for kernel in k.kernels(compiled.plan.steps)}
     return {

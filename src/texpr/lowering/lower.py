@@ -42,8 +42,12 @@ from texpr.relation.collect import model
 from texpr.support.record import Mutable, field, replace
 
 
-def lower(function: ir.Function, target: Target, fixed: Mapping[Sym, int] | None = None) -> tuple[k.Plan, tuple[Notes, ...]]:
+def lower(
+    function: ir.Function, target: Target, fixed: Mapping[Sym, int] | None = None, ending: str = ""
+) -> tuple[k.Plan, tuple[Notes, ...]]:
     """The plan of `function`, in which the sizes `fixed` are substituted already, and notes on each kernel.
+
+    `ending`: a suffix of the names of its kernels.
 
     Raises Limitation for a program that is not supported.
     """
@@ -57,7 +61,7 @@ def lower(function: ir.Function, target: Target, fixed: Mapping[Sym, int] | None
     names = Names(arranged)
     arranged = replace(arranged, body=promote(arranged.body, names))
     host = divide(arranged, names, for_grid)
-    lowering = _Lowering(function, target, names, Needs(model(arranged)), host.lets, values)
+    lowering = _Lowering(function, target, names, Needs(model(arranged)), host.lets, values, ending)
     steps, meetings = tuple(lowering.steps(host.items)), ()
     if target.has_blocks:
         steps, meetings = gather(function.name, steps, names, lowering.together, target.shared)
@@ -87,6 +91,7 @@ class _Lowering(Mutable):
     needs: Needs
     lets: Mapping[Sym, Buffer]
     values: Mapping[Sym, int]
+    ending: str
     workspace: list[Buffer] = field(default_factory=list[Buffer])
     notes: list[Notes] = field(default_factory=list[Notes])
     hosts: tuple[tuple[Sym, Expr], ...] = ()
@@ -117,7 +122,7 @@ class _Lowering(Mutable):
         nest = map_nest(body, self.target, known, self.values)
         nest = deal(nest, self.values, met(nest, self.names.fork(), self.needs), self.target.shared_static)
         own = self.names.fork()
-        name = self.names.name(f"{self.function.name}_{_title(body)}")
+        name = self.names.name(f"{self.function.name}_{_title(body)}{self.ending}")
         title = Title(name, self.function, self.hosts, self.where, self.lets, self.min_blocks, body[0].span)
         lowered = lower_nest(nest, self.target, own, self.needs, frozenset(self.function.sizes), title)
         self.workspace.extend(workspace_of(dict(lowered.placed.places)))

@@ -87,10 +87,31 @@ def _show(console: Console, data: Data) -> None:
     if data["layout"] is not None and any(data["layout"].values()):
         console.say("")
         _layout(console, data["layout"])
-    for kernel in kernels:
+    _kernels(console, data)
+    if data["wide"] is not None:
+        _wide(console, data["wide"])
+
+
+def _kernels(console: Console, data: Data) -> None:
+    for kernel in data["kernels"]:
         console.say("")
         _kernel(console, kernel)
         _entry(console, "bound", list(kernel_lines(data["speed"], kernel["name"])))
+
+
+def _wide(console: Console, data: Data) -> None:
+    """What is launched instead, and where."""
+    aligned: dict[int, list[str]] = {}
+    for name, begins in data["align"].items():
+        aligned.setdefault(begins, []).append(name)
+    asked = [f"{', '.join(names)} {'begins' if len(names) == 1 else 'begin'} at a multiple of {begins} bytes"
+             for begins, names in aligned.items()]  # fmt: skip
+    console.say("")
+    console.say("launched instead, where a launcher finds that")
+    _entry(console, "addresses", asked)
+    _entry(console, "sizes", data["where"])
+    _entry(console, "bound", list(function_lines(data["speed"])))
+    _kernels(console, data)
 
 
 def _host_loop(data: Data) -> str:
