@@ -40,9 +40,11 @@ _seen: set[str] = set()
 
 
 @wraps(_lower)
-def lower(function: ir.Function, target: Target, fixed: Mapping[Sym, int] | None = None) -> tuple[k.Plan, tuple[Notes, ...]]:
+def lower(
+    function: ir.Function, target: Target, fixed: Mapping[Sym, int] | None = None, ending: str = ""
+) -> tuple[k.Plan, tuple[Notes, ...]]:
     """As lowering does it, noticed."""
-    plan, notes = _lower(function, target, fixed)
+    plan, notes = _lower(function, target, fixed, ending)
     _made.append((function, plan))
     return plan, notes
 
