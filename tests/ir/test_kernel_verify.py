@@ -15,7 +15,7 @@ from texpr.ir.kernel.parse import parse_plan
 from texpr.ir.kernel.shared import shared_bytes
 from texpr.ir.kernel.stmt_verify import RULES, barriers_are_barriers
 from texpr.ir.kernel.tile_verify import TILE_HEAD_RULES
-from texpr.ir.kernel.verify import KERNEL_RULES, PLAN_RULES, verify
+from texpr.ir.kernel.verify import KERNEL_RULES, PLAN_RULES, verify, wide_plan_is_of_the_same_function
 from texpr.ir.value import Buffer, Literal, Load, Op
 from texpr.ir.value.types import F32
 from texpr.ir.value.verify import VALUE_RULES
@@ -370,6 +370,7 @@ def test_bug_that_no_text_can_say_is_caught(rule: str, change: Callable[[k.Kerne
 def test_every_rule_has_a_planted_bug() -> None:
     tiles = {*ENGINE_RULES, *TILE_HEAD_RULES, barriers_are_barriers}  # tried in test_tile_verify.py
     elsewhere = {*tiles, *COLLECTIVE_RULES}  # these in tests/instr/test_rules.py
+    elsewhere.add(wide_plan_is_of_the_same_function)  # tried in tests/artifact/test_wide.py
     rules = {rule.__name__ for rule in (*RULES, *VALUE_RULES, *KERNEL_RULES, *PLAN_RULES) if rule not in elsewhere}
     rules -= WARPGROUP_RULES.keys()
     rules.add("host_steps_are_in_scope")
