@@ -28,7 +28,7 @@ from texpr.lowering.lower import lower as lower_function
 from texpr.lowering.notes import Notes
 from texpr.model.gain import saves
 from texpr.planner.plan import Planned, blamed, given_up, plan
-from texpr.planner.wider import Promise, in_vectors, may_be_wide, promise
+from texpr.planner.wider import Promise, in_vectors, may_be_wide, promise, same_directives
 from texpr.schedule.apply import apply_schedule
 from texpr.schedule.apply import laid_out as follow_state
 from texpr.schedule.proposals import tried
@@ -173,13 +173,39 @@ def _fixed(function: Function, sizes: Mapping[str, int] | None, after: After) ->
 
 
 def _planned(function: Function, machine: Target, fixed: Mapping[Sym, int], after: After) -> Compiled:
-    """`function` with its automatic schedule; nests for which that cannot be lowered get none."""
+    """`function` with its automatic schedule, and with a plan for callers whose arrays begin, and whose rows are, whole
+    vectors, where that has less to do."""
+    made = _scheduled(function, machine, fixed, after, plan(function, machine))
+    if not may_be_wide(made.plan, machine):
+        return made
+    asked = promise(function, machine.vector)
+    wide = _wide(function, asked, made, fixed)
+    if wide is not None and (used := promise(function, machine.vector, in_vectors(wide.plan))) != asked:
+        wide = _wide(function, used, made, fixed)
+    return made.with_wide(wide) if wide is not None and saves(wide.plan, made.plan, machine) else made
+
+
+def _wide(function: Function, asked: Promise, made: Compiled, fixed: Mapping[Sym, int]) -> Compiled | None:
+    """`function` for callers who keep a promise, where its automatic schedule is not that of `made`."""
+    function, machine = promised(function, asked.align, asked.where), made.target
+    planned = plan(function, machine) if asked else None
+    if planned is None or planned.schedule is None or same_directives(planned.schedule, made.schedule):
+        return None
+    try:
+        return _scheduled(function, machine, fixed, _unseen, planned, "_wide")
+    except TexprError:
+        return None
+
+
+def _scheduled(
+    function: Function, machine: Target, fixed: Mapping[Sym, int], after: After, planned: Planned, ending: str = ""
+) -> Compiled:
+    """`function` with its automatic schedule `planned`; nests for which that cannot be lowered get none."""
     without: dict[Sym, str] = {}
-    planned = plan(function, machine)
     while planned.schedule is not None:
         try:
-            made = _lowered(function, machine, fixed, follow_state(planned.state), planned.schedule, after)
-            return _widened(function, replace(made, planned=planned), fixed)
+            made = _lowered(function, machine, fixed, follow_state(planned.state), planned.schedule, after, ending)
+            return replace(made, planned=planned)
         except TexprError as reason:
             nest = blamed(function, planned.schedule, reason)
             if nest is None or nest in without:
@@ -187,31 +213,7 @@ def _planned(function: Function, machine: Target, fixed: Mapping[Sym, int], afte
             else:
                 without[nest] = given_up(reason)
                 planned = plan(function, machine, without)
-    made = _lowered(function, machine, fixed, apply_schedule(function, None, machine), None, after)
-    return _widened(function, replace(made, planned=planned), fixed)
-
-
-def _widened(function: Function, made: Compiled, fixed: Mapping[Sym, int]) -> Compiled:
-    """`made` with a plan for callers whose arrays begin, and whose rows are, whole vectors, where that has less to do."""
-    if not may_be_wide(made.plan, made.planned, made.target):
-        return made
-    asked = promise(function, made.target.vector)
-    wide = _wide(function, asked, made.target, fixed)
-    if wide is not None and (used := promise(function, made.target.vector, in_vectors(wide.plan))) != asked:
-        wide = _wide(function, used, made.target, fixed)
-    return made.with_wide(wide) if wide is not None and saves(wide.plan, made.plan, made.target) else made
-
-
-def _wide(function: Function, asked: Promise, machine: Target, fixed: Mapping[Sym, int]) -> Compiled | None:
-    """`function` for callers who keep a promise, with its automatic schedule, if there are both."""
-    function = promised(function, asked.align, asked.where)
-    planned = plan(function, machine) if asked else None
-    if planned is None or planned.schedule is None:
-        return None
-    try:
-        made = _lowered(function, machine, fixed, follow_state(planned.state), planned.schedule, _unseen, "_wide")
-    except TexprError:
-        return None
+    made = _lowered(function, machine, fixed, apply_schedule(function, None, machine), None, after, ending)
     return replace(made, planned=planned)
 
 

@@ -13,9 +13,9 @@ from texpr.affine.expr import Expr, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.ops.rules import runs
+from texpr.ir.program.text import print_directive
 from texpr.ir.value import Buffer
 from texpr.isa.target import Target
-from texpr.planner.plan import Planned
 from texpr.relation.facts import known
 from texpr.schedule.rewrite.materialise import given
 from texpr.support.record import Record
@@ -31,10 +31,14 @@ class Promise(Record):
         return bool(self.align or self.where)
 
 
-def may_be_wide(plan: k.Plan, planned: Planned | None, target: Target) -> bool:
-    """Whether a wide plan is worth looking for: nests that are not tiled, launched one after the other."""
-    tiled = planned is not None and any(nest.candidate is not None for nest in planned.nests)
-    return target.has_blocks and not tiled and all(isinstance(step, k.Launch) for step in plan.steps)
+def may_be_wide(plan: k.Plan, target: Target) -> bool:
+    """Whether a wide plan is worth looking for: kernels that are launched one after the other."""
+    return target.has_blocks and all(isinstance(step, k.Launch) for step in plan.steps)
+
+
+def same_directives(one: ir.Schedule, other: ir.Schedule | None) -> bool:
+    """Whether two schedules say the same: then a promise is of no use to the planner."""
+    return other is not None and [*map(print_directive, one.directives)] == [*map(print_directive, other.directives)]
 
 
 def promise(function: ir.Function, bytes_: int, of: frozenset[str] | None = None) -> Promise:

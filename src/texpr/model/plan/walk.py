@@ -87,7 +87,7 @@ class Counted(Mutable):
 class Walk(Mutable, eq=False):
     """One kernel at given sizes. `decides`: coordinates on which a test or a bound depends, so that it matters where one is;
     `compared`: those that a test compares with each other. `literal`: as it is written, nothing moved out of loops, each warp
-    and each turn looked at."""
+    and each turn looked at. `roughly`: a block from between stands for all."""
 
     kernel: k.Kernel
     machine: Coalescing
@@ -96,6 +96,7 @@ class Walk(Mutable, eq=False):
     decides: frozenset[Sym]
     compared: frozenset[Sym]
     literal: bool = False
+    roughly: bool = False
     counted: Counted = field(default_factory=Counted)
     loops: list[Loop] = field(default_factory=list[Loop])
     conditions: dict[Sym, Value] = field(default_factory=dict[Sym, Value])
@@ -118,6 +119,8 @@ class Walk(Mutable, eq=False):
         others = [axis for axis in self.kernel.axes if axis.level is Level.CLUSTER]
         parts = {axis.sym: PARTS if axis.sym in self.compared else 1 for axis in grid}
         places = [self._some(self._extent(a.extent), a.sym in self.decides, parts=parts[a.sym]) for a in grid]
+        if self.roughly:
+            places = [[(extent // 2, extent)] for extent in (self._extent(a.extent) for a in grid)]
         threads = self.kernel.threads
         warps = -(-threads // self.kernel.warp)
         by_thread = any(axis.sym in self.decides for axis in inside)
@@ -365,10 +368,12 @@ def _is_flat(loop: k.For) -> bool:
     return loop.kind == "unroll" and not loop.factor
 
 
-def walk_of(kernel: k.Kernel, sizes: Mapping[Sym, int], machine: Coalescing, *, literal: bool = False) -> Walk:
+def walk_of(
+    kernel: k.Kernel, sizes: Mapping[Sym, int], machine: Coalescing, *, literal: bool = False, roughly: bool = False
+) -> Walk:
     """A kernel to be counted."""
     spaces = {array.buffer: array.space for array in kernel.arrays}
-    return Walk(kernel, machine, sizes, spaces, _decides(kernel), _compared(kernel), literal)
+    return Walk(kernel, machine, sizes, spaces, _decides(kernel), _compared(kernel), literal, roughly)
 
 
 def _decides(kernel: k.Kernel) -> frozenset[Sym]:

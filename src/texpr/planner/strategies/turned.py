@@ -5,6 +5,9 @@
 No mapping to lanes coalesces both: 32 neighbours along one loop are in 32 rows along the other. So a block copies a tile of
 as many rows and columns as a warp has lanes: lanes run along the rows of the source, and then along the rows of the result.
 Rows of the tile are padded by a word, so that a column lies in all banks.
+
+Where rows of both begin at multiples of a vector, a lane moves a vector to a tile of twice as many rows and columns, and a vector
+from it, whose elements lie in a column of the tile. Rows are padded by one element: then lanes of a warp meet in no bank.
 """
 
 from __future__ import annotations
@@ -17,10 +20,14 @@ from texpr.planner.follow import Refused
 from texpr.planner.model import form
 from texpr.planner.nest import Nest, Touch
 from texpr.planner.strategy import Proposal, Rank, Script, Strategy, Subject
+from texpr.planner.vectors import begins_even
 from texpr.support.record import Record
 
 WARPS = 8
 """The warps of a block, each with every eighth row of a tile."""
+
+SIDE = 2
+"""The side of a tile that vectors move, in warps: rows of it are lines of memory, and a thread has several vectors ahead."""
 
 SHORT = 16
 """Loops known to be shorter are no rows for a warp."""
@@ -39,9 +46,18 @@ class Turned(Script, kw_only=True):
 
     nest: Nest
     crossed: Crossed
+    lanes: int = 1
+    """Elements of a vector."""
 
     def run(self) -> Sequence[Subject]:
         """Applies every directive. Raises Refused."""
+        if self.lanes > 1:
+            self._by_vectors()
+        else:
+            self._by_elements()
+        return ()
+
+    def _by_elements(self) -> None:
         across, along, machine = self.crossed.across.name, self.crossed.along.name, self.state.target.coalescing
         row_block, row = self.fresh(across, "b", "t")
         self.must("split", across, machine.lanes, results=(row_block, row))
@@ -59,7 +75,31 @@ class Turned(Script, kw_only=True):
             dims = next(len(t.index or ()) for t in self.nest.of(buffer))
             self.may("resize", f"{name}.d{dims - 1}", 0, max(1, machine.word // buffer.dtype.bytes))
         self.may("unroll", step)
-        return ()
+
+    def _by_vectors(self) -> None:
+        across, along, warp = self.crossed.across.name, self.crossed.along.name, self.state.target.warp
+        side = SIDE * warp
+        row_block, row = self.fresh(across, "b", "t")
+        self.must("split", across, side, results=(row_block, row))
+        vector_block, inner = self.fresh(along, "b", "t")
+        self.must("split", along, side, results=(vector_block, inner))
+        vector, lane = self.fresh(inner, "vector", "lane")
+        self.must("split", inner, self.lanes, results=(vector, lane))
+        step, thread = self.fresh(row, "step", "thread")
+        self.must("split", row, WARPS * warp * self.lanes // side, results=(step, thread))
+        others = [p.sym.name for p in self.nest.pars if p.sym not in (self.crossed.across, self.crossed.along)]
+        self.must("reorder", *others, row_block, vector_block, step, thread, vector, lane)
+        self.must("bind", vector, "block.x")
+        self.must("bind", thread, "block.y")
+        for buffer in self.crossed.buffers:
+            (name,) = self.fresh(buffer.name, "s")
+            self.must("stage", buffer.name, results=(name,), of=buffer, at=vector_block, space="shared")
+            last = next(len(t.index or ()) for t in self.nest.of(buffer)) - 1
+            self.must("resize", f"{name}.d{last}", 0, 1)
+            copied = f"{name}_{last}"
+            self.must("vectorize", copied, self.lanes, results=self.fresh(copied, "vector", "lane"))
+        self.must("vectorize", lane)
+        self.may("unroll", step)
 
 
 def crossed(nest: Nest) -> Crossed | None:
@@ -94,6 +134,14 @@ def _row(touch: Touch) -> Sym | None:
     return steps[0][0]
 
 
+def _lanes(nest: Nest, found: Crossed, bytes_: int) -> int:
+    """The elements of a vector of `bytes_` that all copies may use, or 1."""
+    moved = [t for t in nest.touches if t.writes or t.buffer in found.buffers]
+    lanes = bytes_ // max(t.buffer.dtype.bytes for t in moved)
+    whole = all(nest.trips[sym] % lanes == 0 for sym in (found.across, found.along))
+    return lanes if whole and all(begins_even(t, lanes, nest.known) for t in moved) else 1
+
+
 def _applies(subject: Subject) -> bool:
     is_plain = isinstance(subject.nest, Nest) and not subject.nest.whole and not subject.tiles_only
     return subject.state.target.has_blocks and is_plain
@@ -101,12 +149,17 @@ def _applies(subject: Subject) -> bool:
 
 def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
     assert isinstance(subject.nest, Nest), "as it applies"
-    found = None if refused else crossed(subject.nest)
+    nest, target = subject.nest, subject.state.target
+    found = crossed(nest)
     if found is None:
         return None
+    lanes = _lanes(nest, found, target.vector)
+    if len(refused) > (lanes > 1):
+        return None
+    lanes = 1 if refused else lanes
     names = ", ".join(f"`{buffer.name}`" for buffer in found.buffers)
-    script = Turned(subject.state, subject.span, nest=subject.nest, crossed=found)
-    side = subject.state.target.warp
+    side = target.warp * (SIDE if lanes > 1 else 1)
+    script = Turned(subject.state, subject.span, nest=nest, crossed=found, lanes=lanes)
     return Proposal(script, said=f"{names}: turned round in tiles of {side} × {side}")
 
 
