@@ -16,14 +16,14 @@ MOST = 16
 """The most elements of padding."""
 
 
-def padding(nest: Nest, candidate: Candidate, staging: Staging, machine: Coalescing) -> int:
-    """The least padding with the fewest bank conflicts, of reads and of the copy into the box."""
+def padding(nest: Nest, candidate: Candidate, staging: Staging, machine: Coalescing, lanes: int = 1) -> int:
+    """The least padding with the fewest bank conflicts, of reads and of the copy into the box; whole vectors of `lanes`."""
     if len(staging.box) < 2:
         return 0
     size, width = staging.form.buffer.dtype.bytes, staging.box[-1]
     requests = list(_requests(nest, candidate, staging, machine.lanes))
     best, least = 0, inf
-    for pad in range(MOST + 1):
+    for pad in range(0, MOST + 1, lanes):
         starts = ([(row * (width + pad) + at) * size for row, at in cells] for cells in requests)
         total = sum(conflicts(each, size, machine.banks, machine.word) for each in starts)
         if total < least:

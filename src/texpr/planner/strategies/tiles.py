@@ -13,6 +13,7 @@ from math import prod
 
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
+from texpr.ir.value import Buffer
 from texpr.isa.cuda import ASYNC_COPY
 from texpr.planner.budget import STAGES, budget
 from texpr.planner.follow import Refused
@@ -20,7 +21,11 @@ from texpr.planner.nest import Nest
 from texpr.planner.padding import padding
 from texpr.planner.search import Candidate, Search, Staging
 from texpr.planner.strategy import Proposal, Rank, Script, Strategy, Subject, without
+from texpr.planner.vectors import begins_even
 from texpr.support.record import Mutable
+
+LEAST_COPY = 4
+"""Bytes of the narrowest asynchronous copy (PTX ISA, "cp.async")."""
 
 UNROLLED = 16
 """A `seq` inside a tile with at most this trip count is unrolled."""
@@ -113,17 +118,34 @@ class TileScript(Script, kw_only=True):
         buffer = staging.form.buffer
         (name,) = self.fresh(buffer.name, "s")
         asked = {"at": at, "in": "shared"}
-        if ASYNC_COPY not in self.state.target.features or buffer.dtype.bytes < 4:
+        if not self._is_async(buffer):
             self.must("stage", buffer.name, results=(name,), of=buffer, **asked)
         else:
             self.must("stage", buffer.name, results=(name,), of=buffer, via="cp_async", **asked)
         machine = self.state.target.coalescing
-        pad = padding(self.nest, self.candidate, staging, machine)
+        lanes = self._lanes_of_copy(staging)
+        pad = padding(self.nest, self.candidate, staging, machine, lanes if self._is_async(buffer) else 1)
+        last = len(staging.box) - 1
         if pad:
-            self.must("resize", f"{name}.d{len(staging.box) - 1}", 0, pad)
-        elif len(staging.box) > 1 and staging.box[-1] % machine.lanes and machine.lanes % staging.box[-1]:
+            self.must("resize", f"{name}.d{last}", 0, pad)
+        if lanes > 1:
+            copied = f"{name}_{last}"
+            self.must("vectorize", copied, lanes, results=self.fresh(copied, "vector", "lane"))
+        elif not pad and last and staging.box[-1] % machine.lanes and machine.lanes % staging.box[-1]:
             loops = [f"{name}_{dim}" for dim, extent in enumerate(staging.box) if extent > 1]
             self._merged(loops)
+
+    def _is_async(self, buffer: Buffer) -> bool:
+        """Whether a box of it is copied asynchronously: an element has a width that such copies have."""
+        return ASYNC_COPY in self.state.target.features and buffer.dtype.bytes >= LEAST_COPY
+
+    def _lanes_of_copy(self, staging: Staging) -> int:
+        """The elements of a vector of a copy, where every row of the box begins at one and has whole ones, or 1."""
+        buffer = staging.form.buffer
+        lanes = self.state.target.vector // buffer.dtype.bytes
+        touches = self.nest.of(buffer)
+        whole = len(staging.box) > 0 and staging.box[-1] % lanes == 0
+        return lanes if whole and all(begins_even(t, lanes, self.nest.known) for t in touches) else 1
 
     def _merged(self, loops: list[str]) -> None:
         """Merges the loops of a copy whose rows do not suit a warp: it is distributed element by element."""
