@@ -6,8 +6,8 @@ No mapping to lanes coalesces both: 32 neighbours along one loop are in 32 rows 
 as many rows and columns as a warp has lanes: lanes run along the rows of the source, and then along the rows of the result.
 Rows of the tile are padded by a word, so that a column lies in all banks.
 
-Where rows of both begin at multiples of a vector, a lane moves a vector to a tile of twice as many rows and columns, and a vector
-from it, whose elements lie in a column of the tile. Rows are padded by one element: then lanes of a warp meet in no bank.
+Where rows of both begin at multiples of a vector, a lane moves a vector to a tile of twice as many rows and columns, and a
+vector from it, whose elements lie in a column of the tile. Rows are padded by one element: then lanes meet in no bank.
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ SIDE = 2
 
 SHORT = 16
 """Loops known to be shorter are no rows for a warp."""
+
+LONG = 32
+"""The same of a tile that vectors move: half of its side."""
 
 
 class Crossed(Record):
@@ -86,19 +89,31 @@ class Turned(Script, kw_only=True):
         vector, lane = self.fresh(inner, "vector", "lane")
         self.must("split", inner, self.lanes, results=(vector, lane))
         step, thread = self.fresh(row, "step", "thread")
-        self.must("split", row, WARPS * warp * self.lanes // side, results=(step, thread))
+        threads = WARPS * warp * self.lanes // side
+        self.must("split", row, threads, results=(step, thread))
         others = [p.sym.name for p in self.nest.pars if p.sym not in (self.crossed.across, self.crossed.along)]
         self.must("reorder", *others, row_block, vector_block, step, thread, vector, lane)
         self.must("bind", vector, "block.x")
         self.must("bind", thread, "block.y")
         for buffer in self.crossed.buffers:
-            (name,) = self.fresh(buffer.name, "s")
-            self.must("stage", buffer.name, results=(name,), of=buffer, at=vector_block, space="shared")
-            last = next(len(t.index or ()) for t in self.nest.of(buffer)) - 1
-            self.must("resize", f"{name}.d{last}", 0, 1)
-            copied = f"{name}_{last}"
-            self.must("vectorize", copied, self.lanes, results=self.fresh(copied, "vector", "lane"))
+            self._copied_by_vectors(buffer, vector_block, threads)
         self.must("vectorize", lane)
+        self.may("unroll", step)
+
+    def _copied_by_vectors(self, buffer: Buffer, at: str, threads: int) -> None:
+        """Stages `buffer`, copied by so many rows at once."""
+        (name,) = self.fresh(buffer.name, "s")
+        self.must("stage", buffer.name, results=(name,), of=buffer, at=at, space="shared")
+        *outer, _ = next(t.index for t in self.nest.of(buffer) if t.index)
+        self.must("resize", f"{name}.d{len(outer)}", 0, 1)
+        row = f"{name}_{next(dim for dim, part in enumerate(outer) if part.varies(self.crossed.along))}"
+        column = f"{name}_{len(outer)}"
+        vector, lane = self.fresh(column, "vector", "lane")
+        self.must("vectorize", column, self.lanes, results=(vector, lane))
+        step, thread = self.fresh(row, "step", "thread")
+        self.must("split", row, threads, results=(step, thread))
+        self.must("bind", vector, "block.x")
+        self.must("bind", thread, "block.y")
         self.may("unroll", step)
 
 
@@ -138,7 +153,7 @@ def _lanes(nest: Nest, found: Crossed, bytes_: int) -> int:
     """The elements of a vector of `bytes_` that all copies may use, or 1."""
     moved = [t for t in nest.touches if t.writes or t.buffer in found.buffers]
     lanes = bytes_ // max(t.buffer.dtype.bytes for t in moved)
-    whole = all(nest.trips[sym] % lanes == 0 for sym in (found.across, found.along))
+    whole = all(nest.trips[sym] >= LONG and nest.trips[sym] % lanes == 0 for sym in (found.across, found.along))
     return lanes if whole and all(begins_even(t, lanes, nest.known) for t in moved) else 1
 
 
