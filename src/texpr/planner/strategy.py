@@ -38,6 +38,8 @@ class Rank(IntEnum):
     """Only the number of accesses is reduced."""
     PARTS = 5
     """The nest is split into several, for each of which there is a strategy."""
+    LOOP = 6
+    """Only the number of accesses is reduced, loop by loop."""
 
 
 class Subject(Record, eq=False):

@@ -61,7 +61,9 @@ def _lanes(loop: ir.Par, loads: Sequence[Load], known: Known, target: Target) ->
     moving = [load for load in loads if load.buffer.rank and loop.sym in load.index[-1].syms()]
     lanes = target.vector // max((load.dtype.bytes for load in moving), default=target.vector)
     trips = loop.extent.constant if loop.extent.is_constant else NOMINAL
-    even = all(rows_begin_even(load.buffer, lanes, known) for load in moving if load.buffer.role != "local")
+    outside = [load.buffer for load in moving if load.buffer.role != "local"]
+    given = any(buffer.role in ("input", "inout") for buffer in outside)  # or nobody promised anything
+    even = given and all(rows_begin_even(buffer, lanes, known) for buffer in outside)
     return lanes if even and trips >= lanes * target.warp else 1
 
 
@@ -76,4 +78,4 @@ def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
     return Proposal(Bands(subject.state, subject.span, bands=found), said="neighbouring elements are vectors")
 
 
-STRATEGY = Strategy(Rank.VECTOR, _applies, _propose)
+STRATEGY = Strategy(Rank.LOOP, _applies, _propose)
