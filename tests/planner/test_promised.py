@@ -64,6 +64,13 @@ fn biased(X: bf16[m, n], b: bf16[n]): bf16[m, n] {
     par m, n |i, j| { Y[i, j] = bf16(gelu(f32(X[i, j]) + f32(b[j]))) }
     return Y
 }
+fn rows(table: f32[v, n], at: i32[m]): f32[m, n]
+    assume at in 0..v
+{
+    new Y: f32[m, n]
+    par m, n |i, j| { Y[i, j] = table[at[i], j] }
+    return Y
+}
 fn tiled(A: f32[m, p], B: f32[p, n]): f32[m, n] {
     new C: f32[m, n]
     par m, n |i, j| {
@@ -81,6 +88,7 @@ ASKED: Mapping[str, tuple[frozenset[str], set[str]]] = {
     "scaled": (frozenset(("X", "gain", "Y")), {"n % 8"}),
     "total": (frozenset("x"), set()),
     "biased": (frozenset("XbY"), {"n % 8"}),
+    "rows": (frozenset(("table", "Y")), {"n % 4"}),
 }
 """Arrays that are accessed by vectors, and what must be nothing of sizes."""
 
@@ -147,6 +155,8 @@ def cases() -> Iterator[tuple[str, dict[str, int]]]:
         yield "axes", {"m": m, "p": p, "n": n}
     for m, n in ((3, 512), (2, 264), (2, 511), (1, 1), (3, 8), (0, 8), (2, 0)):
         yield from ((name, {"m": m, "n": n}) for name in ("scaled", "biased"))
+    for m, n in ((3, 256), (2, 132), (2, 131), (1, 1), (0, 4), (4, 0)):
+        yield "rows", {"v": 5, "m": m, "n": n}
     for n in (4096, 4099, 1, 0):
         yield "total", {"n": n}
 
@@ -167,7 +177,8 @@ Given = dict[str, Any]
 def given_to(made: driver.Compiled, sizes: Mapping[str, int]) -> Given:
     """Small integers, of which all sums are exact."""
     found: Given = dict(arguments(made, sizes))
-    return {name: value[()] if value.ndim == 0 else value for name, value in found.items()}
+    given = {name: value[()] if value.ndim == 0 else value for name, value in found.items()}
+    return given if "at" not in given else {**given, "at": abs(given["at"])}
 
 
 def alike(found: Any, want: Any) -> None:

@@ -1,4 +1,4 @@
-"""Vectors in the innermost loops of a nest that has several, one beside the other, or whose loop is a sum.
+"""Vectors in the innermost loops of a nest: several, one beside the other, or one that is a sum, or reads where data say.
 
     par M |i| { … par N |j| reduce(s) { s += X[i, j] } … par N |k| { Y[i, k] = X[i, k] * s } }
 
@@ -15,7 +15,7 @@ from texpr.ir import program as ir
 from texpr.ir.value import Load
 from texpr.isa.target import Target
 from texpr.planner.follow import Refused
-from texpr.planner.nest import NOMINAL, NoPlan
+from texpr.planner.nest import NOMINAL
 from texpr.planner.strategy import Proposal, Rank, Script, Strategy, Subject
 from texpr.planner.vectors import rows_begin_even
 from texpr.relation.collect import model
@@ -68,7 +68,7 @@ def _lanes(loop: ir.Par, loads: Sequence[Load], known: Known, target: Target) ->
 
 
 def _applies(subject: Subject) -> bool:
-    return subject.state.target.has_warps and isinstance(subject.nest, NoPlan) and not subject.tiles_only
+    return subject.state.target.has_warps and not subject.tiles_only
 
 
 def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
