@@ -40,6 +40,7 @@ def judge(problem: Problem) -> Mapping[str, Any]:
     start = process_time()
     compiled = lower(program[problem.function], TARGET, sizes, schedule=AUTO)
     took = process_time() - start
+    compiled = compiled.wide or compiled  # arrays begin where allocators let them, at multiples of 256 bytes
     found = speed(compiled, None, {})
     assert found is not None
     kernels = list(found["kernels"].values())
