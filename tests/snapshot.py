@@ -87,10 +87,13 @@ def made_of(path: Path) -> Made:
 
 
 def _wide(compiled: driver.Compiled | None) -> dict[str, str]:
-    """The same of a wide plan, as one text."""
+    """The same of a wide plan, as one text, or why it is left out."""
     if compiled is None:
         return {}
-    shown = artifact.show(compiled.function, compiled.plan, compiled.written)
+    try:
+        shown = artifact.show(compiled.function, compiled.plan, compiled.written)
+    except TexprError as why:
+        return {"wide": f"left out: {why}"}
     proof = json.dumps(shown.proof, indent=1, sort_keys=True)
     return {"wide": "\n".join((shown.plan, shown.program, shown.tags, shown.notes or "", proof))}
 

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 
 from texpr.affine.facts import Known
 from texpr.ir import program as ir
-from texpr.ir.value import Load
 from texpr.isa.target import Target
 from texpr.planner.follow import Refused
 from texpr.planner.nest import NOMINAL
 from texpr.planner.strategy import Proposal, Rank, Script, Strategy, Subject
 from texpr.planner.vectors import rows_begin_even
 from texpr.relation.collect import model
+from texpr.relation.model import Access
 from texpr.support.record import Record
 
 
@@ -44,20 +44,24 @@ class Bands(Script, kw_only=True):
 
 def bands(par: ir.Par, function: ir.Function, target: Target) -> tuple[Band, ...]:
     """The innermost loops of a nest in which vectors of a row may be moved."""
-    found: dict[ir.Par, tuple[list[Load], Known]] = {}
+    found: dict[ir.Par, tuple[list[Access], Known]] = {}
     for instance in model(function).instances:
         loop = instance.loops[-1] if instance.loops and par in instance.loops else None
         if isinstance(loop, ir.Par) and not loop.fully and not loop.directives:
-            loads, _ = found.setdefault(loop, ([], instance.known))
-            loads += (access.load for access in instance.accesses)
-    made = (Band(loop, _lanes(loop, loads, known, target)) for loop, (loads, known) in found.items())
+            accesses, _ = found.setdefault(loop, ([], instance.known))
+            accesses += instance.accesses
+    made = (Band(loop, _lanes(loop, accesses, known, target)) for loop, (accesses, known) in found.items())
     return tuple(band for band in made if band.lanes > 1)
 
 
-def _lanes(loop: ir.Par, loads: Sequence[Load], known: Known, target: Target) -> int:
-    """The elements of a vector of the widest type, if each row begins at a multiple of it."""
+def _lanes(loop: ir.Par, accesses: Sequence[Access], known: Known, target: Target) -> int:
+    """The elements of a vector of the widest type, if each row begins at a multiple of it. Rows that data choose are only
+    read, as no proof tells vectors of such results apart."""
     if any(isinstance(stmt, ir.Par | ir.Seq) for stmt in ir.walk(loop.body)):
         return 1
+    if any(access.writes and access.load.data for access in accesses):
+        return 1
+    loads = [access.load for access in accesses]
     moving = [load for load in loads if load.buffer.rank and loop.sym in load.index[-1].syms()]
     lanes = target.vector // max((load.dtype.bytes for load in moving), default=target.vector)
     trips = loop.extent.constant if loop.extent.is_constant else NOMINAL
