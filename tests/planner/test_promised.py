@@ -146,6 +146,24 @@ def test_rows_that_are_no_whole_vectors_are_copied_by_narrower_ones() -> None:
     assert {str(fact.left) for fact in wide.plan.requires} == {"(n % 8)"}
 
 
+def test_rows_that_data_choose_are_written_one_by_one() -> None:
+    """What is set to zero before is a vector; of vectors of such rows nothing would be proved."""
+    made = driver.lower(texpr.parse(SCATTERED)["scattered"], "sm_90a", schedule="auto").wide
+    assert made is not None and is_proved(proved(made.function, made.plan))
+    zero, sums = k.kernels(made.plan.steps)
+    assert [any(isinstance(stmt, k.StoreVector) for stmt in k.walk(each.body)) for each in (zero, sums)] == [True, False]
+
+
+SCATTERED = """
+fn scattered(x: f32[n, d], seg: i32[n], inout y: f32[s, d])
+    assume seg in 0..s
+{
+    par s |i| { par d |j| { y[i, j] = 0.0 } }
+    par n |r| reduce(y) { par d |j| { y[seg[r], j] += x[r, j] } }
+}
+"""
+
+
 def cases() -> Iterator[tuple[str, dict[str, int]]]:
     for m, p, n in ((16, 32, 24), (17, 33, 9), (1, 8, 8), (8, 1, 1), (0, 8, 8), (8, 0, 8), (8, 8, 0), (72, 8, 136)):
         yield "product", {"m": m, "p": p, "n": n}
