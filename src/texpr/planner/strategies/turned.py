@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 from texpr.affine.expr import Sym
 from texpr.ir.value import Buffer
+from texpr.isa.target import Target
 from texpr.planner.follow import Refused
 from texpr.planner.model import form
 from texpr.planner.nest import Nest, Touch
@@ -31,9 +32,6 @@ SIDE = 2
 
 SHORT = 16
 """Loops known to be shorter are no rows for a warp."""
-
-LONG = 32
-"""The same of a tile that vectors move: half of its side."""
 
 
 class Crossed(Record):
@@ -149,11 +147,13 @@ def _row(touch: Touch) -> Sym | None:
     return steps[0][0]
 
 
-def _lanes(nest: Nest, found: Crossed, bytes_: int) -> int:
-    """The elements of a vector of `bytes_` that all copies may use, or 1."""
+def _lanes(nest: Nest, found: Crossed, target: Target) -> int:
+    """The elements of a vector that all copies may use, or 1; loops known to be shorter than half of a tile are left to
+    smaller ones."""
     moved = [t for t in nest.touches if t.writes or t.buffer in found.buffers]
-    lanes = bytes_ // max(t.buffer.dtype.bytes for t in moved)
-    whole = all(nest.trips[sym] >= LONG and nest.trips[sym] % lanes == 0 for sym in (found.across, found.along))
+    lanes = target.vector // max(t.buffer.dtype.bytes for t in moved)
+    least = SIDE * target.warp // 2
+    whole = all(nest.trips[sym] >= least and nest.trips[sym] % lanes == 0 for sym in (found.across, found.along))
     return lanes if whole and all(begins_even(t, lanes, nest.known) for t in moved) else 1
 
 
@@ -168,7 +168,7 @@ def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
     found = crossed(nest)
     if found is None:
         return None
-    lanes = _lanes(nest, found, target.vector)
+    lanes = _lanes(nest, found, target)
     if len(refused) > (lanes > 1):
         return None
     lanes = 1 if refused else lanes
