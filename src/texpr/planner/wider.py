@@ -66,9 +66,8 @@ def _pitches(buffer: Buffer) -> Iterator[Expr]:
 
 
 def in_vectors(plan: k.Plan) -> frozenset[str]:
-    """The parameters and results that are accessed several elements at once."""
-    outside = {*plan.params, *plan.results}
-    stmts = (stmt for kernel in k.kernels(plan.steps) for stmt in k.walk(kernel.body))
-    return frozenset(
-        first.buffer.name for stmt in stmts for first, count in runs(stmt) if count > 1 and first.buffer in outside
-    )
+    """The parameters and results that are accessed several elements at once, or copied in boxes by an engine."""
+    outside, kernels = {*plan.params, *plan.results}, tuple(k.kernels(plan.steps))
+    firsts = (first for kernel in kernels for stmt in k.walk(kernel.body) for first, count in runs(stmt) if count > 1)
+    touched = {*(first.buffer for first in firsts), *(each.buffer for kernel in kernels for each in kernel.maps)}
+    return frozenset(buffer.name for buffer in touched & outside)
