@@ -87,7 +87,8 @@ class Counted(Mutable):
 class Walk(Mutable, eq=False):
     """One kernel at given sizes. `decides`: coordinates on which a test or a bound depends, so that it matters where one is;
     `compared`: those that a test compares with each other. `literal`: as it is written, nothing moved out of loops, each warp
-    and each turn looked at. `roughly`: a block from between stands for all."""
+    and each turn looked at. `roughly`: one lane, of a warp and a block from
+    between, and one turn of each loop stand for all, so that nothing is known of where requests go."""
 
     kernel: k.Kernel
     machine: Coalescing
@@ -119,8 +120,6 @@ class Walk(Mutable, eq=False):
         others = [axis for axis in self.kernel.axes if axis.level is Level.CLUSTER]
         parts = {axis.sym: PARTS if axis.sym in self.compared else 1 for axis in grid}
         places = [self._some(self._extent(a.extent), a.sym in self.decides, parts=parts[a.sym]) for a in grid]
-        if self.roughly:
-            places = [[(extent // 2, extent)] for extent in (self._extent(a.extent) for a in grid)]
         threads = self.kernel.threads
         warps = -(-threads // self.kernel.warp)
         by_thread = any(axis.sym in self.decides for axis in inside)
@@ -135,13 +134,16 @@ class Walk(Mutable, eq=False):
                 point[axis.sym] = along % axis.extent.constant
             for warp, times in self._some(warps, by_thread, MANY):
                 first = warp * self.kernel.warp
-                lanes = [{**point, **_coordinates(inside, at)} for at in range(first, min(threads, first + self.kernel.warp))]
+                end = first + 1 if self.roughly else min(threads, first + self.kernel.warp)
+                lanes = [{**point, **_coordinates(inside, at)} for at in range(first, end)]
                 yield weight * times, lanes
 
     def _some(self, extent: int, each: bool, few: int = FEW, parts: int = 1) -> Sequence[tuple[int, int]]:
         """Places, and how many each stands for: between the first and the last one of each of some parts."""
         if self.literal:
             return [(at, 1) for at in range(extent)]
+        if self.roughly:
+            return [(extent // 2, extent)]
         if not each:
             return [(0, extent)]
         if extent <= few + parts - 1:
@@ -243,7 +245,8 @@ class Walk(Mutable, eq=False):
             self._access(load, kind, count, lanes, weight, made.get(load, {}))
         self._compute(stmt, weight)
         if stmt.together:
-            self._together(self.kernel.instr_of[stmt.together], weight * len(lanes) / self.kernel.warp)
+            team = self.kernel.warp if self.roughly else len(lanes)
+            self._together(self.kernel.instr_of[stmt.together], weight * team / self.kernel.warp)
         moved = stmt.moved(self.kernel.map_of)
         if moved is not None and stmt.AGENT is not k.Operation.AGENT:
             self._by_engine(moved, weight * len(lanes))
@@ -310,6 +313,8 @@ class Walk(Mutable, eq=False):
                 level -= {each for each in level if each[0] is load.buffer}
         self.counted.units({"lsu": 1.0}, weight)
         self.counted.units(made, weight)
+        if self.roughly:
+            return
         width = load.dtype.bytes * count
         found = [address(load, point) for point in lanes]
         starts = [at * load.dtype.bytes for at in found if at is not None]
