@@ -53,9 +53,9 @@ def making(name: str, target: str, prove: bool) -> None:
     """Compiles a program of the gallery, and proves it or does not."""
     for function in driver.load(EXAMPLES / f"{name}.te").functions:
         compiled = driver.lower(function, target, schedule="auto")
-        if prove:
-            proof = proved(compiled.function, compiled.plan)
-            assert not proof.counts["refused"] and not proof.counts["undecided"]
+        for each in (compiled, compiled.wide) if prove else ():
+            proof = None if each is None else proved(each.function, each.plan)
+            assert proof is None or not (proof.counts["refused"] or proof.counts["undecided"])
 
 
 def again(name: str, target: str, prove: bool) -> None:
