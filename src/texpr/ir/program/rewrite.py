@@ -117,6 +117,27 @@ def replace_loads(value: Value, change: Callable[[Load], Value | None]) -> Value
     return map_value(value, leaf)
 
 
+def over(function: ir.Function, buffer: Callable[[Buffer], Buffer]) -> ir.Function:
+    """`function` with what `buffer` gives in place of each buffer, schedules aside."""
+
+    def load(old: Load) -> Load:
+        return replace(old, buffer=buffer(old.buffer))
+
+    def value(old: Value) -> Value:
+        return replace_loads(old, load)
+
+    def target(old: Load) -> Load:
+        return replace(load(old), data=tuple((sym, value(meaning)) for sym, meaning in old.data))
+
+    return replace(
+        function,
+        params=tuple(map(buffer, function.params)),
+        results=tuple(map(buffer, function.results)),
+        body=Rewriter(value=value, target=target, buffer=buffer).block(function.body),
+        assumes=tuple(replace(each, buffer=buffer(each.buffer)) for each in function.assumes),
+    )
+
+
 def specialize(function: ir.Function, sizes: Mapping[Sym, int]) -> ir.Function:
     """`function` with some sizes (or consts) fixed to numbers; a fixed size is no longer a parameter.
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from texpr.affine.expr import Sym, expr, number_of
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
-from texpr.ir.program.rewrite import Rewriter, replace_loads, substitute_block
+from texpr.ir.program.rewrite import over, substitute_block
 from texpr.ir.program.updates import combine
 from texpr.ir.value import Buffer, Load, Op, Ref, Value
 from texpr.ir.value.types import BOOL
@@ -143,18 +143,7 @@ def bound(function: ir.Function, plan: k.Plan) -> ir.Function:
         alike = new is not None and (new.dtype, new.shape, new.strides) == (old.dtype, old.shape, old.strides)
         return new if new is not None and alike else old
 
-    def load(old: Load) -> Load:
-        return replace(old, buffer=buffer(old.buffer), data=tuple((sym, value(meaning)) for sym, meaning in old.data))
-
-    def value(old: Value) -> Value:
-        return replace_loads(old, lambda found: replace(found, buffer=buffer(found.buffer)))
-
-    if all(buffer(b) is b for b in ir.buffers(function)):
-        return function
-    body = Rewriter(value=value, target=load, buffer=buffer).block(function.body)
-    params, results = tuple(map(buffer, function.params)), tuple(map(buffer, function.results))
-    assumes = tuple(replace(each, buffer=buffer(each.buffer)) for each in function.assumes)
-    return replace(function, params=params, results=results, body=body, assumes=assumes)
+    return function if all(buffer(b) is b for b in ir.buffers(function)) else over(function, buffer)
 
 
 def frees(action: Action) -> bool:

@@ -266,11 +266,13 @@ class Tile(Mutable):
 
 
 def accesses(stmt: ir.Stmt) -> tuple[Load, ...]:
+    """What a statement reads, and what it gives a value."""
     targets = stmt.targets if isinstance(stmt, ir.Bind) else ()
     return (*loads(stmt), *targets)
 
 
 def exprs_of(stmt: ir.If) -> Iterator[Expr]:
+    """The index expressions in a condition, subscripts among them."""
     for node in value_walk(stmt.condition):
         if isinstance(node, Index):
             yield node.expr

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from texpr.ir import program as ir
-from texpr.ir.program.rewrite import Rewriter, replace_loads
-from texpr.ir.value import Buffer, Load, Value
+from texpr.ir.program.rewrite import over
 from texpr.schedule.state import State
 from texpr.support.record import replace
 
@@ -19,18 +18,4 @@ def with_results(state: State, needed: Mapping[str, int]) -> State:
 def aligned(old: ir.Function, needed: Mapping[str, int]) -> ir.Function:
     """A function with results aligned to such multiples of bytes, by name."""
     changed = {b: replace(b, align=needed[b.name]) for b in old.results if b.name in needed}
-
-    def buffer(found: Buffer) -> Buffer:
-        return changed.get(found, found)
-
-    def load(found: Load) -> Load:
-        return replace(found, buffer=buffer(found.buffer))
-
-    def value(found: Value) -> Value:
-        return replace_loads(found, load)
-
-    def target(found: Load) -> Load:
-        return replace(load(found), data=tuple((sym, value(meaning)) for sym, meaning in found.data))
-
-    body = Rewriter(value=value, target=target, buffer=buffer).block(old.body)
-    return replace(old, body=body, results=tuple(map(buffer, old.results)))
+    return over(old, lambda found: changed.get(found, found))
