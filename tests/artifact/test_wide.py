@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.planner.bare import TILED
 from tests.proof.plan.verdicts import is_proved
 
 import texpr
@@ -68,15 +69,8 @@ fn odd(x: f32[m, 7]): f32[m, 7] {
     par m, 7 |i, j| { y[i, j] = 2.0 * x[i, j] }
     return y
 }
-fn product(A: f32[m, p], B: f32[p, n]): f32[m, n] {
-    new C: f32[m, n]
-    par m, n |i, j| {
-        C[i, j] = 0.0
-        seq p |l| reduce(C) { C[i, j] += A[i, l] * B[l, j] }
-    }
-    return C
-}
 """
+TEXT += TILED
 
 
 def compiled(name: str, target: str = "sm_90a", **sizes: int) -> driver.Compiled:
@@ -110,7 +104,7 @@ def test_explain_says_what_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFi
     assert "kernel rows_y_wide" in said and "vectors: load of 4 of x" in said
 
 
-@pytest.mark.parametrize("name", ["promised", "odd", "product"])
+@pytest.mark.parametrize("name", ["promised", "odd", "tiled"])
 def test_where_there_is_none(name: str) -> None:
     """What is promised is used already; rows of 7 are no vectors; what is tiled has none yet."""
     assert compiled(name).wide is None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from tests.planner.bare import PRODUCT, TURNED
 
 import texpr
 from texpr import artifact, delivery
@@ -16,7 +17,7 @@ from texpr.support.record import replace
 
 from .forging import forged, refusal, swap
 
-TEXT = """
+APART = """
 fn apart(x: bf16[m, n] stride(ld, 1), b: bf16[n], by: i32[]): bf16[m, n]
     where ld >= n
     assume by in 0..4
@@ -25,22 +26,8 @@ fn apart(x: bf16[m, n] stride(ld, 1), b: bf16[n], by: i32[]): bf16[m, n]
     par m, n |i, j| { y[i, j] = x[i, j] + b[j] * bf16(f32(by)) }
     return y
 }
-fn product(A: bf16[m, p], B: bf16[p, n]): bf16[m, n] {
-    new C: bf16[m, n]
-    par m, n |i, j| {
-        new total: f32
-        total = 0.0
-        seq p |l| reduce(total) { total += A[i, l] * B[l, j] }
-        C[i, j] = bf16(total)
-    }
-    return C
-}
-fn turned(A: f32[m, n]): f32[n, m] {
-    new B: f32[n, m]
-    par n, m |j, i| { B[j, i] = A[i, j] }
-    return B
-}
 """
+TEXT = f"{APART}{PRODUCT}{TURNED}"
 Swap = tuple[str, str]
 Edits = Mapping[str, Sequence[Swap]]
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.lowering.emulated import run_plan
+from tests.planner.bare import PRODUCT, TILED, TURNED
 from tests.proof.plan.verdicts import is_proved
 from tests.schedule.test_mma import arguments
 
@@ -21,22 +22,7 @@ from texpr.proof.schedule import faithful
 from texpr.proof.search import proved
 from texpr.runtime.memory import aligned_empty
 
-TEXT = """
-fn product(A: bf16[m, p], B: bf16[p, n]): bf16[m, n] {
-    new C: bf16[m, n]
-    par m, n |i, j| {
-        new total: f32
-        total = 0.0
-        seq p |l| reduce(total) { total += A[i, l] * B[l, j] }
-        C[i, j] = bf16(total)
-    }
-    return C
-}
-fn turned(A: f32[m, n]): f32[n, m] {
-    new B: f32[n, m]
-    par n, m |j, i| { B[j, i] = A[i, j] }
-    return B
-}
+MORE = """
 fn axes(X: f16[m, p, n]): f16[n, p, m] {
     new Y: f16[n, p, m]
     par n, p, m |j, l, i| { Y[j, l, i] = X[i, l, j] }
@@ -71,15 +57,8 @@ fn rows(table: f32[v, n], at: i32[m]): f32[m, n]
     par m, n |i, j| { Y[i, j] = table[at[i], j] }
     return Y
 }
-fn tiled(A: f32[m, p], B: f32[p, n]): f32[m, n] {
-    new C: f32[m, n]
-    par m, n |i, j| {
-        C[i, j] = 0.0
-        seq p |l| reduce(C) { C[i, j] += A[i, l] * B[l, j] }
-    }
-    return C
-}
 """
+TEXT = f"{PRODUCT}{TURNED}{TILED}{MORE}"
 PROGRAM = texpr.parse(TEXT)
 ASKED: Mapping[str, tuple[frozenset[str], set[str]]] = {
     "product": (frozenset("AB"), {"n % 8", "p % 8"}),
