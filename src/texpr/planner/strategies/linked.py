@@ -15,7 +15,6 @@ phases are products is a question of `texpr.schedule.joint.match`; what else hap
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import permutations
 from math import ceil, prod
 from typing import Any
 
@@ -29,7 +28,7 @@ from texpr.planner.copies import COPIED, Copies
 from texpr.planner.follow import Refused
 from texpr.planner.nest import NOMINAL, NoPlan
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
-from texpr.schedule.joint.match import Match, match
+from texpr.schedule.joint.match import Match, cut
 from texpr.schedule.joint.records import usable
 from texpr.schedule.tree import loops, path_to
 from texpr.support.record import Record, replace
@@ -224,13 +223,8 @@ def _product(row: ir.Par, columns: ir.Par, local: set[Buffer], instrs: Sequence[
         return None
     bind = _of_row(bind, row, local)
     for instr in instrs:
-        for shape in (
-            dict.fromkeys(permutations([turn.extent for turn in instr.loops])) if len(instr.loops) == len(nest) else ()
-        ):
-            trial = [replace(loop, extent=expr(at)) for loop, at in zip(nest, shape, strict=True)]
-            even = columns.extent.constant % shape[1] == 0 and sums[0].extent.constant % shape[2] == 0
-            found = match(instr, trial, bind) if even else None
-            if found is not None:
+        for shape, found in cut(instr, nest, bind):
+            if columns.extent.constant % shape[1] == 0 and sums[0].extent.constant % shape[2] == 0:
                 return Linked(columns, sums[0], found, shape[0])
     return None
 

@@ -13,7 +13,6 @@ A nest is one if the statement inside, and the loops over rows, columns and the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import permutations
 from math import ceil, prod
 from typing import Any
 
@@ -29,7 +28,7 @@ from texpr.planner.cores import Asked, microseconds
 from texpr.planner.follow import Refused
 from texpr.planner.nest import Nest
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
-from texpr.schedule.joint.match import Match, match
+from texpr.schedule.joint.match import Match, cut
 from texpr.schedule.joint.records import usable
 from texpr.support.record import Record, replace
 
@@ -185,11 +184,8 @@ def product_of(nest: Nest, instrs: Sequence[Instr]) -> Product | None:
     moved = {s for e in bind.targets[0].index for s in e.syms()}
     for instr in instrs:
         for rows, columns, along in _loops([loop for loop in nest.pars if loop.sym in moved], nest.seqs):
-            for shape in dict.fromkeys(permutations([turn.extent for turn in instr.loops])) if len(instr.loops) == 3 else ():
-                trial = [replace(loop, extent=expr(at)) for loop, at in zip((rows, columns, along), shape, strict=True)]
-                found = match(instr, trial, bind)
-                if found is not None:
-                    return Product(rows, columns, along, found)
+            for _, found in cut(instr, (rows, columns, along), bind):
+                return Product(rows, columns, along, found)
     return None
 
 

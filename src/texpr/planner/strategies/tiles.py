@@ -16,6 +16,7 @@ from texpr.ir import program as ir
 from texpr.ir.value import Buffer
 from texpr.isa.cuda import ASYNC_COPY
 from texpr.planner.budget import STAGES, budget
+from texpr.planner.copies import COPIED
 from texpr.planner.follow import Refused
 from texpr.planner.nest import Nest
 from texpr.planner.padding import padding
@@ -23,9 +24,6 @@ from texpr.planner.search import Candidate, Search, Staging
 from texpr.planner.strategy import Proposal, Rank, Script, Strategy, Subject, without
 from texpr.planner.vectors import begins_even
 from texpr.support.record import Mutable
-
-LEAST_COPY = 4
-"""Bytes of the narrowest asynchronous copy (PTX ISA, "cp.async")."""
 
 UNROLLED = 16
 """A `seq` inside a tile with at most this trip count is unrolled."""
@@ -137,7 +135,7 @@ class TileScript(Script, kw_only=True):
 
     def _is_async(self, buffer: Buffer) -> bool:
         """Whether a box of it is copied asynchronously: an element has a width that such copies have."""
-        return ASYNC_COPY in self.state.target.features and buffer.dtype.bytes >= LEAST_COPY
+        return ASYNC_COPY in self.state.target.features and buffer.dtype.bytes >= COPIED[-1]
 
     def _lanes_of_copy(self, staging: Staging) -> int:
         """The elements of a vector of a copy, where every row of the box begins at one and has whole ones, or 1."""

@@ -93,7 +93,7 @@ class Operands(Tile):
 class WarpgroupScript(ProductScript, kw_only=True):
     """Gives a tile of `nest` to blocks, warpgroups and instructions."""
 
-    shared: dict[Sym, str] = field(default_factory=dict[Sym, str])
+    clusters: dict[Sym, str] = field(default_factory=dict[Sym, str])
     """Loops of a product along which blocks are in clusters, and the loops over these blocks."""
     by_threads: bool = False
     """Whether threads copy what the engine does not."""
@@ -108,7 +108,7 @@ class WarpgroupScript(ProductScript, kw_only=True):
                 self.must("bind", name, level)
             if blocks > 1:
                 self.must("cluster", name, blocks)
-                self.shared[sym] = name
+                self.clusters[sym] = name
 
     def to_shared(self, load: Load, at: str) -> None:
         """Has the engine copy an operand, in rows of as many bytes as the swizzle."""
@@ -120,14 +120,14 @@ class WarpgroupScript(ProductScript, kw_only=True):
         if extents[-1] > most:
             box = (*extents[:-1], most)
             keys["box"] = ir.Group(tuple(ir.Argument(size) for size in box))
-        alike = [name for sym, name in self.shared.items() if all(sym not in e.syms() for e in load.index)]
+        alike = [name for sym, name in self.clusters.items() if all(sym not in e.syms() for e in load.index)]
         if alike:
             keys["multicast"] = alike[0]
         state, directives = self.state, list(self.directives)
         try:
             self.must("stage", buffer.name, results=(name,), of=buffer, **keys)
         except Refused as reason:
-            if not self.by_threads or self.shared or "box" in keys:
+            if not self.by_threads or self.clusters or "box" in keys:
                 raise
             self.state, self.directives = state, directives
             self.dropped.append(str(reason))

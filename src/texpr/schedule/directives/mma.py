@@ -14,8 +14,7 @@ be read by nobody.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import permutations
+from collections.abc import Sequence
 
 from texpr.affine.expr import expr
 from texpr.ir import program as ir
@@ -26,7 +25,7 @@ from texpr.ir.program.rewrite import substitute_block
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.directives.reorder import RULE as REORDER
 from texpr.schedule.directives.split import halves
-from texpr.schedule.joint.match import match
+from texpr.schedule.joint.match import cut
 from texpr.schedule.joint.records import by_name, named, usable
 from texpr.schedule.rewrite.fills import derived
 from texpr.schedule.rewrite.materialise import materialise
@@ -51,9 +50,8 @@ def _apply(call: Call) -> State:
     bind = _statement(call.state, nest)
     tried = _instructions(call)
     for instr in tried:
-        for shape in _shapes(instr, nest):
-            trial = [replace(loop, extent=expr(extent)) for loop, extent in zip(nest, shape, strict=True)]
-            if bind is not None and match(instr, trial, bind) is not None:
+        for shape, _ in cut(instr, nest, bind) if bind is not None else ():
+            if _are_even(nest, shape):
                 state = _nested(call, instr, shape)
                 materialise(state)  # which proves that holes may compute, or refuses
                 return state
@@ -89,12 +87,9 @@ def _statement(state: State, nest: Sequence[ir.Loop]) -> ir.Bind | None:
     return made if isinstance(made, ir.Bind) else None
 
 
-def _shapes(instr: Instr, nest: Sequence[ir.Loop]) -> Iterator[tuple[int, ...]]:
-    """The extents that an instruction has for the loops, where these are multiples of them."""
-    extents = [turn.extent for turn in instr.loops]
-    for shape in dict.fromkeys(permutations(extents)) if len(extents) == LOOPS else ():
-        if all(loop.extent.is_constant and loop.extent.constant % at == 0 for loop, at in zip(nest, shape, strict=True)):
-            yield shape
+def _are_even(nest: Sequence[ir.Loop], shape: Sequence[int]) -> bool:
+    """Whether the loops are multiples of the extents that an instruction has for them."""
+    return all(loop.extent.is_constant and loop.extent.constant % at == 0 for loop, at in zip(nest, shape, strict=True))
 
 
 def _nested(call: Call, instr: Instr, shape: tuple[int, ...]) -> State:

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations
 
-from texpr.affine.expr import Sym
+from texpr.affine.expr import Sym, expr
 from texpr.ir import program as ir
 from texpr.ir.instr import Give, Instr, Operand
 from texpr.ir.program.updates import EXACTLY_ONCE_FREE
 from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value
 from texpr.ir.value.structure import same
-from texpr.support.record import Record
+from texpr.support.record import Record, replace
 
 
 class Match(Record):
@@ -44,6 +44,15 @@ class Match(Record):
         target = self.give.target
         load = target if operand is self.result else next(load for load in _loads(self.give.value, operand.memory))
         return tuple(self.loops[sym] for e in load.index if (sym := e.as_sym) is not None)
+
+
+def cut(instr: Instr, nest: Sequence[ir.Loop], bind: ir.Bind) -> Iterator[tuple[tuple[int, ...], Match]]:
+    """The extents to which loops around `bind` may be cut, each way, so that the nest inside is `instr`."""
+    extents = [turn.extent for turn in instr.loops]
+    for shape in dict.fromkeys(permutations(extents)) if len(extents) == len(nest) else ():
+        found = match(instr, [replace(loop, extent=expr(at)) for loop, at in zip(nest, shape, strict=True)], bind)
+        if found is not None:
+            yield shape, found
 
 
 def match(instr: Instr, nest: Sequence[ir.Loop], bind: ir.Bind) -> Match | None:
