@@ -11,7 +11,7 @@ TX_FN void tx_instr_mma(unsigned lanes, A &a, int a0, B &b, int b0, C &c, int c0
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import prod
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
@@ -23,12 +23,18 @@ from texpr.backends.c.types import C_NAMES
 from texpr.ir import kernel as k
 from texpr.ir.instr import Give, Instr, Operand, Step, Turn
 from texpr.ir.instr.descriptor import along, is_summed
+from texpr.ir.instr.fragment import Fragment
 from texpr.ir.instr.registers import MASK, PLACE, Packing, packed, places
 from texpr.ir.ops.collective import function_name
 from texpr.ir.program.updates import combine
-from texpr.ir.value import Load
+from texpr.ir.value import Buffer, Index, Load, Op
+from texpr.ir.value.structure import same
+from texpr.ir.value.types import BOOL, I32
 from texpr.isa.target import Target
 from texpr.support.diagnostic import CompilerBug
+
+LANE = Sym("lane")
+"""The number of a lane in its group."""
 
 _BITS = {"r": "uint32_t", "h": "uint16_t", "l": "uint64_t", "f": "float", "d": "double"}
 """The C type of a register by its constraint (CUDA C++, "Inline PTX Assembly": constraints)."""
@@ -160,6 +166,10 @@ def _emulated(instr: Instr, dialect: Dialect) -> Iterator[str]:
         scope, own = scope.name(operand.memory, f"held_{name}")
         kind = f"tx_emu::Held<{C_NAMES[operand.dtype]}, {fragment.registers}, At_{name}>"
         yield f"{kind} {own}({name}, {name}_at, {instr.lanes}, lanes);"
+    scope, variable = scope.integer(LANE, (0, instr.lanes - 1))
+    written = next((operand.name for operand in instr.operands if operand.is_written), None)
+    if written is not None:
+        yield f"int const {variable.text} = (int)held_{written}.lane;"
     if instr.copied > 1:
         yield f"for (int copy = 0; copy < {instr.copied}; ++copy) {{"
         yield from (
@@ -199,17 +209,22 @@ def started(instr: Instr, dialect: Dialect) -> Iterator[str]:
     yield f"{INDENT}void end() override {{ delete this; }}"
     yield f"{INDENT}void run(void *registers) override {{"
     yield f"{INDENT}{INDENT}held_{own.name}.registers = static_cast<{C_NAMES[own.dtype]} *>(registers);"
+    scope, variable = scope.integer(LANE, (0, instr.lanes - 1))
+    yield f"{INDENT}{INDENT}int const {variable.text} = (int)held_{own.name}.lane;"
     yield from (f"{INDENT}{INDENT}{line}" for line in meaning_lines(instr, scope, dialect))
     yield f"{INDENT}}}"
     yield "};"
     yield "Later *later = new Later;"
     yield f"later->held_{own.name}.lane = tx_emu::own_thread() % {instr.lanes};"
     matrices = [operand.name for operand in instr.operands if operand.is_described]
-    for name in matrices:
+    yield f"static std::vector<int> reads[{len(matrices)}][{instr.lanes}];"
+    for at, name in enumerate(matrices):
         yield f"(void){name}_how;"
-        yield f"later->held_{name}.begin({name}, {name}_at);"
-    yield f"tx_emu::MatrixOrder const matrices[] = {{{', '.join(f'later->held_{name}.order()' for name in matrices)}}};"
+        yield f"later->held_{name}.begin({name}, {name}_at, reads[{at}][later->held_{own.name}.lane]);"
     count = own.fragment.registers
+    held = ", ".join(f"later->held_{name}" for name in matrices)
+    yield f"tx_emu::learn<{C_NAMES[own.dtype]}, {count}>(*later, {held});"
+    yield f"tx_emu::MatrixOrder const matrices[] = {{{', '.join(f'later->held_{name}.order()' for name in matrices)}}};"
     yield f"tx_emu::start_work(lanes, later, {own.name}, {own.name}_at, {count}, matrices, {len(matrices)});"
 
 
@@ -232,20 +247,47 @@ def finder(operand: Operand) -> Iterator[str]:
 
 
 def meaning_lines(instr: Instr, scope: Scope, dialect: Dialect) -> Iterator[str]:
-    """The meaning, of operands that have names in a scope."""
-    body = _statements(instr.meaning)
+    """The meaning, of operands that have names in a scope, as far as a lane, `LANE`, has the elements that get values."""
+    body = _statements(instr.meaning, {operand.memory: operand.fragment for operand in instr.operands if operand.is_written})
     kernel = k.Kernel(instr.name, (), tuple(o.memory for o in instr.operands), (), (), (), body, frozenset())
     yield from Body.of(kernel, dialect).lines(body, scope, 0)
 
 
-def _statements(steps: tuple[Step, ...]) -> tuple[k.Stmt, ...]:
-    return tuple(_statement(step) for step in steps)
+def _statements(steps: tuple[Step, ...], written: Mapping[Buffer, Fragment]) -> tuple[k.Stmt, ...]:
+    return tuple(_statement(step, written) for step in steps)
 
 
-def _statement(step: Step) -> k.Stmt:
+def _statement(step: Step, written: Mapping[Buffer, Fragment]) -> k.Stmt:
+    """A step; as soon as all of it is about one element, under the condition that the lane has it."""
+    element = _element(step)
+    fragment = None if element is None else written.get(element.buffer)
+    if element is None or fragment is None or fragment.copied > 1:
+        return _whole(step, written)
+    has = Op("eq", (Index(fragment.lane(element.index), I32), Index(expr(LANE), I32)), BOOL)
+    return k.If(has, (_whole(step, {}),))
+
+
+def _element(step: Step) -> Load | None:
+    """The only element that gets values in a step, in all turns of its loops."""
+    first, *others = _given(step)
+    apart = any(not same(first, other) for other in others) or any(index.syms() & _loops(step) for index in first.index)
+    return None if apart else first
+
+
+def _given(step: Step) -> list[Load]:
+    """The elements that get values."""
+    return [step.target] if isinstance(step, Give) else [each for part in step.body for each in _given(part)]
+
+
+def _loops(step: Step) -> set[Sym]:
+    """The symbols of loops."""
+    return set() if isinstance(step, Give) else {step.sym, *(sym for part in step.body for sym in _loops(part))}
+
+
+def _whole(step: Step, written: Mapping[Buffer, Fragment]) -> k.Stmt:
     match step:
         case Turn():
-            return k.For(step.sym, ZERO, expr(step.extent), _statements(step.body), ONE)
+            return k.For(step.sym, ZERO, expr(step.extent), _statements(step.body, written), ONE)
         case Give():
             target = Load(step.target.buffer, step.target.index)
             value = step.value if step.update is None else combine(step.update, (target,), (step.value,))[0]

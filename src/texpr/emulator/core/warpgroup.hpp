@@ -1,6 +1,6 @@
 /* The tensor core of a warpgroup, a lane's share at a time: at the lane's wait, in order and in lockstep, else when the seed says,
-   it reads its matrices and the registers as the lane had given them, and computes. PTX ISA, "wgmma.mma_async", "wgmma.fence",
-   "wgmma.wait_group".
+   it reads what its results are made of, in matrices and in registers as the lane had given them, and computes. PTX ISA,
+   "wgmma.mma_async", "wgmma.fence", "wgmma.wait_group".
 
    It has registers as they were at the lane's last fence that named them; meanwhile they hold what no program means to read, and
    what the lane does to them is lost. The lane has them again where it takes them behind a wait for all that has to do with them.

@@ -6,12 +6,14 @@
 #ifndef TEXPR_EMULATOR_H
 #define TEXPR_EMULATOR_H
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "texpr_emulator_abi.h"
 

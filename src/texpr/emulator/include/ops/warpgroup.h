@@ -11,16 +11,24 @@ inline unsigned own_thread() { return threadIdx.x + blockDim.x * (threadIdx.y + 
 template <class T, class How, int ROWS, int COLUMNS, int UNIT, bool SUMMED> struct Matrix {
     View *view = nullptr;
     const char *start = nullptr;
-    long long elements[ROWS * COLUMNS];
+    std::vector<int> *reads = nullptr; /* the elements that a lane's share reads, in order */
+    bool learning = false;
+    std::vector<long long> elements; /* where they are */
 
     static constexpr unsigned long long leading = (How::bits >> 16 & 0x3fff) * 16, stride = (How::bits >> 32 & 0x3fff) * 16;
     static constexpr unsigned span = How::bits >> 62 == 0 ? 0 : 256u >> (How::bits >> 62);
 
-    template <class Array> void begin(Array &array, long long at) {
+    template <class Array> void begin(Array &array, long long at, std::vector<int> &known) {
         Place place = shared_place(array, at);
         view = place.view;
         start = view->base + place.index * (long long)sizeof(T);
-        for (int e = 0; e < ROWS * COLUMNS; ++e) elements[e] = (address(e) - view->base) / (long long)sizeof(T);
+        reads = &known;
+        learning = TX_EMU_CHECKED && known.empty();
+    }
+    void learned() {
+        std::sort(reads->begin(), reads->end());
+        reads->erase(std::unique(reads->begin(), reads->end()), reads->end());
+        learning = false;
     }
     const char *address(int e) const {
         constexpr unsigned chunk = 16, rows = 8, each = chunk / sizeof(T);
@@ -35,14 +43,19 @@ template <class T, class How, int ROWS, int COLUMNS, int UNIT, bool SUMMED> stru
         if (span) found ^= (found >> 7 & (span / chunk - 1)) << 4;
         return reinterpret_cast<const char *>(found);
     }
+    long long element(int e) const { return (address(e) - view->base) / (long long)sizeof(T); }
     T operator[](long long e) const {
         T value;
-        long long at = elements[e];
+        if (learning) return reads->push_back((int)e), T{};
+        long long at = element((int)e);
         if (at < 0 || at >= view->count) return T{};
         std::memcpy(&value, view->base + at * (long long)sizeof(T), sizeof value);
         return value;
     }
-    MatrixOrder order() const { return {view, elements, ROWS * COLUMNS, (start - view->base) / (long long)sizeof(T), span}; }
+    MatrixOrder order() {
+        for (int e : *reads) elements.push_back(element(e));
+        return {view, elements.data(), (unsigned)elements.size(), (start - view->base) / (long long)sizeof(T), span};
+    }
 };
 
 /* The registers of a lane, number `lane` of its group: what it has not is neither read nor written. */
@@ -65,13 +78,22 @@ template <class T, int COUNT, class At> struct Own {
     static constexpr int count = COUNT;
 };
 
-/* Lanes have come to it: what their share is happens later. */
 #if TX_EMU_CHECKED
+/* Which elements a lane's share reads: its results, of registers that nobody has, are computed once. */
+template <class T, int COUNT, class Share, class... Matrices> void learn(Share &share, Matrices &...matrices) {
+    if (!(matrices.learning || ...)) return;
+    T none[COUNT] = {};
+    share.run(none);
+    (matrices.learned(), ...);
+}
+
+/* Lanes have come to it: what their share is happens later. */
 template <class T, long long COUNT> void start_work(unsigned lanes, Work *work, Local<T, COUNT> &registers, int at, int count, const MatrixOrder *matrices, unsigned number) {
     done_together(lanes);
     core->start_work({work, &registers.view, at, count, matrices, number});
 }
 #else
+template <class T, int COUNT, class Share, class... Matrices> void learn(Share &, Matrices &...) {}
 template <class T> void start_work(unsigned lanes, Work *work, T &registers, int at, int, const MatrixOrder *, unsigned) {
     done_together(lanes);
     work->run(&registers[at]);
