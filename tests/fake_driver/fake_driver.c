@@ -296,12 +296,14 @@ EXPORT int cuLaunchKernelEx(struct config const *config, struct function *functi
 
 /* ---- memory and streams --------------------------------------------------------------------------------------------------- */
 
+enum { POISONED = 1 << 24 };
+
 EXPORT int cuMemAlloc_v2(uint64_t *address, size_t bytes) {
     ENTER("cuMemAlloc");
     if (current == NULL) return INVALID_CONTEXT;
     unsigned char *start = bytes > 0 ? aligned_alloc(256, (bytes + 255) / 256 * 256) : NULL;
     if (start == NULL) return bytes > 0 ? OUT_OF_MEMORY : INVALID_VALUE;
-    memset(start, 0xff, bytes);
+    memset(start, 0xff, bytes < POISONED ? bytes : POISONED); /* gigabytes stay untouched: no page of them is taken */
     pthread_mutex_lock(&lock);
     memories[memory_count++ % 1024] = (struct memory){start, bytes};
     pthread_mutex_unlock(&lock);

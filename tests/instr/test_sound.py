@@ -22,7 +22,6 @@ from texpr.proof.search import certified
 from texpr.support.diagnostic import TexprError
 
 NAMES = ("registers", "ldmatrix", "scaled", "some warps", "tile", "warps", "turned", "met", "m16n8k32 i8")
-TRIED = 30
 HEADS = ("param", "result", "size", "buffer", "axis", "array", "asm", "operand")
 NUMBER = re.compile(r"(?<![\w.'])\d+(?![\w.])")
 
@@ -75,8 +74,9 @@ def check(
 
 
 @pytest.mark.planted
+@pytest.mark.parametrize("tried", [10, pytest.param(60, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_proved_is_right(name: str) -> None:
+def test_what_is_proved_is_right(name: str, tried: int) -> None:
     case = CASES[name]
     made = lower(parse(case.text, "case.te")[case.name], "sm_80", schedule=None)
-    check(made, *case.arguments(), Random(name), TRIED)
+    check(made, *case.arguments(), Random(name), tried)

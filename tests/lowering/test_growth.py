@@ -51,6 +51,6 @@ def calls(text: str) -> int:
 @pytest.mark.parametrize("made", [updates, names, registers, one_register])
 def test_twice_as_many_statements_are_twice_the_work(made: Callable[[int], str]) -> None:
     calls(made(8))  # modules are loaded, and what is remembered of any program
-    few, some, many = (calls(made(count)) for count in (80, 160, 240))
+    few, some, many = (calls(made(count)) for count in (40, 80, 120))
     ratio = (many - some) / (some - few)
     assert ratio < 1.015, ratio

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import texpr
@@ -19,13 +20,19 @@ SPOKEN = {"Assign", "Barrier", "Declare", "Store"}
 PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
 
 
+@cache
+def texts() -> dict[str, str]:
+    """The files of the product."""
+    return {path.relative_to(SOURCES).as_posix(): path.read_text(encoding="utf-8") for path in sorted(SOURCES.rglob("*.py"))}
+
+
 def naming(name: str) -> list[str]:
     """The files of the product that name an operation, its twin for the emulator not counted."""
     said = re.compile(rf"\bk\.{name}\b|\bimport [^\n]*\b{name}\b|^    {name},$|^class {name}\(", re.MULTILINE)
-    files = (path for path in sorted(SOURCES.rglob("*.py")) if path.relative_to(SOURCES).as_posix() not in LISTS)
-    return [path.relative_to(SOURCES).as_posix() for path in files if said.search(path.read_text(encoding="utf-8"))]
+    return [path for path, text in texts().items() if path not in LISTS and name in text and said.search(text)]
 
 
+@cache
 def counts() -> dict[str, int]:
     return {kind.__name__: len(naming(kind.__name__)) for kind in OPERATIONS}
 

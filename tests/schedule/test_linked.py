@@ -12,6 +12,7 @@ from tests.lowering.emulated import run_plan
 from tests.proofs import undecided
 from tests.schedule.linked import CHAIN, EXACT, by_hand, online
 from tests.schedule.test_mma import NUMPY
+from tests.slow import slow
 
 from texpr.backends.cuda.headers import headers
 from texpr.driver import Compiled, lower, parse
@@ -81,7 +82,7 @@ def arguments(made: Compiled, sizes: Mapping[str, int]) -> dict[str, np.ndarray]
     return found
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", slow(CASES, {"whole numbers, found", "causal, by larger blocks"}))
 def test_emulated(name: str) -> None:
     case, made = CASES[name], compiled(name)
     assert made.schedule is not None and any(each.name == "mma" for each in made.schedule.directives)
@@ -96,7 +97,7 @@ def test_emulated(name: str) -> None:
                 assert np.all(np.abs(one - other) <= case.apart * np.abs(other)), (result, length, seed)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", slow(CASES, {"whole numbers, found", "causal, by larger blocks"}))
 def test_proved(name: str) -> None:
     made = compiled(name)
     assert made.written is not None

@@ -28,7 +28,7 @@ from texpr.ir.proof import Verdict
 from texpr.proof.search import proved
 from texpr.support.diagnostic import TexprError
 
-SHORT = 60
+SHORT = 30
 SHARD = 25
 LONG = 1500
 PROVED = 10
@@ -153,7 +153,7 @@ def require_engines(total: Counter[str], trials: int) -> None:
 
 
 def test_schedules_with_engines_change_no_result() -> None:
-    require_engines(compare(range(40, 80), engines=True), 40)
+    require_engines(compare(range(40, 60), engines=True), 20)
 
 
 @pytest.mark.long

@@ -14,8 +14,6 @@ from texpr.ir.kernel.parse import parse_plan
 from texpr.ir.kernel.verify import verify
 from texpr.support.diagnostic import CompilerBug
 
-TRIED = 15
-
 
 def read(text: str) -> Plan | None:
     """The plan of a text, None if it breaks a rule of its form."""
@@ -28,7 +26,8 @@ def read(text: str) -> Plan | None:
 
 
 @pytest.mark.planted
+@pytest.mark.parametrize("tried", [5, pytest.param(40, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", ["one tile", "ring", "written", "scaled", "groups", "b by columns", "units by threads"])
-def test_what_is_proved_is_right(name: str) -> None:
+def test_what_is_proved_is_right(name: str, tried: int) -> None:
     arguments, wanted = CASES[name].arguments((1, 1, 4 if name == "ring" else 2))
-    check(compiled(name), arguments, "C", wanted, Random(name), TRIED, read)
+    check(compiled(name), arguments, "C", wanted, Random(name), tried, read)

@@ -205,8 +205,8 @@ def all_is_right(on: Subject, name: str, alter: Altering = altered) -> None:
 def test_what_is_proved_is_right(target: str) -> None:
     rng, count = random.Random(target), Count()
     for name in PROGRAMS:
-        assert not list(holes(named(name, target), 8, rng, count)), name
-    assert count.wrong > 30 and count.right > 5
+        assert not list(holes(named(name, target), 3, rng, count)), name
+    assert count.wrong > 10 and count.right > 1
 
 
 @pytest.mark.long

@@ -43,8 +43,8 @@ def alter(plan: k.Plan, rng: random.Random) -> tuple[str, k.Plan] | None:
 def test_what_is_proved_is_right() -> None:
     rng, count = random.Random(1), Count()
     for name in ENGINE:
-        assert not list(holes(named(name), 6, rng, count, alter)), name
-    assert count.wrong > 25
+        assert not list(holes(named(name), 2, rng, count, alter)), name
+    assert count.wrong > 8
 
 
 def nothing(*_: object) -> Iterator[object]:

@@ -46,8 +46,8 @@ def named(name: str) -> Subject:
 def test_what_is_proved_is_right() -> None:
     rng, count = random.Random(1), Count()
     for name in COLUMNS:
-        assert not list(holes(named(name), 4, rng, count)), name
-    assert count.wrong > 6
+        assert not list(holes(named(name), 2, rng, count)), name
+    assert count.wrong > 3
 
 
 @pytest.mark.long

@@ -8,6 +8,7 @@ import pytest
 from tests.planner.test_phases import PHASED
 from tests.planner.test_squared import SQUARED
 from tests.proof.schedule.trials import is_proved
+from tests.slow import slow
 
 import texpr
 from texpr import driver
@@ -23,9 +24,12 @@ FILES = sorted(
 )
 
 
-@pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(ROOT)) for path in FILES])
-def test_schedules_keep_to_their_programs(path: Path) -> None:
-    for function in driver.load(path).functions:
+SLOW = {"examples/scheduled/attention.te", "examples/scheduled/matmul_bf16.te"}
+
+
+@pytest.mark.parametrize("name", slow((path.relative_to(ROOT).as_posix() for path in FILES), SLOW))
+def test_schedules_keep_to_their_programs(name: str) -> None:
+    for function in driver.load(ROOT / name).functions:
         for target in ("cpu", "sm_90a"):
             for schedule in (*function.schedules, "auto"):
                 try:

@@ -13,7 +13,7 @@ from texpr.ir import program as ir
 from texpr.ir.program.verify import verify_function
 from texpr.support.diagnostic import CompilerBug
 
-SHORT = 12
+SHORT = 4
 LONG = 400
 TIMES = 10
 
