@@ -73,7 +73,7 @@ PROVER = import_module("texpr.proof.plan.prove")._Prover
     ids=["bytes", "copies", "ends", "barriers"],
 )  # fmt: skip
 def test_planted_holes_are_found(name: str, owner: object, what: str, instead: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    on, rng = named(name), random.Random(name)
+    on, rng = named(name), random.Random(f"{name}1")
     monkeypatch.setattr(owner, what, instead)
     assert next(holes(on, 400, rng, Count(), alter), None)
 
