@@ -40,6 +40,12 @@ TX_FN void tx_barrier_arrive(uint64_t *barriers, long long at) {
     TX_ASM("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(tx_shared_address(barriers, at)) : "memory");
 }
 
+/* A warp arrives once, after all of its lanes have come. */
+TX_FN void tx_barrier_release(uint64_t *barriers, long long at) {
+    __syncwarp();
+    if (threadIdx.x % 32u == 0) tx_barrier_arrive(barriers, at);
+}
+
 /* Waits until the phase of this parity has completed. PTX ISA, "mbarrier.try_wait". */
 TX_FN void tx_barrier_wait(uint64_t *barriers, long long at, unsigned parity) {
     TX_ASM("{\n\t"

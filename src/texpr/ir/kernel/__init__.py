@@ -29,7 +29,7 @@ from texpr.ir.ops.fences import Fence
 from texpr.ir.ops.lanes import Exchange, Shuffle
 from texpr.ir.ops.meeting import Barrier
 from texpr.ir.ops.memory import Atomic, Store
-from texpr.ir.ops.phases import BarrierArrive, BarrierExpect, BarrierInit, BarrierWait
+from texpr.ir.ops.phases import BarrierArrive, BarrierExpect, BarrierInit, BarrierRelease, BarrierWait
 from texpr.ir.ops.registers import Assign, Declare
 from texpr.ir.ops.tiles import CopyTensor, PrefetchMap, StoreTensor
 from texpr.ir.ops.vectors import LoadVector, StoreVector
@@ -42,7 +42,7 @@ from texpr.support.record import Record
 from texpr.support.span import NOWHERE, Span
 
 __all__ = [
-    "Array", "Assign", "Atomic", "Axis", "Barrier", "BarrierArrive", "BarrierExpect", "BarrierInit", "BarrierWait",
+    "Array", "Assign", "Atomic", "Axis", "Barrier", "BarrierArrive", "BarrierExpect", "BarrierInit", "BarrierRelease", "BarrierWait",
     "Collective", "CollectiveAsync", "CommitAsync", "CommitBulk", "CommitWarpgroup", "CopyAsync", "CopyBulk", "CopyTensor",
     "Covered", "Declare", "Exchange", "Fence", "FenceWarpgroup", "For", "HostIf", "HostLoop", "HostStep", "If", "Kernel",
     "Launch", "Level", "LoadVector", "Operation", "Plan", "PrefetchMap", "Shuffle", "Space", "Stmt", "Store", "StoreTensor",
@@ -114,15 +114,24 @@ class For(Record, eq=False):
     factor: int = 0
 
 
+class Role(Record):
+    """Warps of a block that have work of their own: `warps` of them, from warp `first` on."""
+
+    name: str
+    first: int
+    warps: int
+
+
 class If(Record, eq=False):
     """`if condition`. `uniform`: the condition is equal in all threads of a block, so that the branches may contain
-    barriers."""
+    barriers. `role`: the condition says that a thread is in one of these warps (`ir.kernel.roles`)."""
 
     condition: Value
     then: tuple[Stmt, ...]
     orelse: tuple[Stmt, ...] = ()
     uniform: bool = False
     span: Span = NOWHERE
+    role: Role | None = None
 
 
 Stmt: TypeAlias = For | If | Operation

@@ -346,6 +346,7 @@ class KernelParser:
         scan, start = self.scan, self.scan.take().start
         condition = self.values.value()
         uniform = scan.accept("uniform")
+        role = k.Role(scan.name(), scan.integer(), scan.integer()) if scan.accept("role") else None
         span = scan.span(start)
         then = self._block()
-        return k.If(condition, then, self._block() if scan.accept("else") else (), uniform, span)
+        return k.If(condition, then, self._block() if scan.accept("else") else (), uniform, span, role)

@@ -103,6 +103,9 @@ class Place(Record):
         for stmt in self.around:
             if isinstance(stmt, k.For):
                 alike = self.threads.loop_alike(stmt, group, self.meanings)
+            elif stmt.role is not None:
+                ends = (stmt.role.first, stmt.role.first + stmt.role.warps)
+                alike = group > 0 and all(end * self.kernel.warp % group == 0 for end in ends)
             else:
                 alike = self.threads.value_alike(stmt.condition, group, self.meanings)
             if not (stmt.uniform and group != CLUSTER if alike is None else alike):

@@ -18,7 +18,7 @@
     buffer  = NAME ":" TYPE "[" [index, …] "]" ["strides" "[" [index, …] "]"] ["align" INT] ["role" ROLE]
 
     stmt    = "for" NAME "in" index ".." index ["by" index] [KIND [INT]] ["reduce" "(" NAME OP, … ")"] ["uniform"] block
-            | "if" value ["uniform"] block ["else" block]
+            | "if" value ["uniform"] ["role" NAME INT INT] block ["else" block]
             | "let" NAME ":" TYPE "=" value | NAME "=" value | element "=" value
             | "atomic" element OP "=" value ["at" LEVEL]
             | "barrier" LEVEL ["lanes" INT] ["part" INT] ["covers" covered, …]
@@ -31,7 +31,8 @@
             | "tensor" ("store" | "reduce" OP) NAME "[" [index, …] "]" ["rows" value, …] "=" element
             | "bulk" ["reduce" OP] element "=" element "count" INT ["exactly" index] ["arrives" element]
             | "commit_bulk" | "wait_bulk" INT ["read"] ["covers" …]
-            | "mbarrier" ("init" element "count" INT | "expect" element "bytes" INT ["exactly" index] | "arrive" element)
+            | "mbarrier" ("init" element "count" INT | "expect" element "bytes" INT ["exactly" index] | "arrive" element
+              | "release" element ["covers" …])
             | "mbarrier" "wait" element "parity" index ["covers" …] | "fence" KIND | "prefetch" NAME
             | "instr" NAME "[" [NAME, …] "]" element INT ("read" | "write" | "update"), …
     block   = "{" {stmt} "}"
@@ -218,7 +219,8 @@ def _stmt_lines(stmt: k.Stmt, types: Types, pad: str) -> Iterator[str]:
             yield from block_lines(stmt.body, types, pad + "    ")
             yield pad + "}"
         case k.If():
-            uniform = " uniform" if stmt.uniform else ""
+            uniform, role = " uniform" if stmt.uniform else "", stmt.role
+            uniform += f" role {role.name} {role.first} {role.warps}" if role else ""
             yield f"{pad}if {value_text(stmt.condition, types)}{uniform} {{{line_text(stmt.span)}"
             yield from block_lines(stmt.then, types, pad + "    ")
             if stmt.orelse:

@@ -107,7 +107,7 @@ class Threads:
             return self._own | self._ranks | {axis.sym for axis in self._axes}, self._clustered
         wide = [axis for axis in self._axes if axis.extent is not expr(1)]
         first = next((axis for axis in wide if axis.dim == "x"), None)
-        if group == BLOCK or first is None or first.extent.constant % group != 0:
+        if group == BLOCK or first is None or (len(wide) > 1 and first.extent.constant % group != 0):
             return self._own | {axis.sym for axis in wide}, {}
         return self._own | {_LANE}, {first.sym: expr(_GROUP) * group + expr(_LANE)}
 

@@ -110,7 +110,13 @@ class Waits(Record):
     parity: Expr
 
 
-Phased: TypeAlias = Makes | Arrives | Brings | Waits
+class Releases(Record):
+    """One arrival at the barrier `at` for all lanes of a warp, after all of them have come."""
+
+    at: Load
+
+
+Phased: TypeAlias = Makes | Arrives | Brings | Waits | Releases
 """Operations on a barrier in shared memory."""
 
 Grouped: TypeAlias = Joins | Closes | Awaits | Fences

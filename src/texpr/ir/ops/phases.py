@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING
 from texpr.affine.expr import ZERO, Expr, Sym, expr
 from texpr.affine.facts import Known
 from texpr.affine.ranges import Range
-from texpr.ir.operation import Arrives, Makes, Operation, Waits
+from texpr.ir.operation import Arrives, Makes, Operation, Releases, Waits
 from texpr.ir.operation.covered import Covered
 from texpr.ir.operation.form import Covers, Indexed, Maybe, Number, Word, barrier
 from texpr.ir.value import Load
 from texpr.isa.cuda import TMA
+from texpr.isa.levels import WARP
 from texpr.support.limits import LARGEST_INT
 
 if TYPE_CHECKING:
     from texpr.ir.kernel import Stmt
     from texpr.ir.kernel.place import Place
+    from texpr.ir.operation.effects import Effects
     from texpr.ir.operation.maps import TensorMap
     from texpr.ir.operation.printing import Printing
 
@@ -128,6 +130,38 @@ class BarrierArrive(Operation, eq=False):
     def cuda(self, to: Printing) -> Iterator[str]:
         """A call of a device function."""
         yield f"tx_barrier_arrive({to.place(self.barrier)});"
+
+
+class BarrierRelease(Operation, eq=False):
+    """A warp arrives once at a barrier, after all of its lanes have come: what they did is done. `covers`: the dependences."""
+
+    FORM = (Word("mbarrier"), Word("release"), barrier("barrier"), Covers("covers"))
+
+    barrier: Load
+    covers: tuple[Covered, ...] = ()
+
+    @property
+    def meets(self) -> int:
+        """All lanes of a warp."""
+        return WARP
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The target feature for copies by the tensor memory accelerator."""
+        return (TMA,)
+
+    def completion(self, maps: Mapping[str, TensorMap]) -> Releases:
+        """One arrival for the warp."""
+        return Releases(self.barrier)
+
+    def does(self, effects: Effects) -> None:
+        """Lanes come together."""
+        effects.meets()
+
+    def cuda(self, to: Printing) -> Iterator[str]:
+        """The dependences as comments, and a call of a device function."""
+        yield from to.reasons(self.covers)
+        yield f"tx_barrier_release({to.place(self.barrier)});"
 
 
 class BarrierWait(Operation, eq=False):

@@ -45,8 +45,10 @@ def held_is_in_registers(stmt: Stmt, at: Place) -> Iterator[str]:
 
 def warpgroups_are_whole(stmt: Stmt, at: Place) -> Iterator[str]:
     """A block that has some has whole ones."""
-    if isinstance(stmt, FenceWarpgroup | CommitWarpgroup | WaitWarpgroup) and at.kernel.threads % WARPGROUP:
-        yield f"{at.kernel.threads} threads are no warpgroups"
+    if isinstance(stmt, FenceWarpgroup | CommitWarpgroup | WaitWarpgroup):
+        in_role = any(getattr(each, "role", None) for each in at.around)
+        if at.kernel.threads % WARPGROUP and not in_role:  # those of a role are whole where all of one come
+            yield f"{at.kernel.threads} threads are no warpgroups"
 
 
 def groups_that_are_left(stmt: Stmt, at: Place) -> Iterator[str]:

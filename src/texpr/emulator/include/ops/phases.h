@@ -11,6 +11,10 @@ template <class B> TX_FN void tx_barrier_expect(B barriers, long long at, long l
     tx_emu::core->arrive(place.view, place.index, bytes);
 }
 template <class B> TX_FN void tx_barrier_arrive(B barriers, long long at) { tx_barrier_expect(barriers, at, 0); }
+template <class B> TX_FN void tx_barrier_release(B barriers, long long at, int line = __builtin_LINE()) {
+    __syncwarp(0xffffffffu, line);
+    if (threadIdx.x % 32u == 0) tx_barrier_arrive(barriers, at);
+}
 template <class B> TX_FN void tx_barrier_wait(B barriers, long long at, long long parity) {
     auto place = tx_emu::shared_place(barriers, at);
     tx_emu::core->wait_phase(place.view, place.index, (int)parity);

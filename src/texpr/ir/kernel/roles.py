@@ -1,0 +1,102 @@
+"""Roles: warps of a block that have work of their own (docs/theory/channels.md).
+
+    for ko in 0..n {                                      if (thread >= 256) role copy 8 1 {
+        if (thread >= 256) role copy 8 1 { A }                for ko in 0..n { A }
+        if (thread < 256) role compute 0 8 { B }    →     }
+    }                                                     if (thread < 256) role compute 0 8 {
+    if (thread < 256) role compute 0 8 { C }                  for ko in 0..n { B }
+                                                              C
+                                                          }
+
+On the left is the text of a kernel: the order in which one thread after the other could do all of it. On the right each role has its
+statements together: each thread executes what it does on the left, in the same order, as roles are of different threads, and
+what stands between them only declares variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from texpr.affine.expr import Expr, Sym, expr
+from texpr.ir import kernel as k
+from texpr.ir.value import Index, Literal, Op, Value, conjunction
+from texpr.ir.value.types import BOOL, I32
+from texpr.support.record import replace
+
+if TYPE_CHECKING:
+    from texpr.ir.kernel.place import Place
+
+
+def condition(role: k.Role, thread: Expr, threads: int, warp: int) -> Value | None:
+    """The condition that a thread is in a role, of a block of so many threads; None if all are."""
+    first, end = role.first * warp, (role.first + role.warps) * warp
+    index = Index(thread, I32)
+    tests = [Op("ge", (index, Literal(first, I32)), BOOL)] if first else []
+    return conjunction([*tests, *([Op("lt", (index, Literal(end, I32)), BOOL)] if end < threads else [])])
+
+
+def thread_of(kernel: k.Kernel) -> Sym | None:
+    """The number of a thread in a block of one dimension."""
+    axes = [axis for axis in kernel.axes if axis.level is k.Level.BLOCK]
+    return axes[0].sym if len(axes) == 1 else None
+
+
+def roles_are_of_warps(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """A role is of existing warps, as its condition says, in no other branch, and roles of different names have no warp in common."""
+    if not isinstance(stmt, k.If) or stmt.role is None:
+        return
+    kernel, role, thread = at.kernel, stmt.role, thread_of(at.kernel)
+    end = (role.first + role.warps) * kernel.warp
+    if thread is None or role.first < 0 or role.warps < 1 or end > kernel.threads:
+        yield f"role {role.name} is of no warps of {kernel.threads} threads"
+    elif stmt.condition != condition(role, expr(thread), kernel.threads, kernel.warp):
+        yield f"the condition of role {role.name} does not say which warps it is of"
+    if stmt.orelse or any(isinstance(each, k.If) for each in at.around):
+        yield f"role {role.name} is in a branch, or has another arm"
+    for other in {each.role for each in k.walk(kernel.body) if isinstance(each, k.If) and each.role} - {role}:
+        if other.name == role.name or (other.first < role.first + role.warps and role.first < other.first + other.warps):
+            yield f"roles {role.name} and {other.name} have warps in common"
+
+
+def between_roles_is_nothing(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """What stands beside a role, from the first one on, is declarations, loops of roles, and roles."""
+    if isinstance(stmt, k.If) and stmt.role is not None:
+        lists = [at.kernel.body, *(each.body for each in at.around if isinstance(each, k.For))]
+        for block in (lists[0][_first(lists[0]) :], *lists[1:]):
+            if not all(isinstance(each, k.Declare) or _first((each,)) == 0 for each in block):
+                yield f"beside role {stmt.role.name} is what other threads do"
+
+
+def inside(at: Place) -> k.Role | None:
+    """The role around a statement."""
+    return next((each.role for each in at.around if isinstance(each, k.If) and each.role), None)
+
+
+def parted(body: tuple[k.Stmt, ...]) -> tuple[k.Stmt, ...]:
+    """The statements of a kernel, each role's together."""
+    at = _first(body)
+    branches = [each for each in k.walk(body[at:]) if isinstance(each, k.If) and each.role]
+    once = {branch.role: branch for branch in reversed(branches)}
+    return (*body[:at], *(replace(once[role], then=_of(role, body[at:])) for role in dict.fromkeys(b.role for b in branches)))
+
+
+def _first(body: tuple[k.Stmt, ...]) -> int:
+    """The first statement of a list that is a role, or a loop of some."""
+    found = (at for at, each in enumerate(body) if any(isinstance(s, k.If) and s.role for s in k.walk((each,))))
+    return next(found, len(body))
+
+
+def _of(role: k.Role | None, body: tuple[k.Stmt, ...]) -> tuple[k.Stmt, ...]:
+    """What threads of a role execute of some statements."""
+    found: list[k.Stmt] = []
+    for stmt in body:
+        match stmt:
+            case k.If() if stmt.role is not None:
+                found += stmt.then if stmt.role == role else ()
+            case k.For() if not _first((stmt,)):
+                inner = _of(role, stmt.body)
+                found += (replace(stmt, body=inner),) if any(not isinstance(s, k.Declare) for s in inner) else ()
+            case _:
+                found.append(stmt)
+    return tuple(found)
