@@ -18,14 +18,15 @@ from types import UnionType
 from typing import TypeAlias
 
 from texpr.affine.expr import ZERO, Expr, Sym
-from texpr.ir.operation import Arrives, Brings, Makes, Waits
+from texpr.ir.operation import Arrives, Brings, Makes, Releases, Waits
 from texpr.ir.proof.tags import TURNS, End, Instance, Turn
 from texpr.isa.levels import Space
 from texpr.presburger.formula import FALSE, TRUE, Eq, Formula, Ge, between, compare, conj, differ, disj, equal, negate
 from texpr.presburger.questions import Point, witness
 from texpr.proof.common.asked import Asked, Claim
+from texpr.proof.plan.channels import Ring
 from texpr.proof.plan.landing import Landing, Names, anyone, known, located, not_landed, own_dims, said, same, there
-from texpr.proof.read.events import Reading, Signal
+from texpr.proof.read.events import Channel, Reading, Signal
 from texpr.proof.read.order import Sides, not_behind, unordered
 from texpr.support.record import Mutable, replace
 
@@ -57,9 +58,19 @@ class Phases(Mutable):
     premises: Formula
     tagged: Mapping[Signal, Turn]
 
+    def ring(self, signal: Signal) -> Channel | None:
+        """The channel whose slots a barrier says to be full, if it is of one."""
+        found = (each for each in signal.site.launch.channels if each.fill.barrier.buffer is signal.barrier.buffer)
+        return next(found, None)
+
     def questions(self) -> Iterator[Asked]:
         """The obligations of all barriers."""
+        rings = [each for launch in self.reading.launches for each in launch.channels]
+        for each in rings:
+            yield from Ring(each, self.reading, self.premises).questions()
         for user in self.reading.signals:
+            if any(user.barrier.buffer is each.acquire.barrier.buffer and user.site.launch is each.acquire.site.launch for each in rings):
+                continue
             about = f"{user.barrier.buffer.name}[{user.barrier.index[0]}]"
             for kinds, what, how, cases in (
                 (Makes, "a barrier is made", "once, for one arrival a phase", self.remade),
@@ -71,6 +82,7 @@ class Phases(Mutable):
                 (Arrives | Brings, "a wait ends", "its phase was begun before", self.endless),
                 (Arrives | Brings, "all have passed", "before the next phase begins", self.passed_by),
                 (Arrives | Brings | Waits, "phases follow", "the one before was seen to complete", self.unseen),
+                (Releases, "a slot is released", "in a ring between two roles", self.strange),
             ):
                 if isinstance(user.what, kinds):
                     yield Claim(what, about, how, user.stmt.span, user.site.launch.kernel.name), self.first, (user, cases)
@@ -160,8 +172,9 @@ class Phases(Mutable):
     def forgotten(self, arrival: Named) -> Cases:
         """A phase that its thread does not wait for, or a claimed wait that is for another phase."""
         waits, none = self.waits(arrival)
-        own = anyone(arrival.site)
-        yield none, equal(own, own.values())
+        own, ring = anyone(arrival.site), self.ring(arrival.signal)
+        lane = () if ring is None else (Ring(ring, self.reading, self.premises).consumers[0],)  # another thread of the block
+        yield none, equal(own if ring is None else own.values(), lane or own.values())
         for wait in waits:
             yield wait.there, negate(_among(self.phases(wait), arrival))
 
@@ -169,15 +182,22 @@ class Phases(Mutable):
         """A signal without a phase, or where the preceding phase is not known to be complete."""
         yield (self.begun(user)[1],)
         sides = Sides(user.names, user.names)
+        ring = None if isinstance(user.signal.what, Waits) else self.ring(user.signal)
         for before in self.before(user):
+            if ring is not None and not isinstance(before.signal.what, Makes):
+                continue  # the lemma of a ring says so
             yield before.there, not_landed(user.site, user.site, self.landings([before]), sides, Space.SHARED, later=False)
 
     def passed_by(self, user: Named) -> Cases:
         """An arrival, or a copy, of a phase that may begin before all have passed a wait for the preceding phase."""
-        for wait in self.others(user, Waits):
+        for wait in self.others(user, Waits) if self.ring(user.signal) is None else ():  # the lemma of a ring says so
             late = disj(unordered(wait.site, user.site, Sides(wait.names, user.names), Space.SHARED, later=False))
             for before in self.before(user):
                 yield wait.there, late, before.there, _among(self.phases(wait), before)
+
+    def strange(self, release: Named) -> Cases:
+        """A release that is of no ring."""
+        yield (TRUE,)
 
     def unlike(self, arrival: Named) -> Cases:
         """A point of a parcel without a copy of the claimed bytes, or a total that differs from the expected bytes."""

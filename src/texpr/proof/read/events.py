@@ -39,6 +39,8 @@ class Launch(Record, eq=False):
     """The indices of the host's loops."""
     block: tuple[Expr, ...] = field(init=False)
     """The coordinates of a block."""
+    channels: list[Channel] = field(default_factory=list["Channel"])
+    """What reading finds of rings between roles."""
     thread: Expr = field(init=False)
     """The number of a thread in its block."""
 
@@ -197,6 +199,31 @@ class Signal(Record, eq=False):
     def bytes(self) -> Expr:
         """The number of bytes that an arrival expects or a copy brings; 0 for a wait."""
         return self.what.bytes if isinstance(self.what, Arrives | Brings) else ZERO
+
+
+class Channel(Record, eq=False):
+    """A ring of slots between two roles, as the text has it; that it is one is to be proved (docs/theory/channels.md).
+
+    `acquire`: the wait for an empty slot; `fill`: the arrival with bytes, and `use`: the wait for it; `release`: of a slot that was
+    read. Each has ordinals: 0 in the turn `first` of its loop.
+    """
+
+    loop: k.For
+    acquire: Signal
+    fill: Signal
+    use: Signal
+    release: Signal
+    first: Mapping[Signal, int]
+
+    @property
+    def slots(self) -> int:
+        """The number of slots."""
+        return self.acquire.barrier.buffer.shape[0].constant
+
+    def names(self, signal: Signal, ordinal: Expr, names: Mapping[Sym, Sym | Expr]) -> dict[Sym, Sym | Expr]:
+        """The coordinates of a signal with this ordinal, of a thread and block that have `names`."""
+        own = {sym: names[sym] for sym in signal.site.dims if sym is not self.loop.sym}
+        return {**own, self.loop.sym: ordinal + self.first[signal]}
 
 
 class Step(Record, eq=False):

@@ -15,7 +15,7 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
 from texpr.isa.levels import Space
-from texpr.presburger.formula import FALSE, TRUE, Eq, Formula, Ge, compare, conj, differ, disj, rename
+from texpr.presburger.formula import FALSE, TRUE, Eq, Formula, Ge, compare, conj, differ, disj, negate, rename
 from texpr.presburger.isl.raw import Undecided
 from texpr.proof.read.actions import ARMS, Spot
 from texpr.proof.read.events import Launch, Site
@@ -249,10 +249,27 @@ def unordered(a: Site, b: Site, sides: Sides, space: Space, *, later: bool) -> t
     unmet = [] if private or (not joint and all(sides.a(s) is sides.b(s) for s in threads)) else [*_unmet(a, b, sides)]
     if unmet:
         apart = TRUE if joint else differ(map(sides.a, threads), map(sides.b, threads))
-        found.extend(conj((*here, apart, case)) for case in unmet)
+        missed = _unchannelled(a, b, sides)
+        found.extend(conj((*here, apart, case, missed)) for case in unmet)
     for case in not_behind(a, b, sides, later):
         found.append(conj((*here, *(() if space is Space.LANES else equal_all(threads, sides)), case)))
     return tuple(found)
+
+
+def _unchannelled(a: Site, b: Site, sides: Sides) -> Formula:
+    """The condition that no channel has the order: a release after `a` in its thread, a wait for it before `b` in its own."""
+    missed: list[Formula] = []
+    for each in a.launch.channels:
+        if each.loop not in b.loops:
+            continue
+        turn = sides.b(each.loop.sym) - each.first[each.acquire]
+        acquire, release = each.acquire.site, each.release.site
+        waits = each.names(each.acquire, turn, sides.b)
+        frees = each.names(each.release, turn - each.slots, sides.a)
+        late = (*not_behind(a, release, Sides(sides.a, frees), False), *not_behind(acquire, b, Sides(waits, sides.b), False))
+        exist = (*renamed(acquire, waits), *renamed(release, frees))
+        missed.append(disj((*late, negate(conj(exist)))))
+    return conj(missed)
 
 
 @lru_cache(maxsize=1 << 6)

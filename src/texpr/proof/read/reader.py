@@ -10,7 +10,7 @@ from texpr.affine.expr import ONE, ZERO, Expr, Number, Sym, expr, number_of
 from texpr.affine.facts import Fact, Known
 from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
-from texpr.ir.operation import Arrives, Awaits, Brings, Closes, Completion, Fences, Joins, Makes, Waits
+from texpr.ir.operation import Arrives, Awaits, Brings, Closes, Completion, Fences, Joins, Makes, Releases, Waits
 from texpr.ir.program.rewrite import map_value
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, walk
 from texpr.ir.value.types import BOOL, DType
@@ -20,6 +20,7 @@ from texpr.presburger.solve.products import is_never_negative
 from texpr.presburger.solve.relaxed import flat
 from texpr.proof.read.actions import Action, Program, indices
 from texpr.proof.read.boxes import Copy, Piece, Sender, aligned, filled, needed, pieces, sender
+from texpr.proof.read.channels import channels
 from texpr.proof.read.conditions import test
 from texpr.proof.read.events import Block, Event, Host, Launch, Reading, Signal, Site, Step, Variable, index_names, over
 from texpr.proof.read.folded import folded
@@ -38,6 +39,8 @@ def read(plan: k.Plan, program: Program) -> Reading:
     promised += tuple(Ge(expr(size)) for size in plan.sizes)
     reader = _Reader(names, single, program.lets, known, promised)
     reader.steps(plan.steps, (), ())
+    for launch in reader.found.launches:
+        launch.channels.extend(channels(reader.found, launch))
     return reader.found
 
 
@@ -164,7 +167,7 @@ class _Body(Mutable):
         what = stmt.completion(self.maps)
         if isinstance(what, Closes | Awaits | Fences):
             self.reader.found.steps.append(Step(stmt, site, what))
-        elif isinstance(what, Makes | Arrives | Waits):
+        elif isinstance(what, Makes | Arrives | Waits | Releases):
             stmt = stmt.over(lambda value: value, lambda e: e.substitute(scope.exprs))
             self.signal(stmt, stmt.completion(self.maps), site, scope)
 
@@ -175,6 +178,8 @@ class _Body(Mutable):
                 what = Makes(self.load(what.at, scope), what.count)
             case Arrives():
                 what = Arrives(self.load(what.at, scope), what.bytes)
+            case Releases():
+                what = Releases(self.load(what.at, scope))
             case Waits():
                 what = Waits(self.load(what.at, scope), what.parity)
                 if site.tests:  # all threads of a block wait, or none
