@@ -67,6 +67,11 @@ class Landing(Record, eq=False):
     names: Names
     there: Formula
 
+    def seen_by(self, one: Mapping[Sym, int]) -> Landing:
+        """The same for a certain observer, whoever asks."""
+        names = {sym: expr(value).substitute(one) for sym, value in self.names.items()}
+        return Landing(self.site, names, rename(self.there, one))
+
     def settled(self, copy: Site, premises: Formula) -> Landing:
         """The same; if it is proved to always exist, without that condition for every observer."""
         return replace(self, there=TRUE) if refuted((*copy.where, negate(self.there), premises)) else self

@@ -138,7 +138,10 @@ class Phases(Mutable):
             if isinstance(phase.signal.what, Makes):
                 yield from known(phase.site, phase.names, map(End, self.tagged[phase.signal].seen), self.reading, "init")
             else:
-                yield from self.waits(phase)[0]
+                yield from (waits := self.waits(phase)[0])
+                if (ring := self.ring(phase.signal)) is not None:  # what a lane saw that used it, others learn along the channel
+                    lane = {own: Ring(ring, self.reading, self.premises).consumers[0] for own in anyone(phase.site).values()}
+                    yield from (each.seen_by(lane) for each in waits)
 
     def remade(self, made: Named) -> Cases:
         """A barrier with more than one arrival a phase, or initialised again."""

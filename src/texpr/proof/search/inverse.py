@@ -44,7 +44,14 @@ def inverse(site: Site, indices: Mapping[Sym, Expr], own: Collection[Sym] = ()) 
     for loop in site.loops:
         if loop.sym not in known:
             known[loop.sym] = site.bounds[loop][0].substitute({s: known.get(s, s if s in own else 0) for s in site.dims})
-    return tuple(known.get(sym, expr(sym if sym in own else 0)) for sym in site.dims)
+    alone = _only(site)
+    return tuple(known.get(sym, expr(sym if sym in own else alone.get(sym, 0))) for sym in site.dims)
+
+
+def _only(site: Site) -> dict[Sym, int]:
+    """The threads that a test names, such as that which fills slots for others."""
+    facts = ((fact.expr, sym) for fact in site.domain if isinstance(fact, Eq) for sym in fact.expr.syms())
+    return {sym: rest.constant for e, sym in facts if (rest := expr(sym) - e).is_constant and sym in site.launch.threads}
 
 
 def _equal(site: Site, known: Mapping[Sym, Expr], digits: Collection[Sym]) -> Iterator[tuple[Sym, Expr]]:
