@@ -165,6 +165,10 @@ class Schedule:
         slots."""
         return self._and("pipeline", (loop, *buffers), {"stages": stages, "lag": lag}, ())
 
+    def roles(self, loop: str, *, copy: int | None = None, compute: int | None = None) -> Schedule:
+        """Copies of a pipelined loop by `copy` warps of their own, all else in its nest by `compute` warpgroups."""
+        return self._and("roles", (loop,), {"copy": copy, "compute": compute}, ())
+
     def partition(self, loop: str, on: bool = True) -> Schedule:
         """Index-set splitting: iterations whose predicates all hold, separated from the rest; or no splitting of a loop
         (`off`)."""

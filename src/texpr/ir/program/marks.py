@@ -192,6 +192,26 @@ class Pipeline(Mark):
         return cls(numbers[0], tuple(names), *numbers[1:])
 
 
+class Roles(Mark):
+    """`#roles(1, 8)`: copies of boxes in the loop are done by so many warps of their own, all else in the nest by the others."""
+
+    NAME = "roles"
+
+    copy: int
+    compute: int
+
+    @property
+    def words(self) -> tuple[Word, ...]:
+        """The numbers of warps."""
+        return (self.copy, self.compute)
+
+    @classmethod
+    def read(cls, words: Sequence[Word]) -> Self | None:
+        """Two numbers."""
+        numbers = [word for word in words if isinstance(word, int) and word > 0]
+        return cls(*numbers) if len(numbers) == len(words) == 2 else None
+
+
 class Multicast(Mark):
     """`#multicast(x)`: the dimensions of the grid along which one copy serves all blocks of a cluster."""
 
@@ -268,7 +288,7 @@ class Joint(Mark):
 MARKS: dict[str, type[Mark]] = {
     kind.NAME: kind
     for kind in (
-        Async, Bind, Cluster, Joint, LaunchBounds, Multicast, Partition, Pipeline, Saves, Tensor, Together, Unguard, Unroll,
+        Async, Bind, Cluster, Joint, LaunchBounds, Multicast, Partition, Pipeline, Roles, Saves, Tensor, Together, Unguard, Unroll,
         Vector,
     )
 }  # fmt: skip

@@ -1,7 +1,7 @@
 """The steps form: a mapped nest as steps that the threads of a kernel execute, between the program and the kernel.
 
     steps = a head, and nodes: before, in, and after an iteration of the grid
-    node  = Step threads work {statement} | Loop seq {node} | Branch decided {node} {node}
+    node  = Step threads work {statement} | Loop seq {node} | Branch decided {node} {node} | Part role {node}
 
 The head has the rest of a kernel: hardware coordinates and the indices of loops in terms of them; the place of each local;
 promises about sizes and data; tensor maps. A step has the thread set that executes it (`threads`), the agent that does the work
@@ -103,7 +103,14 @@ class Branch(Record, eq=False):
         return any(isinstance(part, Load | Ref) for part in walk(self.stmt.condition))
 
 
-Node: TypeAlias = Step | Loop | Branch
+class Part(Record, eq=False):
+    """What the warps of a role execute; `all` in it are all of theirs."""
+
+    role: k.Role
+    body: tuple[Node, ...]
+
+
+Node: TypeAlias = Step | Loop | Branch | Part
 
 
 class Along(Record, eq=False):
@@ -209,6 +216,12 @@ class Steps(Record, eq=False):
         return max(1, self.team // self.threads)
 
     @property
+    def extra(self) -> int:
+        """The threads of a block behind the team, which have a role of their own."""
+        ends = [(node.role.first + node.role.warps) * self.warp for node in _parts(self.nodes)]
+        return max(0, max(ends, default=0) - self.threads)
+
+    @property
     def thread(self) -> Expr:
         """The number of a thread in its block."""
         return next((expr(axis.sym) for axis in self.axes if axis.level is k.Level.BLOCK), ZERO)
@@ -236,10 +249,18 @@ def below(node: Node) -> tuple[tuple[Node, ...], ...]:
     match node:
         case Step():
             return ()
-        case Loop():
+        case Loop() | Part():
             return (node.body,)
         case Branch():
             return (node.then, node.orelse)
+
+
+def _parts(nodes: tuple[Node, ...]) -> Iterator[Part]:
+    for node in nodes:
+        if isinstance(node, Part):
+            yield node
+        for inner in below(node):
+            yield from _parts(inner)
 
 
 def leaves(nodes: tuple[Node, ...]) -> Iterator[Step]:
@@ -265,6 +286,8 @@ def program(nodes: tuple[Node, ...]) -> tuple[ir.Stmt, ...]:
                 found += node.stmts
             case Loop(stmt, body):
                 found.append(replace(stmt, body=program(body)))
+            case Part():
+                found += program(node.body)
             case Branch(stmt, _, then, orelse):
                 found.append(replace(stmt, then=program(then), orelse=program(orelse)))
     return tuple(found)

@@ -24,6 +24,7 @@ from texpr.ir.steps import (
     InGroup,
     Loop,
     Node,
+    Part,
     Proxy,
     Reduction,
     Step,
@@ -109,6 +110,10 @@ class _Parser:
             span = scan.span(start)
             scan.expect("{")
             return Loop(replace(loop, span=span), self._nodes("}"))
+        if scan.accept("role"):
+            role = k.Role(scan.name(), scan.integer(), scan.integer())
+            scan.expect("{")
+            return Part(role, self._nodes("}"))
         if scan.accept("choose"):
             decided = named(scan)
             test = next((step.stmt for step in reversed(before) if isinstance(step, Step) and _decides(step, decided)), None)

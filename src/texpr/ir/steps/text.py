@@ -21,6 +21,7 @@
              | THREADS ("order" | "together") "{" {operation} "}" | THREADS "end"
              | THREADS "decide" NAME ["alike"] {effect} "if" value
              | "repeat" loop "{" {node} "}" | "choose" NAME "{" {node} "}" ["else" "{" {node} "}"]
+             | "role" NAME INT INT "{" {node} "}"
     THREADS  = "all" | "thread" INT | "threads" INT ".." [INT] ["by" INT]
     effect   = "reads" NAME, … ["through" PROXY] | "writes" NAME, … ["through" PROXY] | "completes" ("group" NAME | "at" NAME)
 
@@ -50,6 +51,7 @@ from texpr.ir.steps import (
     InGroup,
     Loop,
     Node,
+    Part,
     Proxy,
     Reduction,
     Step,
@@ -202,6 +204,10 @@ def _nodes(nodes: Sequence[Node], types: Types, pad: str) -> Iterator[str]:
                 yield from _step(node, types, pad)
             case Loop(stmt, body):
                 yield f"{pad}repeat {loop_text(stmt)} {{{line_text(stmt.span)}"
+                yield from _nodes(body, types, pad + _PAD)
+                yield f"{pad}}}"
+            case Part(role, body):
+                yield f"{pad}role {role.name} {role.first} {role.warps} {{"
                 yield from _nodes(body, types, pad + _PAD)
                 yield f"{pad}}}"
             case Branch(_, decided, then, orelse):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import TypeAlias
 
 from texpr.affine.expr import ZERO, Expr, Sym
@@ -12,7 +12,7 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.operation import Agent, Brings, Closes, Operation
 from texpr.ir.program.verify import body_complaints
-from texpr.ir.steps import AtBarrier, Branch, Dealt, InGroup, Loop, Node, Reduction, Step, Steps, below, leaves, program
+from texpr.ir.steps import AtBarrier, Branch, Dealt, InGroup, Loop, Node, Part, Reduction, Step, Steps, below, leaves, program
 from texpr.ir.steps.digits import Digit, radix
 from texpr.ir.steps.names import names_in
 from texpr.ir.steps.plain import plain, touches
@@ -53,12 +53,28 @@ def threads_are_of_the_team(steps: Steps) -> Iterator[str]:
     """The size of a team divides that of a block, or vice versa; a step is executed by all threads of the team, or by one."""
     if steps.threads < 1 or steps.team < 1 or (steps.threads % steps.team and steps.team % steps.threads):
         yield f"teams of {steps.team} in blocks of {steps.threads} threads"
+    yield from _in_roles(steps)
+    apart = {id(leaf): node.role for node in _all(steps.nodes) if isinstance(node, Part) for leaf in leaves(node.body)}
     for step in leaves(steps.nodes):
-        who = step.threads.of(steps.team)
-        if not who or who[0] < 0 or who[-1] >= steps.team:
+        role, who = apart.get(id(step)), step.threads.of(steps.team)
+        first, end = (role.first * steps.warp, (role.first + role.warps) * steps.warp) if role else (0, steps.team)
+        if not who or (not step.threads.is_all and (who[0] < first or who[-1] >= end)):
             yield f"{step.threads} are not of a team of {steps.team}"
         elif not (step.threads.is_all or step.threads.is_one):
             yield f"{step.threads} take a step, which are neither all nor one"
+
+
+def _in_roles(steps: Steps) -> Iterator[str]:
+    """Roles are of the team, or of warps behind it, which no other role has; in none is another one."""
+    parts = [node for node in _all(steps.nodes) if isinstance(node, Part)]
+    roles = {part.role for part in parts}
+    if any(isinstance(inner, Part) for part in parts for inner in _all(part.body)):
+        yield "a role is in another one"
+    for one, other in combinations(roles, 2):
+        if one.name == other.name or (one.first < other.first + other.warps and other.first < one.first + one.warps):
+            yield f"roles {one.name} and {other.name} have warps in common"
+    if roles and sum(role.warps for role in roles if role.first * steps.warp < steps.team) * steps.warp != steps.team:
+        yield "the roles of the team are not of all of it"
 
 
 def digits_fit(steps: Steps) -> Iterator[str]:

@@ -23,8 +23,9 @@ from texpr.affine.expr import ONE, ZERO, Expr, expr, maximum, minimum
 from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
+from texpr.ir.kernel.roles import condition
 from texpr.ir.program.uses import loads
-from texpr.ir.steps import AtBarrier, Branch, Dealt, InGroup, Loop, Node, Step, Steps, program
+from texpr.ir.steps import AtBarrier, Branch, Dealt, InGroup, Loop, Node, Part, Step, Steps, program
 from texpr.ir.steps.digits import radix, share, turns
 from texpr.ir.steps.work import Decide, End, Half, Issue, Middle, Order, Partial, Points, Run, Spread, Together
 from texpr.ir.value import Index, Literal, Op, Ref, Value, conjunction
@@ -48,6 +49,7 @@ class Statements(Mutable):
     form: Steps
     names: Names
     emitter: Emitter
+    leader: int = 0
 
     def all(self) -> tuple[k.Stmt, ...]:
         """The statements of the whole kernel, after the declarations at its start."""
@@ -84,7 +86,8 @@ class Statements(Mutable):
         found: list[k.Stmt] = []
         leading: list[k.Stmt] = []
         for at, step in enumerate(steps):
-            if isinstance(step, Step) and step.threads.is_one and not isinstance(step.work, Order):
+            if isinstance(step, Step) and step.threads.is_one and (step.threads.first or not isinstance(step.work, Order)):
+                self.leader = step.threads.first  # of a role, which does order and work alone
                 issued = tuple(self._alone(step))
                 if not any(isinstance(stmt, k.Shuffle) for stmt in issued):
                     leading.extend(issued if isinstance(step.completion, AtBarrier) else only_where(self.runs, issued))
@@ -95,25 +98,31 @@ class Statements(Mutable):
             self._flush(leading, found)
             found.extend(made)
         self._flush(leading, found)
+        self.leader = 0
         return tuple(found)
 
     def _alone(self, step: Step) -> Iterator[k.Stmt]:
         """The statements of a step that the first thread executes alone."""
         self.emitter.frame = by_first()
-        yield from step.work.does if isinstance(step.work, Issue) else self.emitter.stmt(step.stmt)
+        yield from step.work.does if isinstance(step.work, Issue | Order) else self.emitter.stmt(step.stmt)
 
     def _step(self, step: Node, rest: tuple[Node, ...]) -> Iterator[k.Stmt]:
         match step:
             case Step(work=Points()):
                 yield from coarsening.around(self._tiles(), step.stmts, self.emitter)
             case Step(work=Together(does)):
-                yield from only_where(self.runs, (by_first_warps(op, self._team_thread()) for op in does))
+                yield from only_where(self.runs, (by_first_warps(op, self._team_thread()) if not self.form.extra else op for op in does))
             case Step(work=Order(does)):
                 yield from does if step.threads.is_all else (k.If(self._leads(), does),)
             case Step():
                 yield from self._kept_out(step, self._leaf(step, rest))
             case Loop(stmt, body):
                 yield self._loop(stmt, self._steps(body))
+            case Part(role, body):
+                form = self.form
+                is_in = condition(role, form.thread, form.threads + form.extra, form.warp)
+                assert is_in is not None
+                yield k.If(is_in, self._steps(body), role=role)
             case Branch(stmt, decided, then, orelse):
                 yield k.If(Ref(decided, BOOL), self._steps(then), self._steps(orelse), uniform=True, span=stmt.span)
 
@@ -130,7 +139,7 @@ class Statements(Mutable):
             leading.clear()
 
     def _leads(self) -> Value:
-        return Op("eq", (Index(self._team_thread(), I32), Literal(0, I32)), BOOL)
+        return Op("eq", (Index(self._team_thread(), I32), Literal(self.leader, I32)), BOOL)
 
     def _loop(self, loop: ir.Seq, body: tuple[k.Stmt, ...]) -> k.For:
         """A uniform loop."""

@@ -27,7 +27,7 @@ from texpr.lowering.engine.box_copy import BoxCopy
 from texpr.lowering.engine.tensor import Maps
 from texpr.lowering.names import Names
 from texpr.lowering.place.arena import Arena, Met, share
-from texpr.lowering.sync import barriers, warpgroup
+from texpr.lowering.sync import barriers, roles, warpgroup
 from texpr.lowering.sync.asynchronous import Wait, committing, copying_leaves, place_waits
 from texpr.lowering.sync.engines import Engines
 from texpr.lowering.sync.fences import across_proxies, fenced
@@ -55,6 +55,7 @@ class Order(Record):
     arena: Arena
     operations: Operations
     proof: barriers.Proof | None
+    channel: roles.Channel | None = None
 
 
 def decide(
@@ -68,7 +69,8 @@ def decide(
     going_on = copying | started.keys()
     between = needs.between(nest, nodes, places, engines.loads, going_on, engines.shared)
     turned = turns(engines, met, nodes)
-    found = (*between, *turned.needs)
+    split = roles.split(steps, nest, engines)
+    found = tuple(need for need in (*between, *turned.needs) if split is None or not split.covers(need))
     alike = partial(_is_alike, steps=steps, cluster=cluster)
     runs = needs.running(nest, nodes)
     closing = committing(nodes, copying)
@@ -76,6 +78,8 @@ def decide(
     groups = tuple(warpgroup.runs(nodes, started))
     closers, committed = {step: run.last for run in groups for step in run.steps}, frozenset(run.last for run in groups)
     waited = tuple(warpgroup.waited_for(needs.meetings(nest, nodes, started), started)) if started else ()
+    along = tuple(need for need in (*met, *waited) if split is not None and split.covers(need))
+    waited = tuple(need for need in waited if need not in along)
 
     def meet(sharing: Sequence[Turn]) -> Met[tuple[barriers.Placed, Waits, Waits]]:
         asked = (*found, *(turn.need(lives.level, going_on) for turn in sharing))
@@ -93,7 +97,7 @@ def decide(
     best, waits, last = chosen.made
     operations = _operations(steps, engines, turned.rings, met, best.barriers, needs, names, cluster)
     before: dict[ProgramPoint, tuple[k.Stmt, ...]] = dict(operations.phases.waits)
-    across = across_proxies(needs, nest, nodes, engines.copies, {leaf: each.tiles for leaf, each in started.items()})
+    across = () if split is not None else across_proxies(needs, nest, nodes, engines.copies, {leaf: each.tiles for leaf, each in started.items()})
     for gap, each in fenced(nodes, across, best.barriers, runs.__contains__).items():
         before[gap] = (*before.get(gap, ()), k.Fence("async", span=each.sink.stmt.span))
     fences = warpgroup.fences(groups, started)
@@ -104,7 +108,15 @@ def decide(
     gaps = {
         gap: tuple(_done(landing.get(gap, ()), before.get(gap, ()), best.barriers.get(gap), fences.get(gap))) for gap in asked
     }
-    return Order(gaps, closing, copying, committed, arena, operations, best.proof)
+    if split is None:
+        return Order(gaps, closing, copying, committed, arena, operations, best.proof)
+    if best.barriers:
+        name = next(iter(best.barriers.values())).covers[0].buffer
+        raise split.refused(f"for `{name}` all threads of a block would have to meet, those that copy among them")
+    channel = roles.channel(split, nodes, operations.phases.groups, turned.rings, groups, along, started, names)
+    gaps[channel.first] = (*gaps.get(channel.first, ()), channel.acquire)
+    gaps[channel.last] = (*gaps.get(channel.last, ()), *channel.release)
+    return Order(gaps, closing, copying, committed, arena, operations, best.proof, channel)
 
 
 def _operations(

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from texpr.affine.expr import expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.instr import Operand
@@ -28,6 +29,7 @@ from texpr.lowering.build.cluster import Cluster
 from texpr.lowering.build.paths import lists
 from texpr.lowering.engine.instruct import instructed
 from texpr.lowering.sync.order import Order
+from texpr.lowering.sync.roles import parted
 from texpr.support.record import Mutable, field, replace
 from texpr.support.span import Span
 
@@ -35,6 +37,10 @@ from texpr.support.span import Span
 def woven(steps: Steps, order: Order, cluster: Cluster) -> Steps:
     """The form with `order` between its steps."""
     begin, body, end = _Weaver(steps, order, cluster).nodes()
+    if (channel := order.channel) is not None:
+        threads = steps.threads + channel.split.copy.warps * steps.warp
+        axes = tuple(replace(a, extent=expr(threads)) if a.level is k.Level.BLOCK else a for a in steps.axes)
+        return replace(steps, begin=begin, body=tuple(parted(channel, body)), end=end, axes=axes)
     return replace(steps, begin=begin, body=body, end=end)
 
 
@@ -53,6 +59,8 @@ class _Weaver(Mutable):
         body = tuple(self._list(self.steps.body))
         begin, operations = list[Node](), self.order.operations
         made, asked = operations.start(), operations.maps.prefetches()
+        if self.order.channel is not None:
+            made = (*made[:-1], *self.order.channel.made, *made[-1:])
         if made or asked:
             begin.append(Step(FIRST, Ordering((*asked, *made))))
         if made:
@@ -83,7 +91,8 @@ class _Weaver(Mutable):
 
     def _gap(self, gap: tuple[int, int]) -> Iterator[Step]:
         if does := self.order.gaps.get(gap):
-            yield Step(ALL, Ordering(does))
+            channel = self.order.channel
+            yield Step(channel.split.leader if channel and gap == channel.first else ALL, Ordering(does))
 
     def _test(self, stmt: ir.If) -> ir.If:
         made = self.plain.setdefault(stmt, replace(stmt, then=(), orelse=()))
@@ -101,11 +110,14 @@ class _Weaver(Mutable):
             case Issue():
                 operations = self.order.operations
                 does = tuple(operations.issue(operations.engines.copies[step]))
-                return replace(step, work=Issue(does), stmts=plain(step.stmts), completion=operations.completion(step))
+                who = self.order.channel.split.leader if self.order.channel else step.threads
+                completion = operations.completion(step)
+                return replace(step, threads=who, work=Issue(does), stmts=plain(step.stmts), completion=completion)
             case Run() if isinstance(use := step.stmts[0], ir.Instruction) and use.instr is not None:
                 started, form = self.order.operations.engines.started.get(step), self.steps
                 matrices = started.matrices if started else dict[Operand, Held]()
-                op = instructed(use, use.instr, dict(form.places), form.thread, form.threads, matrices)
+                threads = form.threads + (form.warp * self.order.channel.split.copy.warps if self.order.channel else 0)
+                op = instructed(use, use.instr, dict(form.places), form.thread, threads, matrices)
                 return Step(ALL, Together((op,)))
             case _:
                 for stmt in step.stmts:

@@ -19,4 +19,5 @@ CODES: dict[str, str] = {
     "E0916": "copy that the tensor memory accelerator cannot make",
     "E0918": "blocks that cannot work together as a schedule says",
     "E0919": "loops that an instruction of lanes does not do",
+    "E0920": "warps that cannot have the roles that a schedule gives them",
 }
