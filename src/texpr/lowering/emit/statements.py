@@ -111,7 +111,9 @@ class Statements(Mutable):
             case Step(work=Points()):
                 yield from coarsening.around(self._tiles(), step.stmts, self.emitter)
             case Step(work=Together(does)):
-                yield from only_where(self.runs, (by_first_warps(op, self._team_thread()) if not self.form.extra else op for op in does))
+                yield from only_where(
+                    self.runs, (by_first_warps(op, self._team_thread()) if not self.form.extra else op for op in does)
+                )
             case Step(work=Order(does)):
                 yield from does if step.threads.is_all else (k.If(self._leads(), does),)
             case Step():

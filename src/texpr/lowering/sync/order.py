@@ -97,7 +97,11 @@ def decide(
     best, waits, last = chosen.made
     operations = _operations(steps, engines, turned.rings, met, best.barriers, needs, names, cluster)
     before: dict[ProgramPoint, tuple[k.Stmt, ...]] = dict(operations.phases.waits)
-    across = () if split is not None else across_proxies(needs, nest, nodes, engines.copies, {leaf: each.tiles for leaf, each in started.items()})
+    across = (
+        ()
+        if split is not None
+        else across_proxies(needs, nest, nodes, engines.copies, {leaf: each.tiles for leaf, each in started.items()})
+    )
     for gap, each in fenced(nodes, across, best.barriers, runs.__contains__).items():
         before[gap] = (*before.get(gap, ()), k.Fence("async", span=each.sink.stmt.span))
     fences = warpgroup.fences(groups, started)

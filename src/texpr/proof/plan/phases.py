@@ -69,7 +69,10 @@ class Phases(Mutable):
         for each in rings:
             yield from Ring(each, self.reading, self.premises).questions()
         for user in self.reading.signals:
-            if any(user.barrier.buffer is each.acquire.barrier.buffer and user.site.launch is each.acquire.site.launch for each in rings):
+            if any(
+                user.barrier.buffer is each.acquire.barrier.buffer and user.site.launch is each.acquire.site.launch
+                for each in rings
+            ):
                 continue
             about = f"{user.barrier.buffer.name}[{user.barrier.index[0]}]"
             for kinds, what, how, cases in (
@@ -139,7 +142,9 @@ class Phases(Mutable):
                 yield from known(phase.site, phase.names, map(End, self.tagged[phase.signal].seen), self.reading, "init")
             else:
                 yield from (waits := self.waits(phase)[0])
-                if (ring := self.ring(phase.signal)) is not None:  # what a lane saw that used it, others learn along the channel
+                if (
+                    ring := self.ring(phase.signal)
+                ) is not None:  # what a lane saw that used it, others learn along the channel
                     lane = {own: Ring(ring, self.reading, self.premises).consumers[0] for own in anyone(phase.site).values()}
                     yield from (each.seen_by(lane) for each in waits)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from texpr.affine.expr import ONE, expr
 from texpr.ir.operation import Arrives, Makes, Releases, Waits
+from texpr.isa.levels import Level
 from texpr.presburger.formula import Ge
 from texpr.presburger.solve.omega import refuted
 from texpr.proof.read.events import Channel, Launch, Reading, Signal
@@ -17,6 +18,8 @@ MOST = 16
 def channels(reading: Reading, launch: Launch) -> Iterator[Channel]:
     """The rings of a launch: arrays of barriers that warps release and one wait is for, with the fill behind that wait."""
     every = [s for s in reading.signals if s.site.launch is launch]
+    if any(axis.level is Level.CLUSTER for axis in launch.kernel.axes):
+        return  # other blocks may bring bytes
     for release in (s for s in every if isinstance(s.what, Releases)):
         own = [s for s in every if s.barrier.buffer is release.barrier.buffer and not isinstance(s.what, Makes)]
         waits = [s for s in own if isinstance(s.what, Waits)]
