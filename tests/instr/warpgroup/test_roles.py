@@ -1,11 +1,12 @@
 """Roles: one warp copies ahead, a warpgroup multiplies; proved for all sizes, right in any order, and no planted bug is proved.
 
-Those are among them that shipped somewhere: an arrival count off by one, a parity flipped, a slot released before the wait, bytes off
-by 16, other trip counts on both sides, a barrier of the block where only some of its threads are.
+Those are among them that shipped somewhere: an arrival count off by one, a parity flipped, a slot released before the wait,
+bytes off by 16, other trip counts on both sides, a barrier of the block where only some of its threads are.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
 
 import numpy as np
@@ -82,6 +83,7 @@ EXPECT = "                    mbarrier expect Bs_As_full[(ko % 3)] bytes 16384\n
 USE = "                mbarrier wait Bs_As_full[((ko + 1) % 3)] parity ((((ko + 1) / 3) + 1) % 2)\n"
 FREE = "                wait_warpgroup 0\n"
 RELEASE = "                mbarrier release Bs_As_empty[((ko + 1) % 3)]\n"
+COMPUTE = "if (i32(thread) < 128:i32) role compute"
 LEADS = "if (i32(thread) == 128:i32)"
 
 
@@ -126,7 +128,7 @@ BUGS = {
     "late, released a turn early": Planted("i64(2)) uniform", "i64(1)) uniform", "late"),
     "released before use": Planted(USE, RELEASE + USE),
     "filled before the wait": Planted(WAIT + EXPECT, EXPECT + WAIT),
-    "released three turns late": Planted(RELEASE, f"                if (i64(ko) >= i64(5)) uniform {{\n{RELEASE}                }}\n"),
+    "released three turns late": Planted(RELEASE, f"                if (i64(ko) >= i64(5)) {{\n{RELEASE}                }}\n"),
     # trip counts
     "a turn is not copied": Planted("(i64(ko) < i64(p))", "(i64(ko) < i64(p - 1))"),
     "a turn too many is copied": Planted("(i64(ko) < i64(p))", "(i64(ko) < i64(p + 1))"),
@@ -140,7 +142,7 @@ BUGS = {
     # roles
     "a barrier of the block": Planted(RELEASE, RELEASE + "                barrier block\n", shown=False),
     "a barrier of the block where one copies": Planted(WAIT, WAIT + "                    barrier block\n", shown=False),
-    "a role of more warps": Planted("if (i32(thread) < 128:i32) role compute 0 4", "if (i32(thread) < 160:i32) role compute 0 5", shown=False),
+    "a role of more warps": Planted(f"{COMPUTE} 0 4", f"{COMPUTE} 0 5".replace("128", "160"), shown=False),
     "a condition of other warps": Planted("if (i32(thread) >= 128:i32) role", "if (i32(thread) >= 96:i32) role", shown=False),
     "what is between roles": Planted("    for ko in", "    wait_warpgroup 0\n    for ko in", shown=False),
 }  # fmt: skip
@@ -162,10 +164,8 @@ def test_no_bug_is_proved(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name, bug in BUGS.items() if bug.shown])
 def test_the_emulator_shows_it(name: str) -> None:
     bug = BUGS[name]
-    try:
+    with suppress(CompilerBug):  # it may not even be printed
         assert any(shown(bug.case, planted(bug), 2 * SLOTS + 1, seed) for seed in (None, *range(1, 9)))
-    except CompilerBug:
-        pass  # it cannot even be printed
 
 
 @pytest.mark.planted

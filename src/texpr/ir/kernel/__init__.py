@@ -42,12 +42,12 @@ from texpr.support.record import Record
 from texpr.support.span import NOWHERE, Span
 
 __all__ = [
-    "Array", "Assign", "Atomic", "Axis", "Barrier", "BarrierArrive", "BarrierExpect", "BarrierInit", "BarrierRelease", "BarrierWait",
-    "Collective", "CollectiveAsync", "CommitAsync", "CommitBulk", "CommitWarpgroup", "CopyAsync", "CopyBulk", "CopyTensor",
-    "Covered", "Declare", "Exchange", "Fence", "FenceWarpgroup", "For", "HostIf", "HostLoop", "HostStep", "If", "Kernel",
-    "Launch", "Level", "LoadVector", "Operation", "Plan", "PrefetchMap", "Shuffle", "Space", "Stmt", "Store", "StoreTensor",
-    "StoreVector", "TensorMap", "Together", "WaitAsync", "WaitBulk", "WaitWarpgroup", "blocks", "consecutive", "exprs",
-    "kernels", "memory", "moves", "symbols", "value_symbols", "values", "walk",
+    "Array", "Assign", "Atomic", "Axis", "Barrier", "BarrierArrive", "BarrierExpect", "BarrierInit", "BarrierRelease",
+    "BarrierWait", "Collective", "CollectiveAsync", "CommitAsync", "CommitBulk", "CommitWarpgroup", "CopyAsync", "CopyBulk",
+    "CopyTensor", "Covered", "Declare", "Exchange", "Fence", "FenceWarpgroup", "For", "HostIf", "HostLoop", "HostStep", "If",
+    "Kernel", "Launch", "Level", "LoadVector", "Operation", "Plan", "PrefetchMap", "Role", "Shuffle", "Space", "Stmt",
+    "Store", "StoreTensor", "StoreVector", "TensorMap", "Together", "WaitAsync", "WaitBulk", "WaitWarpgroup", "blocks",
+    "consecutive", "exprs", "kernels", "memory", "moves", "symbols", "value_symbols", "values", "walk",
 ]  # fmt: skip
 
 

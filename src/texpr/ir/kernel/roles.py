@@ -8,9 +8,9 @@
                                                               C
                                                           }
 
-On the left is the text of a kernel: the order in which one thread after the other could do all of it. On the right each role has its
-statements together: each thread executes what it does on the left, in the same order, as roles are of different threads, and
-what stands between them only declares variables.
+On the left is the text of a kernel: the order in which one thread after the other could do all of it. On the right each role
+has its statements together: each thread executes what it does on the left, in the same order, as roles are of different
+threads, and what stands between them only declares variables.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def thread_of(kernel: k.Kernel) -> Sym | None:
 
 
 def roles_are_of_warps(stmt: k.Stmt, at: Place) -> Iterator[str]:
-    """A role is of existing warps, as its condition says, in no other branch, and roles of different names have no warp in common."""
+    """A role is of existing warps, as its condition says, and in no other branch; two roles have no warp in common."""
     if not isinstance(stmt, k.If) or stmt.role is None:
         return
     kernel, role, thread = at.kernel, stmt.role, thread_of(at.kernel)

@@ -193,7 +193,7 @@ class Pipeline(Mark):
 
 
 class Roles(Mark):
-    """`#roles(1, 8)`: copies of boxes in the loop are done by so many warps of their own, all else in the nest by the others."""
+    """`#roles(1, 8)`: so many warps of their own copy boxes in the loop, and the others do all else in the nest."""
 
     NAME = "roles"
 
@@ -288,8 +288,8 @@ class Joint(Mark):
 MARKS: dict[str, type[Mark]] = {
     kind.NAME: kind
     for kind in (
-        Async, Bind, Cluster, Joint, LaunchBounds, Multicast, Partition, Pipeline, Roles, Saves, Tensor, Together, Unguard, Unroll,
-        Vector,
+        Async, Bind, Cluster, Joint, LaunchBounds, Multicast, Partition, Pipeline, Roles, Saves, Tensor, Together, Unguard,
+        Unroll, Vector,
     )
 }  # fmt: skip
 """The marks, by name."""

@@ -19,7 +19,7 @@ from texpr.affine.expr import ONE, Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.program.uses import loads, symbols
-from texpr.ir.steps import Along, Branch, Dealt, Loop, Node, Reduction, Step, Steps, Vectors, leaves, program
+from texpr.ir.steps import Along, Branch, Dealt, Loop, Node, Part, Reduction, Step, Steps, Vectors, leaves, program
 from texpr.ir.steps.plain import head, touches
 from texpr.ir.steps.threads import ALL
 from texpr.ir.steps.work import Decide, Half, Partial, Points, Spread
@@ -83,7 +83,7 @@ def _told(node: Node) -> Node:
     match node:
         case Step():
             return _effective(node)
-        case Loop():
+        case Loop() | Part():
             return replace(node, body=tuple(map(_told, node.body)))
         case Branch():
             return replace(node, then=tuple(map(_told, node.then)), orelse=tuple(map(_told, node.orelse)))

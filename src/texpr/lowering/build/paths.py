@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from texpr.ir import program as ir
-from texpr.ir.steps import Branch, Loop, Node, Step, below
+from texpr.ir.steps import Branch, Loop, Node, Part, Step, below
 from texpr.support.record import Mutable, Record, field
 
 ProgramPoint: TypeAlias = tuple[int, int]
@@ -53,9 +53,9 @@ def lists(nodes: tuple[Node, ...]) -> tuple[StepList, ...]:
                     pass
                 case Loop():
                     visit(node.body, node.stmt)
-                case Branch():
-                    visit(node.then, None)
-                    visit(node.orelse, None)
+                case Branch() | Part():
+                    for inner in below(node):
+                        visit(inner, None)
 
     visit(nodes, None)
     return tuple(found)
@@ -150,7 +150,7 @@ class Paths(Mutable):
                 return _NOTHING
             case Loop():
                 return self._list(self._lists[id(node.body)]) if self.runs(node.stmt) else _NOTHING
-            case Branch():
+            case Branch() | Part():
                 return self._few(way for side in below(node) for way in self._list(self._lists[id(side)]))
 
     def _all(self, parts: Iterable[tuple[Path, ...]]) -> tuple[Path, ...]:

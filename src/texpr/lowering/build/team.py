@@ -20,7 +20,7 @@ from texpr.ir.operation import Agent
 from texpr.ir.program.marked import mark
 from texpr.ir.program.marks import Tensor, Vector
 from texpr.ir.program.updates import accumulators
-from texpr.ir.steps import Branch, Loop, Node, Step
+from texpr.ir.steps import Branch, Loop, Node, Part, Step
 from texpr.ir.steps.threads import ALL, ONE, Threads
 from texpr.ir.steps.work import Decide, End, Issue, Middle, Partial, Run, Spread, Total
 from texpr.ir.value import Buffer
@@ -150,6 +150,8 @@ def surroundings(
                 found[node] = Around(loops, id(nodes), arms)
             case Loop(stmt, body):
                 found |= surroundings(body, (*loops, stmt), arms)
+            case Part():
+                found |= surroundings(node.body, loops, arms)
             case Branch(stmt):
                 found |= surroundings(node.then, loops, (*arms, (stmt, True)))
                 found |= surroundings(node.orelse, loops, (*arms, (stmt, False)))

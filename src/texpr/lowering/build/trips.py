@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from texpr.affine.expr import Expr, Sym
-from texpr.ir.steps import Branch, Loop, Node, Step, below
+from texpr.ir.steps import Branch, Loop, Node, Part, Step, below
 from texpr.lowering.build.paths import ProgramPoint, lists
 from texpr.support.record import Record
 
@@ -64,6 +64,8 @@ def _trips(nodes: tuple[Node, ...]) -> tuple[dict[int, Fraction], Fraction]:
                 case Loop(stmt, body):
                     trips = _extent(stmt.extent, index)
                     visit(body, times * trips, {**index, stmt.sym: trips // 2})
+                case Part():
+                    visit(node.body, times, index)
                 case Branch():
                     visit(node.then, times / 2, index)
                     visit(node.orelse, times / 2, index)

@@ -16,7 +16,7 @@ from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.program.marked import atomic_binds
-from texpr.ir.steps import Branch, Loop, Node, Step, leaves
+from texpr.ir.steps import Branch, Loop, Node, Part, Step, below, leaves
 from texpr.ir.steps.digits import Digit
 from texpr.ir.steps.place import Place
 from texpr.ir.steps.work import Half, Middle, Partial, Spread, Total
@@ -271,8 +271,9 @@ def _running(nodes: tuple[Node, ...], facts: tuple[Expr, ...]) -> Iterator[ir.Se
                 if known(facts).positive(stmt.extent):
                     yield stmt
                 yield from _running(body, (*facts, *in_loop(stmt.sym, stmt.extent)))
-            case Branch():
-                yield from _running((*node.then, *node.orelse), facts)
+            case Branch() | Part():
+                for inner in below(node):
+                    yield from _running(inner, facts)
 
 
 def _reach_needs(

@@ -15,7 +15,7 @@ from fractions import Fraction
 
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
-from texpr.ir.steps import Branch, Loop, Node, Step, below
+from texpr.ir.steps import Branch, Loop, Node, below
 from texpr.isa.levels import WARP
 from texpr.lowering.build.paths import Paths, ProgramPoint, lists
 from texpr.lowering.build.trips import Trips
@@ -135,7 +135,7 @@ def _together(nodes: tuple[Node, ...], alike: Callable[[Loop | Branch], bool]) -
     def visit(nodes: tuple[Node, ...]) -> Iterator[int]:
         yield every[id(nodes)]
         for node in nodes:
-            if not isinstance(node, Step) and alike(node):
+            if isinstance(node, Loop | Branch) and alike(node):
                 for inner in below(node):
                     yield from visit(inner)
 

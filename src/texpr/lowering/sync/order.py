@@ -77,9 +77,9 @@ def decide(
     copied = tuple(needs.meetings(nest, nodes, copying)) if copying else ()
     groups = tuple(warpgroup.runs(nodes, started))
     closers, committed = {step: run.last for run in groups for step in run.steps}, frozenset(run.last for run in groups)
-    waited = tuple(warpgroup.waited_for(needs.meetings(nest, nodes, started), started)) if started else ()
-    along = tuple(need for need in (*met, *waited) if split is not None and split.covers(need))
-    waited = tuple(need for need in waited if need not in along)
+    ended = tuple(warpgroup.waited_for(needs.meetings(nest, nodes, started), started)) if started else ()
+    along = tuple(need for need in (*met, *ended) if split is not None and split.covers(need))
+    waited = tuple(need for need in ended if need not in along)
 
     def meet(sharing: Sequence[Turn]) -> Met[tuple[barriers.Placed, Waits, Waits]]:
         asked = (*found, *(turn.need(lives.level, going_on) for turn in sharing))
@@ -114,13 +114,9 @@ def decide(
     }
     if split is None:
         return Order(gaps, closing, copying, committed, arena, operations, best.proof)
-    if best.barriers:
-        name = next(iter(best.barriers.values())).covers[0].buffer
-        raise split.refused(f"for `{name}` all threads of a block would have to meet, those that copy among them")
+    split.require_apart(best.barriers.values())
     channel = roles.channel(split, nodes, operations.phases.groups, turned.rings, groups, along, started, names)
-    gaps[channel.first] = (*gaps.get(channel.first, ()), channel.acquire)
-    gaps[channel.last] = (*gaps.get(channel.last, ()), *channel.release)
-    return Order(gaps, closing, copying, committed, arena, operations, best.proof, channel)
+    return Order(channel.beside(gaps), closing, copying, committed, arena, operations, best.proof, channel)
 
 
 def _operations(

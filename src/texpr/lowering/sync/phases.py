@@ -19,7 +19,7 @@ from typing import TypeAlias
 from texpr.affine.expr import ZERO, Expr, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
-from texpr.ir.steps import Loop, Node, Step, leaves
+from texpr.ir.steps import Loop, Node, Part, Step, leaves
 from texpr.ir.value import Buffer, Load
 from texpr.ir.value.types import U64
 from texpr.lowering.build.paths import ProgramPoint, lists
@@ -203,7 +203,7 @@ class _Phases(Mutable):
         return f"loops over {' and '.join(found)} copy it in turn, and one uses what another one copied"
 
     def _was_filled(self, own: Ring, turn: Expr, node: Node) -> bool:
-        return own.was_filled(turn, known(self.facts(node.stmt)))
+        return not isinstance(node, Part) and own.was_filled(turn, known(self.facts(node.stmt)))
 
     def _wait_at(self, gap: ProgramPoint, group: Group, phase: Phase, covers: tuple[k.Covered, ...]) -> None:
         wait = k.BarrierWait(group.at(phase), phase.completed % 2, covers, span=group.members[0].span)

@@ -2,12 +2,12 @@
 
     repeat seq K / 64 + 3 |ko| {                                    role copy, one thread          role compute
         choose decided { issue As, issue Bs }                →      wait empty[s]; issue           …
-        choose decided_1 { wait full[s]; start …; commit }          …                              wait full[s]; start …; commit
-    }                                                                                              wait_warpgroup; release empty[s]
+        choose decided_1 { wait full[s]; start …; commit }          …                         wait full[s]; start …; commit
+    }                                                                                         wait_warpgroup; release empty[s]
 
-Dependences between both go along the channel: RAW by `full`, as without roles (`lowering.sync.phases`); WAR by `empty`, in place of a
-barrier of the block. With a ring that lags, a release is one turn late, behind a wait that leaves the latest group. What would need
-a barrier of all threads is refused.
+Dependences between both go along the channel: RAW by `full`, as without roles (`lowering.sync.phases`); WAR by `empty`, in
+place of a barrier of the block. With a ring that lags, a release is one turn late, behind a wait that leaves the latest group.
+What would need a barrier of all threads is refused.
 """
 
 from __future__ import annotations
@@ -66,6 +66,12 @@ class Split(Record, eq=False):
         inside, copies = {*leaves(self.loop.body)}, {*leaves(self.fills.then)}
         return {need.source, need.sink} <= inside and (need.source in copies or need.sink in copies)
 
+    def require_apart(self, barriers: Iterable[k.Barrier]) -> None:
+        """Refuses what would need a barrier of all threads."""
+        for each in barriers:
+            name = each.covers[0].buffer
+            raise self.refused(f"for `{name}` all threads of a block would have to meet, those that copy among them")
+
     def refused(self, why: str) -> Limitation:
         """The refusal of these roles."""
         return limitation("E0920", self.asked.span, why, offers=left_out(self.asked.span))
@@ -80,8 +86,11 @@ def split(steps: Steps, nest: Nest, engines: Engines) -> Split | None:
     branches = [node for node in loop.body if isinstance(node, Branch) and not node.orelse]
     fills = [node for node in branches if all(isinstance(n, Step) and n in engines.loads for n in node.then)]
     uses = [node for node in branches if node not in fills]
-    made = Split(asked, loop, *(fills[:1] or branches[:1]), *(uses[:1] or branches[:1]), steps.threads, steps.warp)
     others = [node for node in loop.body if node not in branches]
+    if not (fills and uses):
+        why = f"`{loop.stmt.sym.base}` is not a loop of copies by the engine, and of what uses them"
+        raise limitation("E0920", asked.span, why, offers=left_out(asked.span))
+    made = Split(asked, loop, fills[0], uses[0], steps.threads, steps.warp)
     plain = len(fills) == len(uses) == 1 and all(isinstance(node, Step) for node in others) and len(others) == 2
     alone = len(found) == 1 and any(node is loop for node in steps.body)
     if not (plain and alone):
@@ -104,7 +113,7 @@ def _loops(nodes: tuple[Node, ...]) -> Iterator[Loop]:
 
 
 class Channel(Record, eq=False):
-    """The barriers for empty slots of a split loop, and what both roles do for them. `gaps`: after what is there for other reasons."""
+    """The barriers for empty slots of a split loop; what copies do `first`, and what uses do `last`, at program points."""
 
     split: Split
     empty: k.Array
@@ -112,6 +121,11 @@ class Channel(Record, eq=False):
     acquire: k.Stmt
     last: ProgramPoint
     release: tuple[k.Stmt, ...]
+
+    def beside(self, gaps: Mapping[ProgramPoint, tuple[k.Stmt, ...]]) -> dict[ProgramPoint, tuple[k.Stmt, ...]]:
+        """The operations at program points, with those for empty slots behind what is there for other reasons."""
+        first, last = (*gaps.get(self.first, ()), self.acquire), (*gaps.get(self.last, ()), *self.release)
+        return {**gaps, self.first: first, self.last: last}
 
     @property
     def made(self) -> Iterator[k.Stmt]:

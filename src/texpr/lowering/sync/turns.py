@@ -15,7 +15,7 @@ from texpr.affine.expr import ZERO, Expr, Sym, expr, maximum
 from texpr.affine.facts import Known
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
-from texpr.ir.steps import Branch, Loop, Node, Step, leaves
+from texpr.ir.steps import Branch, Loop, Node, Part, Step, below, leaves
 from texpr.lowering.dependences.dependence import FAR
 from texpr.lowering.engine.box_copy import BoxCopy
 from texpr.presburger.formula import Or
@@ -63,8 +63,8 @@ def around(nodes: tuple[Node, ...], leaf: Step) -> tuple[Loop | Branch, ...]:
     for node in nodes:
         if isinstance(node, Step) or not any(each is leaf for each in leaves((node,))):
             continue
-        inner = node.body if isinstance(node, Loop) else (*node.then, *node.orelse)
-        return (node, *around(inner, leaf))
+        inner = tuple(each for nodes in below(node) for each in nodes)
+        return (*(() if isinstance(node, Part) else (node,)), *around(inner, leaf))
     return ()
 
 
@@ -167,11 +167,9 @@ def reached(
         match node:
             case Step():
                 raise uncounted(step, why)
-            case Loop(_, body):
-                yield from reached(step, body, sinks, is_filled, why)
-            case Branch():
-                yield from reached(step, node.then, sinks, is_filled, why)
-                yield from reached(step, node.orelse, sinks, is_filled, why)
+            case _:
+                for inner in below(node):
+                    yield from reached(step, inner, sinks, is_filled, why)
 
 
 def _narrowed(bound: Expr, turn: Expr, first: Expr, end: Expr, inside: Known) -> tuple[Expr, Expr] | None:

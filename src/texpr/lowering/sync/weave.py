@@ -19,7 +19,7 @@ from texpr.ir import program as ir
 from texpr.ir.instr import Operand
 from texpr.ir.operation import Group
 from texpr.ir.ops.collective import Held
-from texpr.ir.steps import Branch, InGroup, Loop, Node, Step, Steps
+from texpr.ir.steps import Branch, InGroup, Loop, Node, Part, Step, Steps
 from texpr.ir.steps.plain import head, plain
 from texpr.ir.steps.threads import ALL
 from texpr.ir.steps.threads import ONE as FIRST
@@ -31,7 +31,7 @@ from texpr.lowering.engine.instruct import instructed
 from texpr.lowering.sync.order import Order
 from texpr.lowering.sync.roles import parted
 from texpr.support.record import Mutable, field, replace
-from texpr.support.span import Span
+from texpr.support.span import NOWHERE, Span
 
 
 def woven(steps: Steps, order: Order, cluster: Cluster) -> Steps:
@@ -80,6 +80,8 @@ class _Weaver(Mutable):
                     loop = head(stmt)
                     assert isinstance(loop, ir.Seq)
                     yield Loop(loop, tuple(self._list(body)))
+                case Part(role, body):
+                    yield Part(role, tuple(self._list(body)))
                 case Branch(stmt, decided, then, orelse):
                     test = self._test(stmt)
                     yield Branch(test, decided, tuple(self._list(then)), tuple(self._list(orelse)))
@@ -129,4 +131,4 @@ class _Weaver(Mutable):
 
 
 def _span(node: Node) -> Span:
-    return node.stmt.span
+    return NOWHERE if isinstance(node, Part) else node.stmt.span

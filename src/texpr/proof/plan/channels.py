@@ -1,13 +1,13 @@
 """Rings of slots between two roles: the premises of the lemmas of docs/theory/channels.md, each an obligation.
 
-The producer, one thread, waits for an empty slot and fills it; each lane of the consumer waits for the slot, and its warp releases
-it. By the lemmas each wait then ends with the phase that is meant, none waits for ever, and what lanes did before a release comes
-before what the producer does behind the wait for it (`read.order`).
+The producer, one thread, waits for an empty slot and fills it; each lane of the consumer waits for the slot, and its warp
+releases it. By the lemmas each wait then ends with the phase that is meant, none waits for ever, and what lanes did before a
+release comes before what the producer does behind the wait for it (`read.order`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr
 from texpr.ir import kernel as k
@@ -60,9 +60,8 @@ class Ring(Record, eq=False):
         ):
             yield Claim(what, about, how, acquire.stmt.span, site.launch.kernel.name), self.first, (cases,)
 
-    def first(self, cases: object) -> Point | None:
+    def first(self, cases: Callable[[], Iterator[Sequence[Formula]]]) -> Point | None:
         """An instance in one of some cases."""
-        assert callable(cases)
         points = (witness((*self.channel.fill.site.launch.domain, *case), self.premises) for case in cases())
         return next((point for point in points if point is not None), None)
 

@@ -1,4 +1,4 @@
-"""Rings of slots between two roles, found in the text of a kernel. That they are rings is proved elsewhere (`plan.channels`)."""
+"""Rings of slots between two roles, as found in the text of a kernel; that they are rings is proved in `plan.channels`."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ class Signal(Record, eq=False):
 class Channel(Record, eq=False):
     """A ring of slots between two roles, as the text has it; that it is one is to be proved (docs/theory/channels.md).
 
-    `acquire`: the wait for an empty slot; `fill`: the arrival with bytes, and `use`: the wait for it; `release`: of a slot that was
+    `acquire`: the wait for an empty slot; `fill`: the arrival with bytes; `use`: the wait for it; `release`: of a slot that was
     read. Each has ordinals: 0 in the turn `first` of its loop.
     """
 

@@ -3,8 +3,8 @@
 Before: seq E + 3 |ko| { if ko < E { copy As[ko % 4] }  if ko >= 3 { … As[(ko - 3) % 4, …] … } }
 After:  the same, marked; in the kernel warp 8 copies, and warps 0 to 7 compute, each in a loop of its own
 
-Between them are barriers in shared memory for full and for empty slots, which follow from the dependences (docs/theory/channels.md).
-The rewrite changes no order, so nothing has to be proved of the program; the kernel is proved as all are.
+Between them are barriers in shared memory for full and for empty slots, which follow from the dependences
+(docs/theory/channels.md). No order changes, so nothing has to be proved of the program; the kernel is proved as all are.
 """
 
 from __future__ import annotations
