@@ -130,7 +130,14 @@ kernel second
 }
 """
 
+ROLE = "if (i32(t) < 32:i32) role a 0 1 { commit }"
+
 STATEMENT = [
+    ("roles_are_of_warps", "commit", ROLE.replace("< 32", "< 16"), "the condition of role a does not say which warps it is of"),
+    ("roles_are_of_warps", "commit", ROLE.replace("0 1", "1 2"), "role a is of no warps of 64 threads"),
+    ("roles_are_of_warps", "exchange more =", f"{ROLE} exchange more =", "role a is in a branch"),
+    ("roles_are_of_warps", "commit", f"{ROLE} {ROLE.replace('a 0', 'b 0')}", "have warps in common"),
+    ("between_roles_is_nothing", "commit", ROLE, "beside role a is what other threads do"),
     ("name_is_new", "let warp:", "let acc:", "acc is declared already"),
     ("name_is_new", "for l in 0..2", "for r in 0..2", "r is declared already"),
     ("name_is_new", "exchange other = acc ^ 16", "exchange other = acc ^ 16 exchange t = acc ^ 16", "t is declared already"),

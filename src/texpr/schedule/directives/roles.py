@@ -34,7 +34,7 @@ def _apply(call: Call) -> State:
         raise call.refuse("E0920", reason, offers=left_out(call.directive.span))
     if not mark(loop, Pipeline):
         reason = f"`{loop.sym.base}` copies nothing ahead, which warps of their own could do"
-        offers = call.before("copy ahead first: %", f"pipeline({loop.sym.base}, stages=4)")
+        offers = (*call.before("copy ahead first: %", f"pipeline({loop.sym.base}, stages=4)"), *left_out(call.directive.span))
         raise call.refuse("E0920", reason, at=call.plain[0], offers=offers)
     made = marked(loop, Roles(warps, groups * (WARPGROUP // target.warp), span=call.directive.span))
     return call.state.with_body(replaced(call.state.function.body, loop, lambda _: (made,)))
