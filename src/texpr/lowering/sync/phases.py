@@ -32,6 +32,7 @@ from texpr.relation.facts import known
 from texpr.schedule.edits import staged_by
 from texpr.support.diagnostic import limitation
 from texpr.support.record import Mutable, Record, field
+from texpr.support.span import Span
 
 Placed: TypeAlias = Mapping[ProgramPoint, k.Barrier]
 """The barriers that cover dependences between threads."""
@@ -206,8 +207,13 @@ class _Phases(Mutable):
         return not isinstance(node, Part) and own.was_filled(turn, known(self.facts(node.stmt)))
 
     def _wait_at(self, gap: ProgramPoint, group: Group, phase: Phase, covers: tuple[k.Covered, ...]) -> None:
-        wait = k.BarrierWait(group.at(phase), phase.completed % 2, covers, span=group.members[0].span)
+        wait = awaited(group.at(phase), phase.completed, covers, group.members[0].span)
         self.waits.setdefault(gap, []).append(wait)
+
+
+def awaited(barrier: Load, before: Expr, covers: tuple[k.Covered, ...], span: Span) -> k.BarrierWait:
+    """The wait for the phase of a barrier that so many are before."""
+    return k.BarrierWait(barrier, before % 2, covers, span=span)
 
 
 def _reused(copy: BoxCopy, meetings: list[Dependence]) -> tuple[k.Covered, ...]:

@@ -28,7 +28,7 @@ from texpr.lowering.dependences.dependence import Dependence
 from texpr.lowering.names import Names
 from texpr.lowering.sync import warpgroup
 from texpr.lowering.sync.engines import Engines
-from texpr.lowering.sync.phases import Group
+from texpr.lowering.sync.phases import Group, awaited
 from texpr.lowering.sync.turns import Ring
 from texpr.mapping.nest import Nest
 from texpr.schedule.edits import left_out
@@ -173,7 +173,7 @@ def channel(
     release: k.Stmt = k.BarrierRelease(Load(empty, (freed.slot,)), covers, span=span)
     if lag:
         release = k.If(_reached(turn, ring.first + max(ahead) + lag), (release,), uniform=True, span=span)
-    acquire = k.BarrierWait(Load(empty, (ring.phase.slot,)), (ring.phase.completed + 1) % 2, covers, span=span)
+    acquire = awaited(Load(empty, (ring.phase.slot,)), ring.phase.completed + 1, covers, span)
     numbers = {id(each.nodes): each.number for each in lists(nodes)}
     wait = k.WaitWarpgroup(lag, (), covers, span=span)
     return Channel(
