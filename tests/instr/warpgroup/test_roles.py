@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import cache
+from random import Random
 
 import numpy as np
 import pytest
 from tests.instr.test_planted import open_of
+from tests.instr.test_sound import check
 from tests.instr.warpgroup.test_planted import plain
+from tests.instr.warpgroup.test_sound import read
 from tests.instr.warpgroup.texts import CASES, TILED
 from tests.lowering.emulated import run_plan
 
@@ -166,6 +169,13 @@ def test_the_emulator_shows_it(name: str) -> None:
     bug = BUGS[name]
     with suppress(CompilerBug):  # it may not even be printed
         assert any(shown(bug.case, planted(bug), 2 * SLOTS + 1, seed) for seed in (None, *range(1, 9)))
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize("name", ["roles", "late"])
+def test_what_is_proved_of_altered_kernels_is_right(name: str) -> None:
+    arguments, wanted = CASES["ring"].arguments((1, 1, SLOTS + 2))
+    check(made(name), arguments, "C", wanted, Random(name), 40, read)
 
 
 @pytest.mark.planted
