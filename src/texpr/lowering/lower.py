@@ -32,6 +32,7 @@ from texpr.lowering.nests import lower_nest
 from texpr.lowering.notes import Notes, notes
 from texpr.lowering.place.placement import require_sizes, workspace_of
 from texpr.lowering.place.undecided import met
+from texpr.lowering.sync.roles import require_found
 from texpr.mapping.cost.streams import representatives
 from texpr.mapping.dealt import deal
 from texpr.mapping.default import THREADS, for_grid, map_nest
@@ -63,6 +64,7 @@ def lower(
     host = divide(arranged, names, for_grid)
     lowering = _Lowering(function, target, names, Needs(model(arranged)), host.lets, values, ending)
     steps, meetings = tuple(lowering.steps(host.items)), ()
+    require_found(function, k.kernels(steps))
     if target.has_blocks:
         steps, meetings = gather(function.name, steps, names, lowering.together, target.shared)
     kept = [b for b in host.locals if b not in function.results]

@@ -24,8 +24,9 @@ from texpr.frontend import parse
 from texpr.ir import kernel as k
 from texpr.ir.kernel.parse import parse_plan
 from texpr.ir.kernel.text import plan_text
-from texpr.support.diagnostic import CompilerBug
-from texpr.support.record import Record
+from texpr.lowering.sync.roles import require_found
+from texpr.support.diagnostic import CompilerBug, TexprError
+from texpr.support.record import Record, replace
 
 STAGED = """
     stage(A, at=ko, in=shared, via=tma, swizzle=128B) -> As
@@ -79,6 +80,37 @@ def test_the_program_keeps_its_order_and_says_who() -> None:
     assert "role copy 4 1" in text and "role compute 0 4" in text and text.count("barrier block") == 1
     assert text.index("role copy") < text.index("mbarrier wait Bs_As_empty") < text.index("mbarrier wait Bs_As_full")
     assert "if (thread >= 128) {" in made("roles").source and made("roles").source.count("for (int ko") == 2
+
+
+REFUSED = {
+    "roles(ko, copy=5)": "gives copies at most 4 warps, not 5",
+    "roles(ko, compute=2)": "128 threads of a block compute, and 8 warps are asked for",
+    "roles(kk)": "`kk` copies nothing ahead",
+    "roles(ko, store=1)": "has no `store=`",
+}
+"""What is said of other directives in a schedule that has a ring."""
+
+
+@pytest.mark.parametrize("said", REFUSED)
+def test_what_does_not_fit_is_refused(said: str) -> None:
+    with pytest.raises(TexprError) as raised:
+        function = parse(TEXT.replace("roles(ko)", said))["product"]
+        lower(function, "sm_90a", schedule=next(s for s in function.schedules if s.name == "roles"))
+    assert REFUSED[said] in str(raised.value)
+
+
+def test_roles_that_no_kernel_has_are_refused() -> None:
+    function = made("roles").function
+    bare = [replace(kernel, body=()) for kernel in k.kernels(made("roles").plan.steps)]
+    with pytest.raises(TexprError, match="no kernel has the loop"):
+        require_found(function, bare)
+
+
+def test_readers_that_are_no_products_are_refused() -> None:
+    text = TEXT.replace("seq 4 |kk| {", "d[0] += f32(A[64 * bi, 64 * ko + t % 64]) seq 4 |kk| {", 1)
+    function = parse(text)["product"]
+    with pytest.raises(TexprError, match="E0920"):
+        lower(function, "sm_90a", schedule=next(s for s in function.schedules if s.name == "roles"))
 
 
 WAIT = "                    mbarrier wait Bs_As_empty[(ko % 3)] parity (((ko / 3) + 1) % 2)\n"

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from texpr.affine.expr import Expr, expr
 from texpr.ir import kernel as k
+from texpr.ir import program as ir
 from texpr.ir.program.marked import mark
 from texpr.ir.program.marks import Roles
 from texpr.ir.steps import Branch, Loop, Node, Part, Step, Steps, below, leaves
@@ -102,6 +103,16 @@ def split(steps: Steps, nest: Nest, engines: Engines) -> Split | None:
     if engines.shared or engines.stores or ragged or sum(axis.level is k.Level.BLOCK for axis in steps.axes) != 1:
         raise made.refused("clusters, stores by the engine, and blocks of several dimensions have no roles yet")
     return made
+
+
+def require_found(function: ir.Function, kernels: Iterable[k.Kernel]) -> None:
+    """Refuses roles of a loop that is in no kernel as a schedule has it: they are never passed over."""
+    asked = [found for stmt in ir.walk(function.body) if isinstance(stmt, ir.Par | ir.Seq) and (found := mark(stmt, Roles))]
+    every = (stmt for kernel in kernels for stmt in k.walk(kernel.body))
+    made = {stmt.role.name for stmt in every if isinstance(stmt, k.If) and stmt.role}
+    if asked and not made:
+        why = "no kernel has the loop that its roles are for"
+        raise limitation("E0920", asked[0].span, why, offers=left_out(asked[0].span))
 
 
 def _loops(nodes: tuple[Node, ...]) -> Iterator[Loop]:
