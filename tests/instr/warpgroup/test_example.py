@@ -7,6 +7,7 @@ from pathlib import Path
 
 import ml_dtypes
 import numpy as np
+import pytest
 from tests.lowering.emulated import run_plan
 from tests.proofs import undecided
 
@@ -16,19 +17,24 @@ from texpr.ir import kernel as k
 PATH = Path(__file__).parents[3] / "examples" / "hopper" / "matmul.te"
 
 
+NAMES = ("ring", "roles", "late")
+
+
 @cache
-def compiled() -> Compiled:
+def compiled(name: str = "ring") -> Compiled:
     function = load(PATH)["matmul"]
-    return lower(function, "sm_90a", schedule=function.schedules[0])
+    return lower(function, "sm_90a", schedule=next(each for each in function.schedules if each.name == name))
 
 
-def test_it_is_proved() -> None:
-    made = compiled()
+@pytest.mark.parametrize("name", NAMES)
+def test_it_is_proved(name: str) -> None:
+    made = compiled(name)
     assert not list(undecided(made.function, made.plan))
 
 
-def test_it_is_right() -> None:
-    made, random = compiled(), np.random.default_rng(5)
+@pytest.mark.parametrize("name", NAMES)
+def test_it_is_right(name: str) -> None:
+    made, random = compiled(name), np.random.default_rng(5)
     a, b = (random.integers(-3, 4, (128, 320)) for _ in "ab")
     arguments = {"A": a.astype(ml_dtypes.bfloat16), "B": b.astype(ml_dtypes.bfloat16)}
     found = run_plan(made.function, made.plan, arguments)
