@@ -37,9 +37,9 @@ def condition(role: k.Role, thread: Expr, threads: int, warp: int) -> Value | No
 
 
 def thread_of(kernel: k.Kernel) -> Sym | None:
-    """The number of a thread in a block of one dimension."""
+    """The number of a thread in a block of one dimension, the first: lanes are counted along it."""
     axes = [axis for axis in kernel.axes if axis.level is k.Level.BLOCK]
-    return axes[0].sym if len(axes) == 1 else None
+    return axes[0].sym if [axis.dim for axis in axes] == ["x"] else None
 
 
 def roles_are_of_warps(stmt: k.Stmt, at: Place) -> Iterator[str]:

@@ -100,7 +100,7 @@ def split(steps: Steps, nest: Nest, engines: Engines) -> Split | None:
         have = f"{steps.threads} threads of a block compute"
         raise made.refused(f"{have}, and {asked.compute} warps are asked for: warpgroups of {WARPGROUP} threads")
     ragged = any(along.ragged or along.tile > 1 for along in steps.grid)
-    if engines.shared or engines.stores or ragged or sum(axis.level is k.Level.BLOCK for axis in steps.axes) != 1:
+    if engines.shared or engines.stores or ragged or [a.dim for a in steps.axes if a.level is k.Level.BLOCK] != ["x"]:
         raise made.refused("clusters, stores by the engine, and blocks of several dimensions have no roles yet")
     return made
 
