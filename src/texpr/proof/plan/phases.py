@@ -27,7 +27,7 @@ from texpr.proof.common.asked import Asked, Claim
 from texpr.proof.plan.channels import Ring
 from texpr.proof.plan.landing import Landing, Names, anyone, known, located, not_landed, own_dims, said, same, there
 from texpr.proof.read.events import Channel, Reading, Signal
-from texpr.proof.read.order import Sides, not_behind, unordered
+from texpr.proof.read.order import Sides, equal_all, not_behind, unordered
 from texpr.support.record import Mutable, replace
 
 
@@ -65,15 +65,11 @@ class Phases(Mutable):
 
     def questions(self) -> Iterator[Asked]:
         """The obligations of all barriers."""
-        rings = [each for launch in self.reading.launches for each in launch.channels]
-        for each in rings:
+        for each in (each for launch in self.reading.launches for each in launch.channels):
             yield from Ring(each, self.reading, self.premises).questions()
         for user in self.reading.signals:
-            if any(
-                user.barrier.buffer is each.acquire.barrier.buffer and user.site.launch is each.acquire.site.launch
-                for each in rings
-            ):
-                continue
+            if any(user.barrier.buffer is each.acquire.barrier.buffer for each in user.site.launch.channels):
+                continue  # the ring has obligations of its own for them
             about = f"{user.barrier.buffer.name}[{user.barrier.index[0]}]"
             for kinds, what, how, cases in (
                 (Makes, "a barrier is made", "once, for one arrival a phase", self.remade),
@@ -141,12 +137,13 @@ class Phases(Mutable):
             if isinstance(phase.signal.what, Makes):
                 yield from known(phase.site, phase.names, map(End, self.tagged[phase.signal].seen), self.reading, "init")
             else:
-                yield from (waits := self.waits(phase)[0])
-                if (
-                    ring := self.ring(phase.signal)
-                ) is not None:  # what a lane saw that used it, others learn along the channel
-                    lane = {own: Ring(ring, self.reading, self.premises).consumers[0] for own in anyone(phase.site).values()}
-                    yield from (each.seen_by(lane) for each in waits)
+                waits, lane = self.waits(phase)[0], self.lane(phase)
+                yield from (*waits, *(each.seen_by(lane) for each in waits if lane))
+
+    def lane(self, phase: Named) -> dict[Sym, int]:
+        """In a ring, `anyone` as the first lane that uses slots: what it saw, others learn along the channel."""
+        ring, own = self.ring(phase.signal), anyone(phase.site)
+        return {} if ring is None else dict.fromkeys(own.values(), ring.consumers[0])
 
     def remade(self, made: Named) -> Cases:
         """A barrier with more than one arrival a phase, or initialised again."""
@@ -178,11 +175,10 @@ class Phases(Mutable):
                 yield wait.there, late, phase.there, _among(self.phases(wait), phase)
 
     def forgotten(self, arrival: Named) -> Cases:
-        """A phase that its thread does not wait for, or a claimed wait that is for another phase."""
+        """A phase that its thread, or in a ring a lane that uses slots, does not wait for; a claimed wait for another phase."""
         waits, none = self.waits(arrival)
-        own, ring = anyone(arrival.site), self.ring(arrival.signal)
-        lane = () if ring is None else (Ring(ring, self.reading, self.premises).consumers[0],)  # another thread of the block
-        yield none, equal(own if ring is None else own.values(), lane or own.values())
+        own, lane = anyone(arrival.site), self.lane(arrival)
+        yield none, equal(own.values(), lane.values() or own)
         for wait in waits:
             yield wait.there, negate(_among(self.phases(wait), arrival))
 
@@ -190,15 +186,24 @@ class Phases(Mutable):
         """A signal without a phase, or where the preceding phase is not known to be complete."""
         yield (self.begun(user)[1],)
         sides = Sides(user.names, user.names)
-        ring = None if isinstance(user.signal.what, Waits) else self.ring(user.signal)
+        lemma = self.ring(user.signal) is not None and not isinstance(user.signal.what, Waits)
         for before in self.before(user):
-            if ring is not None and not isinstance(before.signal.what, Makes):
-                continue  # the lemma of a ring says so
-            yield before.there, not_landed(user.site, user.site, self.landings([before]), sides, Space.SHARED, later=False)
+            if not lemma or isinstance(before.signal.what, Makes):
+                landed = self.landings([before])
+                yield before.there, not_landed(user.site, user.site, landed, sides, Space.SHARED, later=False)
 
     def passed_by(self, user: Named) -> Cases:
-        """An arrival, or a copy, of a phase that may begin before all have passed a wait for the preceding phase."""
-        for wait in self.others(user, Waits) if self.ring(user.signal) is None else ():  # the lemma of a ring says so
+        """An arrival, or a copy, of a phase that may begin before all have passed a wait for the preceding phase.
+
+        In a ring, one that is not behind the wait of its phase for an empty slot: the lemma says the rest.
+        """
+        if (ring := self.ring(user.signal)) is not None:
+            for phase in self.phases(user):
+                sides = Sides(phase.names, user.names)
+                late = not_behind(ring.acquire.site, user.site, sides, False)
+                yield phase.there, disj((negate(conj(equal_all(user.site.launch.threads, sides))), *late))
+            return
+        for wait in self.others(user, Waits):
             late = disj(unordered(wait.site, user.site, Sides(wait.names, user.names), Space.SHARED, later=False))
             for before in self.before(user):
                 yield wait.there, late, before.there, _among(self.phases(wait), before)

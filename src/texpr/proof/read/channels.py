@@ -30,17 +30,25 @@ def channels(reading: Reading, launch: Launch) -> Iterator[Channel]:
             uses = [s for s in every if s.barrier.buffer is fill.barrier.buffer and not isinstance(s.what, Makes)]
             kinds = [[s for s in uses if isinstance(s.what, kind)] for kind in (Arrives, Waits)]
             if kinds[0] == [fill] and len(kinds[1]) == 1 and _are_alike(found := (acquire, fill, kinds[1][0], release)):
-                yield Channel(release.site.loops[0], *found, {signal: _first(signal) for signal in found})
+                first = {signal: _first(signal) for signal in found}
+                yield Channel(release.site.loops[0], *found, first, expr(_threads(fill)[0]), _threads(release))
                 break
 
 
 def _are_alike(signals: tuple[Signal, ...]) -> bool:
-    """Whether signals are in one loop alone, in no test of data, and of as many slots."""
+    """Whether signals are in one loop alone, in roles, in no test of data, and of as many slots."""
     loops = {s.site.loops for s in signals}
     sizes = {s.barrier.buffer.shape for s in signals}
     (loop, *more) = signals[0].site.loops or (None,)
     plain = loop is not None and not more and loop.step is ONE and loop.kind == "serial"
-    return plain and len(loops) == len(sizes) == 1 and not any(s.site.tests for s in signals)
+    return plain and len(loops) == len(sizes) == 1 and all(s.site.role and not s.site.tests for s in signals)
+
+
+def _threads(signal: Signal) -> tuple[int, int]:
+    """The threads of the role that a signal is in."""
+    role, warp = signal.site.role, signal.site.launch.kernel.warp
+    assert role is not None
+    return role.first * warp, (role.first + role.warps) * warp
 
 
 def _first(signal: Signal) -> int:

@@ -88,6 +88,12 @@ class Site(Record, eq=False):
         return _dims(self)
 
     @property
+    def role(self) -> k.Role | None:
+        """The role that is around it, if one is."""
+        nodes = (block[at] for block, at in self.path)
+        return next((node.role for node in nodes if isinstance(node, k.If) and node.role), None)
+
+    @property
     def where(self) -> tuple[Formula, ...]:
         """The conditions of an instance."""
         return (*self.launch.domain, *self.domain)
@@ -205,7 +211,8 @@ class Channel(Record, eq=False):
     """A ring of slots between two roles, as the text has it; that it is one is to be proved (docs/theory/channels.md).
 
     `acquire`: the wait for an empty slot; `fill`: the arrival with bytes; `use`: the wait for it; `release`: of a slot that was
-    read. Each has ordinals: 0 in the turn `first` of its loop.
+    read. Each has ordinals: 0 in the turn `first` of its loop. `producer`: the thread that fills; `consumers`: the first thread
+    that uses and releases, and the one behind the last.
     """
 
     loop: k.For
@@ -214,6 +221,8 @@ class Channel(Record, eq=False):
     use: Signal
     release: Signal
     first: Mapping[Signal, int]
+    producer: Expr
+    consumers: tuple[int, int]
 
     @property
     def slots(self) -> int:

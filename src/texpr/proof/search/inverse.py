@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from texpr.affine.expr import ONE, Expr, Sym, expr
-from texpr.ir import kernel as k
 from texpr.presburger.formula import Eq
 from texpr.presburger.solve.turned import joined, take, turned
 from texpr.proof.read.events import Site, plainly
@@ -51,7 +50,7 @@ def inverse(site: Site, indices: Mapping[Sym, Expr], own: Collection[Sym] = ()) 
 
 def _only(site: Site) -> dict[Sym, int]:
     """The threads that tests in a role name, such as that which fills slots for others."""
-    if not any(isinstance(node := block[at], k.If) and node.role for block, at in site.path):
+    if site.role is None:
         return {}
     facts = ((fact.expr, sym) for fact in site.domain if isinstance(fact, Eq) for sym in fact.expr.syms())
     return {sym: rest.constant for e, sym in facts if (rest := expr(sym) - e).is_constant and sym in site.launch.threads}
