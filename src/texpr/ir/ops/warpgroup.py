@@ -47,7 +47,7 @@ def warpgroups_are_whole(stmt: Stmt, at: Place) -> Iterator[str]:
     """A block that has some has whole ones."""
     if isinstance(stmt, FenceWarpgroup | CommitWarpgroup | WaitWarpgroup):
         in_role = any(getattr(each, "role", None) for each in at.around)
-        if at.kernel.threads % WARPGROUP and not in_role:  # those of a role are whole where all of one come
+        if at.kernel.threads % WARPGROUP and not in_role:  # in a role, `all_come_who_must` asks for whole ones
             yield f"{at.kernel.threads} threads are no warpgroups"
 
 

@@ -87,7 +87,7 @@ class Statements(Mutable):
         leading: list[k.Stmt] = []
         for at, step in enumerate(steps):
             if isinstance(step, Step) and step.threads.is_one and (step.threads.first or not isinstance(step.work, Order)):
-                self.leader = step.threads.first  # of a role, which does order and work alone
+                self.leader = step.threads.first  # with a number, it is of a role: it waits and arrives alone, too
                 issued = tuple(self._alone(step))
                 if not any(isinstance(stmt, k.Shuffle) for stmt in issued):
                     leading.extend(issued if isinstance(step.completion, AtBarrier) else only_where(self.runs, issued))
