@@ -17,6 +17,7 @@ from texpr.checks import faults
 from texpr.driver import Compiled, lower, own
 from texpr.ir import program as ir
 from texpr.ir.program import Function
+from texpr.ir.program.rounded import given_away
 from texpr.ir.program.selection import AUTO, Selected, select_schedule
 from texpr.ir.proof import UNPROVED
 from texpr.isa.registry import resolve
@@ -192,3 +193,5 @@ def _require_legal(compiled: Compiled) -> None:
     """Raises CompilerBug where directives made an illegal program from a legal one, against which the plan is compared."""
     for found in faults(compiled.function) if compiled.laid_out is not None else ():
         raise CompilerBug(f"a schedule made a wrong program of a right one: {found.code}: {found.message}")
+    for wrong in () if compiled.written is None else given_away(compiled.written, compiled.function):
+        raise CompilerBug(f"a schedule gave away what it may not: {wrong}")

@@ -34,7 +34,7 @@ def _has_an_index_each(loop: Tree) -> bool:
     said = [part for tail in tails for part in tail.children if isinstance(part, Tree) and part.data == "pragma"]
     words = [next(iter(pragma.children[1].scan_values(lambda _: True))) for pragma in said]
     labels = [part for tail in tails for part in tail.children if getattr(part, "type", None) == "LABEL"]
-    return loop.children[0] != "fully" and not labels and all(word == "atomic" for word in words)
+    return loop.children[0] != "fully" and not labels and all(word in ("atomic", "ieee") for word in words)
 
 
 def _is_term(operand: object) -> bool:

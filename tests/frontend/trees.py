@@ -155,6 +155,7 @@ INSTRS = st.builds(
     st.lists(st.tuples(IDENTS, RAW), max_size=2).map(tuple),
     st.lists(st.tuples(STRINGS, STRINGS), max_size=2).map(tuple),
     st.lists(RAW, max_size=2).map(tuple),
+    st.lists(RAW.map(t.Ident), max_size=2).map(tuple),
 )  # fmt: skip
 SCHEDULES = st.builds(t.Schedule, IDENTS, st.none() | STRINGS, st.none() | IDENTS, st.lists(DIRECTIVES, max_size=3).map(tuple))
 TREES = st.lists(st.one_of(FNS, COMBINES, INSTRS, SCHEDULES), max_size=2).map(tuple).map(t.Tree)

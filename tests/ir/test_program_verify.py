@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from texpr.affine.expr import ONE, ZERO, Sym, expr, sym
+from texpr.frontend import parse
 from texpr.ir import program as ir
 from texpr.ir.program.verify import FUNCTION_RULES, STMT_RULES, verify
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
@@ -35,6 +36,15 @@ INNER = ir.Par(LANE, expr(32), (bind(Load(Y, (expr(LANE),)), ONE_F32, "add"),), 
 LOOP = ir.Par(ROW, sym("n"), (TUPLE, bind(Z_I, X_I), bind(Z_I, ONE_F32, SUM), INNER), reduce=(TOP, WHERE))
 IS_SMALL = Op("lt", (Load(X, (sym("k"),)), ONE_F32), BOOL)
 TAIL = ir.Seq(Sym("k"), sym("n") - expr(P), (ir.If(IS_SMALL, (ir.Anchor(ONE_F32),)),))
+ADDER = parse(
+    """instr adder(a: f32[4, 2], inout c: f32[4]) {
+    fragment a: (4,2) : (1@0,1@1);
+    fragment c: 4 : 1@0;
+    asm "sm_80": "adder {c}, {a};";
+    meaning { par 4 |i| { seq 2 |k| reduce(c) { c[i] += a[i, k] } } }
+}"""
+).instrs[0]
+ADDING = ir.Instruction("adder", (), (Load(X, (ZERO,)), Load(Y, (ZERO,))), instr=ADDER)
 USE = ir.Instruction("mma", (), (Load(Z, (ONE,)),))
 BODY: tuple[ir.Stmt, ...] = (
     ir.New(Z),
@@ -119,6 +129,10 @@ PLANTED: list[tuple[str, Callable[[ir.Function], ir.Function], str]] = [
     ("updates_are_known", inside(bind(Z_I, ONE_F32, replace(SUM, identity=WIDE))), "a value of type f64, not f32"),
     ("updates_are_known", inside(bind(Z_I, ONE_F32, replace(SUM, value=X_I))), "in plus: buffer_is_in_scope: buffer x"),
     ("condition_is_bool", inside(ir.If(ONE_F32, ())), "the condition is f32"),
+    (
+        "marked_sums_are_rounded_so", more(ir.Seq(Sym("r"), ONE, (ADDING,), reduce=(Y,), ieee=True)),
+        "adder adds to y, of `#ieee`",
+    ),
 ]  # fmt: skip
 
 

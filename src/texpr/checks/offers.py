@@ -11,7 +11,7 @@ from functools import partial
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import program
-from texpr.ir.program import Assume, Compare, Function, Par, Seq, Stmt, blocks, walk
+from texpr.ir.program import Assume, Compare, Function, Par, Stmt, blocks, in_turn, walk
 from texpr.ir.program.promises import assume_text
 from texpr.ir.program.rewrite import Rewriter, map_value, specialize
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
@@ -59,11 +59,7 @@ def in_order(loop: Par, help: str) -> Iterator[Offer]:
     start = loop.span.start
     if loop.span is not NOWHERE and loop.span.source.text[start : start + 3] == "par":
         edit = Edit("seq", Span(loop.span.source, start, start + 3))
-
-        def seq(s: Par) -> Seq:
-            return Seq(s.sym, s.extent, s.body, s.reduce, s.label, s.directives, s.span)
-
-        yield Offer(Proposal(help, edit), lambda given: _changed(given, loop, seq))
+        yield Offer(Proposal(help, edit), lambda given: _changed(given, loop, in_turn))
 
 
 def wider(function: Function, tables: Collection[Buffer]) -> Iterator[Offer]:

@@ -311,6 +311,8 @@ def _instr(item: Instr) -> Iterator[str]:
         yield f"{INDENT}fragment {operand.name}: {layout};"
     for target, template in item.asm:
         yield f"{INDENT}asm {_string(target)}: {_string(template)};"
+    for rounding in item.roundings:
+        yield f"{INDENT}rounding {rounding.name};"
     for effect in item.effects:
         yield f"{INDENT}effect {effect};"
     if item.meaning:

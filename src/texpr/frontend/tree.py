@@ -374,9 +374,9 @@ class Combine(Record):
 
 
 class Instr(Record):
-    """`instr name(params) { fragment a: layout; asm "target": "template"; effect text; meaning {body} }`.
+    """`instr name(params) { fragment a: layout; asm "target": "template"; rounding text; effect text; meaning {body} }`.
 
-    Layouts and effects are kept as text, runs of white space made one space: the instruction set (`isa`) parses them.
+    Layouts, roundings and effects are kept as text, runs of white space made one space: `isa` and `ir.instr` parse them.
     """
 
     name: Ident
@@ -385,6 +385,7 @@ class Instr(Record):
     fragments: tuple[tuple[Ident, str], ...] = ()
     asm: tuple[tuple[str, str], ...] = ()
     effects: tuple[str, ...] = ()
+    roundings: tuple[Ident, ...] = ()
     span: Span = NOWHERE
 
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 from textwrap import indent
 
 from texpr.isa.levels import Level
+from texpr.isa.rounding import Rounding, ieee
 from texpr.isa.target import Target
 from texpr.support.record import Record
+
+_DIGITS = {"f64": 52, "f32": 23}
+"""Bits behind the leading one of types whose sums an instruction may round as IEEE 754 says."""
 
 
 class Operand(Record):
@@ -34,6 +38,7 @@ class Instruction(Record):
     `asm` has a template by the first target that knows it: "sm_89" is for sm_89 and later, "sm_90a" for that target alone.
     In a template `{x}` is the register of operand x, `{x0}`, `{x1}` those of its elements where one thread holds several.
     `meaning`: statements of the language. `effect`: what it does to other threads, as words. `source`: where it is defined.
+    `rounding`: what its inner arithmetic makes of a floating-point sum that its meaning does not mark `#ieee`.
     """
 
     name: str
@@ -44,16 +49,28 @@ class Instruction(Record):
     meaning: str
     effect: str = ""
     source: str = ""
+    rounding: Rounding | None = None
 
     @property
     def text(self) -> str:
         """The record as an `instr` of the language."""
         parts = [f"fragment {operand.name}: {operand.fragment};" for operand in self.operands if operand.fragment]
         parts += [f'asm "{target}": "{template}";' for target, template in self.asm]
+        parts += [f"rounding {self.rounding.text};"] if self.rounding is not None else []
         parts += [f"effect {self.effect};"] if self.effect else []
         body = f"meaning {{\n{indent(self.meaning, '    ')}\n}}" if self.meaning else "meaning { }"
         inside = indent("\n".join([*parts, body]), "    ")
         return f"instr {self.name}({', '.join(operand.text for operand in self.operands)}) {{\n{inside}\n}}"
+
+    def relative(self, products: int) -> float | None:
+        """What a sum of so many products loses at most, relative to the magnitudes of its terms: 0 of integers, which wrap;
+        None for what sums up nothing."""
+        sums = [operand.dtype for operand in self.operands if operand.inout] if "+=" in self.meaning else []
+        if not sums:
+            return None
+        if self.rounding is not None:
+            return self.rounding.relative(products)
+        return ieee(products, _DIGITS[sums[0]]) if sums[0] in _DIGITS else 0.0
 
     def template(self, target: Target) -> str | None:
         """The template for `target`, or `None` where it lacks the instruction."""

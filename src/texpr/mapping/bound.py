@@ -148,7 +148,7 @@ def _ordered(stmt: ir.Stmt, origin: dict[ir.Stmt, ir.Stmt]) -> ir.Stmt:
             is_bound(stmt.body) or is_own(stmt) or (makes_shared(stmt.body) and not stmt.fully)
         ):
             body = tuple(_ordered(s, origin) for s in stmt.body)
-            return ir.Seq(stmt.sym, stmt.extent, body, stmt.reduce, stmt.label, stmt.directives, stmt.span)
+            return ir.in_turn(stmt, body)
         case ir.Seq() | ir.If():
             made = with_blocks(stmt, tuple(tuple(_ordered(s, origin) for s in block) for block in ir.blocks(stmt)))
             if made is not stmt:

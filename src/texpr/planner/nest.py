@@ -32,6 +32,10 @@ class NoPlan(Exception):
     """Why a nest has no plan and is left to the default mapping: a whole sentence."""
 
 
+class Forbidden(NoPlan):
+    """What the text does not allow: told whatever else is done with the nest."""
+
+
 class Subscript(Record):
     """A subscript Σ steps[loop] · loop + base over the loops of the nest; `base` depends on the loops `bent` only, not
     affinely, such as h / 4."""

@@ -15,7 +15,7 @@ from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.isa.target import Target
 from texpr.planner.follow import Refused
-from texpr.planner.nest import NoPlan, nests, outermost
+from texpr.planner.nest import Forbidden, NoPlan, nests, outermost
 from texpr.planner.strategy import Proposal, Script, Strategy, Subject, Tile
 from texpr.planner.table import STRATEGIES
 from texpr.schedule.apply import start
@@ -117,13 +117,14 @@ def _laid_out(subject: Subject) -> Found:
 
 
 class _Asked(Mutable, eq=False):
-    """A strategy and its current candidate. `reason`: why it has none."""
+    """A strategy and its current candidate. `reason`: why it has none; `forbidden`: why the text does not allow one."""
 
     strategy: Strategy
     subject: Subject
     refused: list[Refused] = field(default_factory=list[Refused])
     proposal: Proposal | None = None
     reason: str = ""
+    forbidden: str = ""
 
     def __post_init__(self) -> None:
         self.ask()
@@ -139,6 +140,8 @@ class _Asked(Mutable, eq=False):
         try:
             if len(self.refused) < ATTEMPTS:
                 self.proposal = self.strategy.propose(self.subject, self.refused)
+        except Forbidden as reason:
+            self.forbidden = str(reason)
         except NoPlan as reason:
             self.reason = str(reason)
         else:
@@ -156,7 +159,8 @@ class _Turn(Mutable, eq=False):
     @property
     def told(self) -> Chosen:
         """The result if nothing else can be applied."""
-        return self.before.but(self.refused, next((each.reason for each in self.asked if each.reason), ""))
+        forbidden = dict.fromkeys(each.forbidden for each in self.asked if each.forbidden)
+        return self.before.but((*forbidden, *self.refused), next((each.reason for each in self.asked if each.reason), ""))
 
     def followed(self) -> Found | None:
         """The result of the cheapest candidate that can be applied, if there is one."""

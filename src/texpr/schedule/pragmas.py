@@ -14,6 +14,7 @@ from difflib import get_close_matches
 
 from texpr.ir import program as ir
 from texpr.ir.program.marked import ATOMIC
+from texpr.ir.program.marks import IEEE
 from texpr.ir.program.rewrite import with_blocks
 from texpr.isa.target import Target
 from texpr.schedule.edits import words
@@ -72,7 +73,7 @@ def _directive(loop: ir.Loop, pragma: ir.Directive, whole: Body) -> Iterator[ir.
         level = ir.Argument(f"{pragma.name}.{'xyz'[inner]}", span=pragma.span)
         yield ir.Directive("bind", (subject, level), span=pragma.span)
         return
-    known = (*IN_PLACE, *LEVELS, ATOMIC)
+    known = (*IN_PLACE, *LEVELS, ATOMIC, IEEE)
     near = get_close_matches(pragma.name, known, n=1)
     listed = ", ".join(f"#{name}" for name in known)
     hint = f"there are {listed}; other directives stand in a schedule"

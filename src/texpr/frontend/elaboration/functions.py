@@ -8,6 +8,7 @@ from texpr.affine.expr import Expr, Sym, expr
 from texpr.frontend.elaboration import views
 from texpr.frontend.elaboration.body.directives import pragmas
 from texpr.frontend.elaboration.body.returns import returned_names
+from texpr.frontend.elaboration.body.rounding import everywhere, misfits
 from texpr.frontend.elaboration.body.statements import body
 from texpr.frontend.elaboration.body.together import together
 from texpr.frontend.elaboration.context import Context, File, Making, Slot, constant
@@ -36,7 +37,10 @@ def make(file: File, fn: Fn) -> tuple[Function | None, list[Diagnostic]]:
     if making.diagnostics:
         return None, making.diagnostics
     try:
-        joint = together(tuple(ctx.out), making.namer.unique)
+        marked = everywhere(tuple(ctx.out))
+        if wrong := list(misfits(marked)):
+            return None, wrong
+        joint = together(marked, making.namer.unique)
     except TexprError as raised:
         return None, list(raised.diagnostics)
     out = read_once_where_tested(joint, ctx.symbol)

@@ -18,10 +18,12 @@ from texpr.ir.instr.registers import packing, places, unnamed
 from texpr.ir.program import Bind, Function, Par, Seq, Stmt
 from texpr.ir.program.updates import EXACTLY_ONCE_FREE
 from texpr.ir.value import Buffer
+from texpr.isa import rounding
 from texpr.isa.cuda import WARPGROUP
 from texpr.isa.engine import CHUNK
 from texpr.isa.instruction import capability
 from texpr.isa.registry import TARGETS
+from texpr.isa.rounding import Rounding
 from texpr.support.diagnostic import error
 from texpr.support.span import Span
 
@@ -51,7 +53,7 @@ def recorded(text: Text, function: Function) -> record.Instr | None:
         raise error("E0328", text.name.span, f"operands of `{text.name.name}` are of different numbers of lanes: {told}")
     meaning = _steps(function.body, text.name.span)
     operands = tuple(Operand(b, places[b.name] or _access(b, meaning), found[b.name]) for b in function.params)
-    made = record.Instr(text.name.name, operands, text.asm, meaning, " ".join(text.effects))
+    made = record.Instr(text.name.name, operands, text.asm, meaning, " ".join(text.effects), _rounding(text))
     for operand in operands:
         if operand.is_written and operand.fragment.copies:
             raise error("E0328", spans[operand.name], f"several lanes hold one element of `{operand.name}`, which is written")
@@ -62,9 +64,25 @@ def recorded(text: Text, function: Function) -> record.Instr | None:
         else:
             _require_packing(operand, spans[operand.name])
     _require_group(made, text.name.span)
+    if made.rounding is not None and not made.sums:
+        told = f"`{text.name.name}` has no sum of floating-point numbers that is rounded otherwise than IEEE 754 says"
+        raise error("E0333", text.roundings[0].span, told, help="leave `rounding` out")
     _require_read_first(made, text.name.span)
     _require_templates(made, text)
     return made
+
+
+def _rounding(text: Text) -> Rounding | None:
+    """What is said of how it rounds sums."""
+    if len(text.roundings) > 1:
+        raise error("E0112", text.roundings[1].span, "this instruction has a `rounding` already")
+    for said in text.roundings:
+        found = rounding.read(said.name)
+        if found is None:
+            help = "write `rounding aligned 24, products 8, truncated 23;`, or `nearest` for `truncated`"
+            raise error("E0333", said.span, f"`{said.name}` does not say how a sum is rounded", help=help)
+        return found
+    return None
 
 
 def _fragments(text: Text, function: Function) -> dict[str, Fragment]:
@@ -101,7 +119,7 @@ def _steps(body: tuple[Stmt, ...], span: Span) -> tuple[Step, ...]:
         match stmt:
             case Par() | Seq() if stmt.extent.is_constant:
                 free = tuple(buffer.name for buffer in stmt.reduce)
-                found.append(Turn(stmt.sym, stmt.extent.constant, _steps(stmt.body, span), free))
+                found.append(Turn(stmt.sym, stmt.extent.constant, _steps(stmt.body, span), free, stmt.ieee))
             case Bind((target,), (value,), None | str() as update):
                 found.append(Give(target, value, update))
             case _:

@@ -201,6 +201,7 @@ def _instr(cursor: Cursor) -> Instr:
     fragments: list[tuple[Ident, str]] = []
     asm: list[tuple[str, str]] = []
     effects: list[str] = []
+    roundings: list[Ident] = []
     meaning: tuple[Statement, ...] | None = None
     while cursor.kind == "name":
         at, word = cursor.span, cursor.text
@@ -219,16 +220,20 @@ def _instr(cursor: Cursor) -> Instr:
             case "effect":
                 cursor.advance()
                 effects.append(_raw(cursor, at))
+            case "rounding":
+                cursor.advance()
+                said = _raw(cursor, at)
+                roundings.append(Ident(said, at))
             case "meaning" if meaning is None:
                 cursor.advance()
                 meaning = block(cursor, "the meaning")
             case "meaning":
                 cursor.refuse("E0112", at, "this instruction has a meaning already")
             case _:
-                cursor.expected("`fragment`, `asm`, `effect` or `meaning`")
+                cursor.expected("`fragment`, `asm`, `rounding`, `effect` or `meaning`")
     cursor.close("}", opened, "the instruction")
     span = cursor.since(start)
-    return Instr(name, params, meaning or (), tuple(fragments), tuple(asm), tuple(effects), span)
+    return Instr(name, params, meaning or (), tuple(fragments), tuple(asm), tuple(effects), tuple(roundings), span)
 
 
 def _raw(cursor: Cursor, what: Span) -> str:

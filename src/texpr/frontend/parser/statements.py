@@ -172,14 +172,14 @@ def _count(items: Sequence[object], one: str, more: str | None = None) -> str:
 
 
 def _check_several(cursor: Cursor, fully: bool, tail: _Tail, mark: Span) -> None:
-    """Refuses clauses on several loops at once, except `reduce` and `#atomic`, which apply to each."""
+    """Refuses clauses on several loops at once, except `reduce`, `#atomic` and `#ieee`, which apply to each."""
     help = "write the loops one inside the other, `par M |i| { par N |j| { … } }`"
     if fully:
         cursor.refuse("E0102", mark, "a `fully par` has one index", help=help)
     if tail.label is not None:
         cursor.refuse("E0102", mark, f"several loops cannot share the label `{tail.label}`", help=help)
     for pragma in tail.pragmas:
-        if pragma.name.name != "atomic":
+        if pragma.name.name not in ("atomic", "ieee"):
             cursor.refuse("E0102", pragma.span, f"several loops cannot share the pragma `#{pragma.name.name}`", help=help)
 
 

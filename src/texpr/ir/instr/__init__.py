@@ -22,6 +22,7 @@ from texpr.ir.value import Buffer, Cast, Load, Op, Value, walk
 from texpr.ir.value.structure import same
 from texpr.ir.value.types import DType
 from texpr.isa.instruction import templated
+from texpr.isa.rounding import Rounding
 from texpr.isa.target import Target
 from texpr.support.record import Record
 
@@ -80,12 +81,14 @@ class Operand(Record, eq=False):
 
 
 class Turn(Record, eq=False):
-    """A loop of the meaning. `free`: operands whose updates in it may be executed in any order."""
+    """A loop of the meaning. `free`: operands whose updates in it may be executed in any order; `ieee`: each is rounded as IEEE
+    754 says."""
 
     sym: Sym
     extent: int
     body: tuple[Step, ...]
     free: tuple[str, ...] = ()
+    ieee: bool = False
 
 
 class Give(Record, eq=False):
@@ -100,13 +103,15 @@ Step: TypeAlias = Turn | Give
 
 
 class Instr(Record, eq=False):
-    """An instruction. `asm`: templates, each with the first target that has it. `effect`: further effects, in words."""
+    """An instruction. `asm`: templates, each with the first target that has it. `effect`: further effects, in words.
+    `rounding`: what is known of how sums are rounded that are not `ieee`."""
 
     name: str
     operands: tuple[Operand, ...]
     asm: tuple[tuple[str, str], ...]
     meaning: tuple[Step, ...]
     effect: str = ""
+    rounding: Rounding | None = None
 
     @property
     def lanes(self) -> int:
@@ -127,6 +132,11 @@ class Instr(Record, eq=False):
     def gives(self) -> tuple[Give, ...]:
         """The assignments of its meaning, in textual order."""
         return tuple(gives(self.meaning))
+
+    @property
+    def sums(self) -> int:
+        """How many terms it adds to an element of a floating-point sum that is not rounded as IEEE 754 says; 0 if to none."""
+        return max((_terms(step, ()) for step in self.meaning), default=0)
 
     @property
     def copied(self) -> int:
@@ -165,6 +175,16 @@ def _is_product(value: Value) -> bool:
 
 def _is_element(value: Value) -> bool:
     return isinstance(value, Load) or (isinstance(value, Cast) and isinstance(value.arg, Load))
+
+
+def _terms(step: Step, around: tuple[Turn, ...]) -> int:
+    if isinstance(step, Turn):
+        return max((_terms(each, (*around, step)) for each in step.body), default=0)
+    if step.update is None or not step.target.dtype.is_float or step.update in ("max", "min"):
+        return 0
+    used = {sym for e in step.target.index for sym in e.syms()}
+    summed = [turn for turn in around if turn.sym not in used]
+    return 0 if all(turn.ieee for turn in summed) else prod(turn.extent for turn in summed)
 
 
 def _loops(steps: tuple[Step, ...]) -> Iterator[Turn]:

@@ -1,8 +1,9 @@
 """Instructions as clauses of a kernel's text: printing and parsing.
 
-clause  = "instr" NAME {"operand" buffer ACCESS "fragment" STRING} {"asm" STRING STRING} ["effect" STRING] "means" steps
+clause  = "instr" NAME {"operand" buffer ACCESS "fragment" STRING} {"asm" STRING STRING} ["rounding" STRING] ["effect" STRING]
+          "means" steps
 steps   = "{" {step} "}"
-step    = "for" NAME "<" INT ["free" "(" NAME, … ")"] steps | element [UPDATE] "=" value
+step    = "for" NAME "<" INT ["free" "(" NAME, … ")" ["ieee"]] steps | element [UPDATE] "=" value
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from texpr.ir.value import Buffer
 from texpr.ir.value.parse import ValueParser, dtype, integer_list, named, separated
 from texpr.ir.value.scanner import Scanner
 from texpr.ir.value.text import list_text, value_text
+from texpr.isa import rounding
+from texpr.isa.rounding import Rounding
 
 ACCESSES = ("read", "write", "update", ADDRESS, DESCRIBED)
 
@@ -28,6 +31,8 @@ def instr_lines(instr: Instr, pad: str) -> Iterator[str]:
         said = f"{operand.name}: {operand.dtype}{list_text(operand.memory.shape)}"
         yield f"{pad}    operand {said} {operand.access} fragment {json.dumps(operand.fragment.layout)}"
     yield from (f"{pad}    asm {json.dumps(target)} {json.dumps(template)}" for target, template in instr.asm)
+    if instr.rounding is not None:
+        yield f"{pad}    rounding {json.dumps(instr.rounding.text)}"
     if instr.effect:
         yield f"{pad}    effect {json.dumps(instr.effect)}"
     yield f"{pad}    means {{"
@@ -38,7 +43,7 @@ def instr_lines(instr: Instr, pad: str) -> Iterator[str]:
 def _steps(steps: tuple[Step, ...], pad: str) -> Iterator[str]:
     for step in steps:
         if isinstance(step, Turn):
-            free = f" free ({', '.join(step.free)})" if step.free else ""
+            free = f" free ({', '.join(step.free)})" + " ieee" * step.ieee if step.free else ""
             yield f"{pad}for {step.sym} < {step.extent}{free} {{"
             yield from _steps(step.body, pad + "    ")
             yield pad + "}"
@@ -54,11 +59,17 @@ def read_instr(scan: Scanner) -> Instr:
         operands.append(_operand(scan))
     while scan.accept("asm"):
         asm.append((_string(scan), _string(scan)))
+    made = _rounding(scan) if scan.accept("rounding") else None
     if scan.accept("effect"):
         effect = _string(scan)
     scan.expect("means")
     values = ValueParser(scan, {each.name: each.memory for each in operands}, {})
-    return Instr(name, tuple(operands), tuple(asm), _read_steps(values), effect)
+    return Instr(name, tuple(operands), tuple(asm), _read_steps(values), effect, made)
+
+
+def _rounding(scan: Scanner) -> Rounding:
+    said = _string(scan)
+    return rounding.read(said) or scan.reject(f"`{said}` is no rounding")
 
 
 def _operand(scan: Scanner) -> Operand:
@@ -108,4 +119,5 @@ def _turn(by: ValueParser) -> Turn:
         scan.expect("(")
         free = separated(scan, Scanner.name)
         scan.expect(")")
-    return Turn(sym, extent, _read_steps(by), tuple(free))
+    ieee = bool(free) and scan.accept("ieee")
+    return Turn(sym, extent, _read_steps(by), tuple(free), ieee)

@@ -360,6 +360,23 @@ def moves(kernel: Kernel) -> Iterator[tuple[Operation, Moved]]:
             yield stmt, moved
 
 
+def rounding(plan: Plan) -> dict[str, tuple[Instr, ...]]:
+    """By the name of what a caller gets, the instructions whose own arithmetic may be in it: floating-point sums that are not
+    rounded as IEEE 754 says. Each of a kernel's may be in all that it writes, and so may those in what it reads."""
+    found: dict[str, dict[str, Instr]] = {}
+    every = [(kernel, {instr.name: instr for instr in kernel.instrs if instr.sums}) for kernel in kernels(plan.steps)]
+    before = -1
+    while before != (before := sum(map(len, found.values()))):
+        for kernel, own in every:
+            read = (*(buffer.name for buffer in kernel.buffers), *(map.buffer.name for map in kernel.maps))
+            through = {name: instr for each in (own, *(found.get(name, {}) for name in read)) for name, instr in each.items()}
+            for name in kernel.written if through else ():
+                found.setdefault(name, {}).update(through)
+    returned = (*plan.results, *(buffer for buffer in plan.params if buffer.role == "inout"))
+    named = dict.fromkeys(buffer.name for buffer in returned)
+    return {name: tuple(found[name].values()) for name in named if name in found}
+
+
 def memory(body: tuple[Stmt, ...]) -> tuple[tuple[Load, ...], tuple[Load, ...]]:
     """The elements that `body` reads and those that it writes, as in the text; atomics are in both.
 

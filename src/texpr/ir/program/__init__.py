@@ -154,8 +154,9 @@ Update: TypeAlias = str | Combiner
 class Par(Record, eq=False):
     """`par extent |sym|`: iterations are independent; all effects are visible to all threads at the start and at the end.
 
-    `reduce`: buffers that several iterations may access at one element, through updates only. `fully` with `align`: consecutive
-    iterations execute concurrently on consecutive lanes.
+    `reduce`: buffers that several iterations may access at one element, through updates only. `ieee`: each of these updates is
+    rounded as IEEE 754 says, whatever their order. `fully` with `align`: consecutive iterations execute concurrently on
+    consecutive lanes.
     """
 
     sym: Sym
@@ -166,10 +167,12 @@ class Par(Record, eq=False):
     directives: tuple[Pragma, ...] = ()
     fully: bool = False
     span: Span = NOWHERE
+    ieee: bool = False
 
 
 class Seq(Record, eq=False):
-    """`seq extent |sym|`: iterations in order. Updates of the buffers in `reduce` may execute in any order."""
+    """`seq extent |sym|`: iterations in order. Updates of the buffers in `reduce` may execute in any order, rounded as IEEE 754
+    says if `ieee`."""
 
     sym: Sym
     extent: Expr
@@ -178,6 +181,7 @@ class Seq(Record, eq=False):
     label: str | None = None
     directives: tuple[Pragma, ...] = ()
     span: Span = NOWHERE
+    ieee: bool = False
 
 
 class New(Record, eq=False):
@@ -305,6 +309,12 @@ class Program(Record, eq=False):
         return f"<Program: {', '.join(function.name for function in self.functions) or 'no functions'}>"
 
 
+def in_turn(loop: Par, body: tuple[Stmt, ...] | None = None) -> Seq:
+    """A `par` as a `seq`, around another body if one is given."""
+    inside = loop.body if body is None else body
+    return Seq(loop.sym, loop.extent, inside, loop.reduce, loop.label, loop.directives, loop.span, loop.ieee)
+
+
 def blocks(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
     """The statement lists that `stmt` contains directly."""
     match stmt:
@@ -324,6 +334,14 @@ def walk(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
         yield stmt
         for block in blocks(stmt):
             yield from walk(block)
+
+
+def summed_by(stmt: Instruction) -> tuple[Buffer, ...]:
+    """The buffers to which an instruction adds in an arithmetic that is not that of IEEE 754."""
+    if stmt.instr is None or not stmt.instr.sums:
+        return ()
+    pairs = zip(stmt.instr.operands, stmt.operands, strict=True)
+    return tuple(given.buffer for operand, given in pairs if operand.is_written)
 
 
 def values(stmt: Stmt) -> tuple[Value, ...]:

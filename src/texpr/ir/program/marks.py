@@ -18,6 +18,9 @@ from texpr.support.span import NOWHERE, Span
 
 Word: TypeAlias = str | int
 
+IEEE = "ieee"
+"""The pragma of a `reduce` whose updates are rounded as IEEE 754 says, in any order: a field of the loop (`ir.program.Par`)."""
+
 
 class Mark(Record, kw_only=True):
     """`#name(words)` on a loop or a function. `span`: the directive that made it."""

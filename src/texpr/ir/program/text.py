@@ -37,6 +37,7 @@ from texpr.ir.program import (
     Stmt,
     walk,
 )
+from texpr.ir.program.marks import IEEE
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
 from texpr.ir.value.operators import OPS
 from texpr.ir.value.types import BOOL, I64
@@ -104,6 +105,7 @@ def print_instr(instr: Instr) -> str:
     params = (f"{'inout ' if o.is_written else ''}{o.name}: {_type(o.memory)}" for o in instr.operands)
     parts = [f"fragment {o.name}: {_where(o)}{o.fragment.layout};" for o in instr.operands]
     parts += [f"asm {_quoted(target)}: {_quoted(template)};" for target, template in instr.asm]
+    parts += [f"rounding {instr.rounding.text};"] if instr.rounding is not None else []
     parts += [f"effect {instr.effect};"] if instr.effect else []
     meaning = (_INDENT + line for line in _block(map(_meant, instr.meaning), _NO_NAMES))
     lines = (_INDENT + line for line in (*parts, "meaning {", *meaning, "}"))
@@ -120,7 +122,7 @@ def _meant(step: Step) -> Stmt:
     if isinstance(step, Turn):
         free = {load.buffer.name: load.buffer for give in gives(step.body) for load in (give.target,)}
         reduce = tuple(free[name] for name in step.free)
-        return Seq(step.sym, expr(step.extent), tuple(map(_meant, step.body)), reduce)
+        return Seq(step.sym, expr(step.extent), tuple(map(_meant, step.body)), reduce, ieee=step.ieee)
     return Bind((step.target,), (step.value,), step.update)
 
 
@@ -273,7 +275,7 @@ def _loop_head(loop: Par | Seq) -> str:
     if loop.label is not None:
         parts.append(f"'{loop.label}")
     if loop.reduce:
-        parts.append(f"reduce({', '.join(b.name for b in loop.reduce)})")
+        parts.append(f"reduce({', '.join(b.name for b in loop.reduce)})" + f" #{IEEE}" * loop.ieee)
     return " ".join((*parts, *map(_directive, loop.directives)))
 
 

@@ -24,18 +24,20 @@ _COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
 
 
 class Place(Record):
-    """The context of a statement: the scope, and whether it is in a `fully par`."""
+    """The context of a statement: the scope, whether it is in a `fully par`, and the sums that are to be rounded as IEEE 754
+    says."""
 
     scope: Scope
     fully: bool = False
+    ieee: frozenset[Buffer] = frozenset()
 
     def inside(self, stmt: ir.Stmt) -> Place:
         """The context of the statements directly in `stmt`."""
         match stmt:
-            case ir.Par():
-                return Place(self.scope.with_indices(stmt.sym), self.fully or stmt.fully)
-            case ir.Seq():
-                return replace(self, scope=self.scope.with_indices(stmt.sym))
+            case ir.Par() | ir.Seq():
+                fully = self.fully or (isinstance(stmt, ir.Par) and stmt.fully)
+                ieee = self.ieee | {*stmt.reduce} if stmt.ieee else self.ieee
+                return Place(self.scope.with_indices(stmt.sym), fully, ieee)
             case _:
                 return self
 
@@ -257,6 +259,12 @@ def condition_is_bool(stmt: ir.Stmt, at: Place) -> Iterator[str]:
         yield f"the condition is {stmt.condition.dtype}"
 
 
+def marked_sums_are_rounded_so(stmt: ir.Stmt, at: Place) -> Iterator[str]:
+    """No instruction adds in its own arithmetic to a sum of a loop that is marked `#ieee`."""
+    if isinstance(stmt, ir.Instruction):
+        yield from (f"{stmt.name} adds to {buffer.name}, of `#ieee`" for buffer in ir.summed_by(stmt) if buffer in at.ieee)
+
+
 STMT_RULES: tuple[StmtRule, ...] = (
     values_are_well_formed,
     targets_are_well_formed,
@@ -268,6 +276,7 @@ STMT_RULES: tuple[StmtRule, ...] = (
     bound_values_have_the_types,
     updates_are_known,
     condition_is_bool,
+    marked_sums_are_rounded_so,
 )
 
 

@@ -1,11 +1,13 @@
 """Products of small matrices by the lanes of a warp, and loads of their operands from rows of shared memory.
 
 Fragments are (lane, register) → (row, column), as the figures of the PTX ISA have them: four lanes have a row, eight such
-groups are eight rows. Sums of floating-point numbers are in an order, and with a rounding, of the machine's own.
+groups are eight rows. Sums of floating-point numbers are in an order, and with a rounding, of the machine's own, but for those
+of f64, which are rounded as IEEE 754 says.
 """
 
 from texpr.isa.instruction import Instruction, Operand
 from texpr.isa.levels import Level
+from texpr.isa.rounding import Rounding
 
 _C = "((4,8),(2,2)):((2@1,1@0),(1@1,8@0))"
 _HALVES = "((4,8),(2,2,2)):((2@1,1@0),(1@1,8@0,8@1))", "((4,8),(2,2)):((2@0,1@1),(1@0,8@0))", _C
@@ -21,6 +23,26 @@ _SECTIONS = {
     (8, 8, 4): "9.7.14.5.2: fragments of m8n8k4 with .f64",
 }
 
+FOUND = (
+    "Fasi, Higham, Mikaitis, Pranesh, Numerical behavior of NVIDIA tensor cores, PeerJ Computer Science 7:e330 (2021); "
+    "Xie et al., MMA-Sim, arXiv 2511.10909 (2025); Khattak, Mikaitis, arXiv 2512.07004 (2025)"
+)
+"""Who measured what tensor cores round."""
+
+_STEPS = {"f16": 8, "bf16": 8, "tf32": 4}
+"""Products that one step adds up, on those targets from sm_80 on that add up the fewest: later ones add up twice as many, and
+keep a bit more of each."""
+
+_ALIGNED = 24
+
+
+def _rounding(of: str, into: str) -> Rounding | None:
+    """None of integers and of f64."""
+    if of not in _STEPS:
+        return None
+    nearest = into == "f16"
+    return Rounding(_STEPS[of], _ALIGNED, 10 if nearest else 23, nearest, FOUND)
+
 
 def _mma(shape: tuple[int, int, int], of: str, into: str, types: str, fragments: tuple[str, str, str]) -> Instruction:
     """`types`: of d, a, b and c, as PTX calls them. An operand in one register is in braces, too."""
@@ -35,6 +57,7 @@ def _mma(shape: tuple[int, int, int], of: str, into: str, types: str, fragments:
     )
     one, other = ("{{a}}", "{{b}}") if of == "f64" else ("{a}", "{{b}}" if shape == (16, 8, 8) and of != "tf32" else "{b}")
     left, right = (f"i32({each})" if into == "i32" else each for each in ("a[i, k]", "b[k, j]"))
+    freed = " #ieee" if of == "f64" else ""
     verb = f"mma.sync.aligned.m{m}n{n}k{k}.row.col.{types}"
     return Instruction(
         f"mma_m{m}n{n}k{k}_{into}_{of}",
@@ -42,9 +65,10 @@ def _mma(shape: tuple[int, int, int], of: str, into: str, types: str, fragments:
         Level.WARP,
         (a, b, c),
         (("sm_80", f"{verb} {{c}}, {one}, {other}, {{c}};"),),
-        f"par {m} |i| {{ par {n} |j| {{ seq {k} |k| reduce(c) {{ c[i, j] += {left} * {right} }} }} }}",
+        f"par {m} |i| {{ par {n} |j| {{ seq {k} |k| reduce(c){freed} {{ c[i, j] += {left} * {right} }} }} }}",
         effect="joins warp",
         source=f"PTX ISA 8.5, {_SECTIONS[shape]}",
+        rounding=_rounding(of, into),
     )
 
 

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 
 from texpr.isa.engine import CHUNK
 from texpr.isa.instruction import Instruction, Operand
+from texpr.isa.instructions.mma import FOUND
 from texpr.isa.levels import Level
+from texpr.isa.rounding import Rounding
 
 ROWS = 64
 """Rows of the product, 16 for each warp."""
@@ -24,6 +26,15 @@ _SECTIONS = {
     4: "9.7.15.5.1.3: m64nNk8",
     1: "9.7.15.5.1.4: m64nNk32",
 }
+
+_FP8 = f"{FOUND}; DeepSeek-AI, DeepSeek-V3, arXiv 2412.19437 (2024), 3.3.2: about 14 bits"
+
+
+def _rounding(of: str, into: str, depth: int) -> Rounding | None:
+    """One step an instruction. Of 8-bit floats, sums keep 13 bits behind the leading one, of the 23 that a register has."""
+    if into == "i32":
+        return None
+    return Rounding(depth, 13, 13, source=_FP8) if _BYTES[of] == 1 else Rounding(depth, 25, 23, source=FOUND)
 
 
 def product(columns: int, of: str, into: str = "f32", *, by_m: bool = False, by_n: bool = False) -> Instruction:
@@ -57,6 +68,7 @@ def product(columns: int, of: str, into: str = "f32", *, by_m: bool = False, by_
         f"par {ROWS} |i| {{ par {columns} |j| {{ seq {depth} |k| reduce(d) {{ d[i, j] += {left} * {right} }} }} }}",
         effect="joins wgmma group",
         source=f"PTX ISA 8.5, {_SECTIONS[_BYTES[of]]}; 9.7.15.5.1: matrix descriptor, core matrices",
+        rounding=_rounding(of, into, depth),
     )
 
 

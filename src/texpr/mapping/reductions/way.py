@@ -193,9 +193,7 @@ def as_seq(loops: tuple[ir.Par, ...]) -> tuple[ir.Seq, ...]:
         help = "staged by via=tma, the engine combines such elements" if staged else None
         span = asked_at(bound, Bind)
         raise limitation("E0909", span, reason, help=help, offers=left_out(span, "leave the loop unbound"))
-    return tuple(
-        ir.Seq(p.sym, p.extent, p.body, reduce=p.reduce, label=p.label, directives=p.directives, span=p.span) for p in loops
-    )
+    return tuple(map(ir.in_turn, loops))
 
 
 def serial(body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:

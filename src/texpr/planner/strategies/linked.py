@@ -27,6 +27,7 @@ from texpr.planner.budget import MULTIPROCESSORS
 from texpr.planner.copies import COPIED, Copies
 from texpr.planner.follow import Refused
 from texpr.planner.nest import NOMINAL, NoPlan
+from texpr.planner.strategies.products import all_unmarked, allowed
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
 from texpr.schedule.joint.match import Match, cut
 from texpr.schedule.joint.records import usable
@@ -279,7 +280,12 @@ def _applies(subject: Subject) -> bool:
 
 def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
     target = subject.state.target
-    rows = rows_of(subject.par, usable(subject.state.function, target))
+    instrs = usable(subject.state.function, target)
+    rows = allowed(
+        rows_of(subject.par, instrs),
+        lambda: rows_of(replace(subject.par, body=all_unmarked(subject.par.body)), instrs),
+        lambda other: other.products[0].found.instr.name,
+    )
     if rows is None or _trips(rows.row.extent) < LEAST:
         return None
     tile = strips_of(rows, target.shared, len(refused))

@@ -12,13 +12,15 @@ A nest is one if the statement inside, and the loops over rows, columns and the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import ceil, prod
-from typing import Any
+from typing import Any, TypeVar
 
 from texpr.affine.expr import Sym, expr
 from texpr.ir import program as ir
 from texpr.ir.instr import Instr
+from texpr.ir.program.marks import IEEE
+from texpr.ir.program.rewrite import with_blocks
 from texpr.ir.value import Buffer
 from texpr.isa.levels import WARP
 from texpr.isa.target import Target
@@ -26,11 +28,13 @@ from texpr.planner.budget import MULTIPROCESSORS
 from texpr.planner.copies import COPIED, Copies
 from texpr.planner.cores import Asked, microseconds
 from texpr.planner.follow import Refused
-from texpr.planner.nest import Nest
+from texpr.planner.nest import Forbidden, Nest
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
 from texpr.schedule.joint.match import Match, cut
 from texpr.schedule.joint.records import usable
 from texpr.support.record import Record, replace
+
+T = TypeVar("T")
 
 LEAST = 8
 """The least rows, and columns, that are known for which a tile is worth it."""
@@ -175,6 +179,26 @@ class ProductScript(Copies, kw_only=True):
             self.must("stage", buffer.name, at=at, space="registers", results=self.fresh(buffer.name, "acc"))
 
 
+def allowed(found: T | None, without: Callable[[], T | None], told: Callable[[T], str]) -> T | None:
+    """What was `found`. Raises Forbidden where that is nothing, and is something `without` the marks `#ieee` on sums."""
+    if found is None:
+        other = without()
+        if other is not None:
+            raise Forbidden(f"{told(other)} rounds sums in its own way, and the text marks this sum `#{IEEE}`")
+    return found
+
+
+def unmarked(nest: Nest) -> Nest:
+    """A nest without marks on its sums."""
+    return replace(nest, loops=tuple(replace(loop, ieee=False) for loop in nest.loops))
+
+
+def all_unmarked(body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
+    """Statements without marks on their sums."""
+    made = (with_blocks(stmt, tuple(map(all_unmarked, ir.blocks(stmt)))) for stmt in body)
+    return tuple(replace(stmt, ieee=False) if isinstance(stmt, ir.Par | ir.Seq) else stmt for stmt in made)
+
+
 def product_of(nest: Nest, instrs: Sequence[Instr]) -> Product | None:
     """The nest as the product that an instruction does, the first of `instrs`."""
     body = nest.loops[-1].body
@@ -264,7 +288,8 @@ def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
     nest, target = subject.nest, subject.state.target
     if refused or len(nest.pars) < 2 or not nest.seqs:
         return None
-    product = product_of(nest, usable(subject.state.function, target))
+    instrs = usable(subject.state.function, target)
+    product = allowed(product_of(nest, instrs), lambda: product_of(unmarked(nest), instrs), lambda o: o.found.instr.name)
     if product is None or min(nest.trips[product.rows.sym], nest.trips[product.columns.sym]) < LEAST:
         return None
     tile = tile_of(nest, product, target)

@@ -32,7 +32,7 @@ from texpr.isa.target import Target
 from texpr.planner.cores import Asked, microseconds
 from texpr.planner.follow import Refused, Value
 from texpr.planner.nest import Nest
-from texpr.planner.strategies.products import LEAST, WORDS, Product, ProductScript, Shape, Tile, product_of
+from texpr.planner.strategies.products import LEAST, WORDS, Product, ProductScript, Shape, Tile, allowed, product_of, unmarked
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
 from texpr.schedule.joint.records import called, usable
 from texpr.support.record import field, replace
@@ -263,7 +263,7 @@ def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
     nest, target = subject.nest, subject.state.target
     if len(nest.pars) < 2 or not nest.seqs:
         return None
-    found = product_by(nest, target)
+    found = allowed(product_by(nest, target), lambda: product_by(unmarked(nest), target), lambda o: o[0].found.instr.name)
     if found is None or min(nest.trips[loop.sym] for loop in (found[0].rows, found[0].columns)) < LEAST:
         return None
     by_threads = product_of(nest, usable(subject.state.function, target)) is None

@@ -32,7 +32,7 @@ def _apply(call: Call) -> State:
         offers = turned if inner.body[:1] == (outer,) else call.before("say before: %", f"distribute({one})")
         help = "`reorder` and `distribute` are what brings loops together"
         raise call.refuse("E0905", f"the loops over {names} are not directly nested", help=help, offers=offers)
-    if type(outer) is not type(inner) or set(outer.reduce) != set(inner.reduce):
+    if (type(outer), outer.ieee, {*outer.reduce}) != (type(inner), inner.ieee, {*inner.reduce}):
         kinds = " and ".join(f"`{loop.sym.base}` {_kind(loop)}" for loop in (outer, inner))
         raise call.refuse("E0905", f"the loops over {names} are not of one kind: {kinds}")
     state = call.state
@@ -49,7 +49,7 @@ def _apply(call: Call) -> State:
 
 def _kind(loop: ir.Loop) -> str:
     """What the loop is, for a message."""
-    freed = f" reduce({', '.join(b.name for b in loop.reduce)})" if loop.reduce else ""
+    freed = f" reduce({', '.join(b.name for b in loop.reduce)})" + " #ieee" * loop.ieee if loop.reduce else ""
     return f"is a `{'par' if isinstance(loop, ir.Par) else 'seq'}{freed}`"
 
 

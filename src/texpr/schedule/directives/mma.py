@@ -14,17 +14,19 @@ be read by nobody.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from texpr.affine.expr import expr
 from texpr.ir import program as ir
 from texpr.ir.instr import Instr
 from texpr.ir.program.marked import marked
-from texpr.ir.program.marks import Joint
+from texpr.ir.program.marks import IEEE, Joint
 from texpr.ir.program.rewrite import substitute_block
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.directives.reorder import RULE as REORDER
 from texpr.schedule.directives.split import halves
+from texpr.schedule.edits import head, words
 from texpr.schedule.joint.match import cut
 from texpr.schedule.joint.records import by_name, named, usable
 from texpr.schedule.rewrite.fills import derived
@@ -33,7 +35,7 @@ from texpr.schedule.rewrite.selects import unselected
 from texpr.schedule.rewrite.shape import free_loop
 from texpr.schedule.state import State
 from texpr.schedule.tree import exactly, loops, path_to, replaced
-from texpr.support.diagnostic import TexprError
+from texpr.support.diagnostic import Note, TexprError
 from texpr.support.record import replace
 
 LOOPS = 3
@@ -55,7 +57,7 @@ def _apply(call: Call) -> State:
                 state = _nested(call, instr, shape)
                 materialise(state)  # which proves that holes may compute, or refuses
                 return state
-    raise _unlike(call, tried)
+    raise _otherwise(call, tried, nest, bind) or _unlike(call, tried)
 
 
 def _instructions(call: Call) -> tuple[Instr, ...]:
@@ -119,6 +121,27 @@ def _nested(call: Call, instr: Instr, shape: tuple[int, ...]) -> State:
 def _called(state: State, name: str) -> ir.Loop:
     very = name.removesuffix("'0")
     return next(loop for loop in loops(state.function.body) if loop.sym.name == very)
+
+
+def _otherwise(call: Call, tried: Sequence[Instr], nest: Sequence[ir.Loop], bind: ir.Bind | None) -> TexprError | None:
+    """The refusal of a sum that is to be rounded as IEEE 754 says, where that alone is why no instruction does it."""
+    plain = [replace(loop, ieee=False) for loop in nest]
+    found = (instr for instr in tried for shape, _ in (cut(instr, plain, bind) if bind else ()) if _are_even(plain, shape))
+    instr = next(found, None)
+    if instr is None:
+        return None
+    kept = next(loop for loop in nest if loop.ieee)
+    how = "in an arithmetic of its own" if instr.rounding is None else f"otherwise ({instr.rounding.text})"
+    told = f"the sum over `{kept.sym.base}` is to be rounded as IEEE 754 says, and `{instr.name}` rounds {how}"
+    place = head(kept)
+    offers = words(place, f"leave `#{IEEE}` out", _unmarked(place.text)) if place is not None else ()
+    help = "sums of `f64`, and of integers, are what tensor cores round, or do not, like every other unit"
+    return call.refuse("E0921", told, Note("the loop is here", kept.span), help=help, offers=offers)
+
+
+def _unmarked(text: str) -> str:
+    """The head of a loop without the mark."""
+    return re.sub(rf"#{IEEE}\b *", "", text)
 
 
 def _unlike(call: Call, tried: Sequence[Instr]) -> TexprError:

@@ -22,8 +22,7 @@ def _apply(call: Call) -> State:
     loop = free_loop(call, call.plain[0])
     if isinstance(loop, ir.Seq):
         raise call.refuse("E0905", f"the loop over `{loop.sym.base}` is a `seq` already", at=call.plain[0])
-    made = ir.Seq(loop.sym, loop.extent, loop.body, loop.reduce, loop.label, loop.directives, loop.span)
-    return call.state.with_body(replaced(call.state.function.body, loop, lambda _: (made,)))
+    return call.state.with_body(replaced(call.state.function.body, loop, lambda _: (ir.in_turn(loop),)))
 
 
 RULE = Rule("serial", "serial(LOOP)", _apply)

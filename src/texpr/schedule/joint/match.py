@@ -110,6 +110,8 @@ def _fits(found: Match, nest: Mapping[Sym, ir.Loop]) -> bool:
     summed = [loop for sym, loop in nest.items() if sym not in _syms(target)]
     if found.bind.update not in EXACTLY_ONCE_FREE and any(target.buffer not in loop.reduce for loop in summed):
         return False
+    if found.instr.sums and any(loop.ieee for loop in summed):
+        return False
     for memory, load in found.reads.items():
         own = {found.loops[sym] for e in _first(found.give.value, memory).index for sym in e.syms()}
         if load.data or not _is_plain(_first(found.give.value, memory)) or not _syms(load) & nest.keys() <= own:

@@ -233,7 +233,7 @@ def _turned(loop: ir.Loop, parts: _Parts, rings: Mapping[Buffer, Buffer], asked:
         ir.If(_compared("ge", turn, expr(ahead)), rest, span=loop.span),
     )
     plain = unmarked(loop, Pipeline)
-    return ir.Seq(loop.sym, loop.extent + ahead, body, loop.reduce, loop.label, plain.directives, loop.span)
+    return ir.Seq(loop.sym, loop.extent + ahead, body, loop.reduce, loop.label, plain.directives, loop.span, loop.ieee)
 
 
 def _compared(name: str, one: Expr, other: Expr) -> Value:

@@ -22,4 +22,5 @@ CODES: dict[str, str] = {
     "E0419": "assumption on something other than an integer input",
     "E0420": "no sizes satisfy the where clause",
     "E0421": "lanes that may not come together",
+    "E0422": "sum that is to be rounded as IEEE 754 says, done otherwise",
 }

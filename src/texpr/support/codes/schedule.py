@@ -20,4 +20,5 @@ CODES: dict[str, str] = {
     "E0918": "blocks that cannot work together as a schedule says",
     "E0919": "loops that an instruction of lanes does not do",
     "E0920": "warps that cannot have the roles that a schedule gives them",
+    "E0921": "sum that is to be rounded as IEEE 754 says, given to a unit that rounds otherwise",
 }

@@ -32,4 +32,6 @@ CODES: dict[str, str] = {
     "E0329": "template that does not fit its operands",
     "E0330": "meaning that lanes cannot have together",
     "E0331": "assembler without a meaning",
+    "E0332": "`#ieee` without a sum",
+    "E0333": "malformed rounding",
 }

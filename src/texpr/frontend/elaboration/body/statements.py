@@ -8,10 +8,10 @@ from typing import assert_never
 from texpr.affine.expr import Expr, expr
 from texpr.frontend.elaboration import views
 from texpr.frontend.elaboration.body.calls import bind_arguments, find, is_expression
-from texpr.frontend.elaboration.body.directives import pragmas
 from texpr.frontend.elaboration.body.joint import called_by, joint_operands, written_out
 from texpr.frontend.elaboration.body.once import index_once, read_once, view_once
 from texpr.frontend.elaboration.body.returns import results, returned_names
+from texpr.frontend.elaboration.body.rounding import rounded
 from texpr.frontend.elaboration.body.updates import bind
 from texpr.frontend.elaboration.context import Context, Slot
 from texpr.frontend.elaboration.drafts import Affine, Typed, height
@@ -120,7 +120,7 @@ def _statement(ctx: Context, statement: Statement) -> None:
 def _loop(ctx: Context, statement: Loop) -> None:
     extent = index_once(ctx, statement.extent)
     reduce = tuple(dict.fromkeys(_reduced(ctx, name) for name in statement.reduce))
-    marks = pragmas(statement.pragmas)
+    marks, ieee = rounded(statement)
     ctx.scope.check_free(statement.index)
     symbol = ctx.symbol(statement.index.name)
     inner = ctx.inner()
@@ -128,9 +128,9 @@ def _loop(ctx: Context, statement: Loop) -> None:
     block(inner, statement.body)
     below, label, span = tuple(inner.out), statement.label, statement.span
     if statement.kind == "par":
-        ctx.out.append(Par(symbol, extent, below, reduce, label, marks, statement.fully, span))
+        ctx.out.append(Par(symbol, extent, below, reduce, label, marks, statement.fully, span, ieee))
     else:
-        ctx.out.append(Seq(symbol, extent, below, reduce, label, marks, span))
+        ctx.out.append(Seq(symbol, extent, below, reduce, label, marks, span, ieee))
 
 
 def _reduced(ctx: Context, name: Ident) -> Buffer:

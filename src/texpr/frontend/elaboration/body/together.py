@@ -159,6 +159,7 @@ class _Lanes(Mutable):
             self.loop.directives,
             True,
             self.loop.span,
+            self.loop.ieee and bool(reduce),
         )
         run.clear()
 
