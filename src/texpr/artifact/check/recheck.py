@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from texpr.artifact.certificate import (
@@ -23,13 +23,14 @@ from texpr.frontend import parse
 from texpr.ir.kernel import Plan
 from texpr.ir.kernel.parse import parse_plan
 from texpr.ir.kernel.verify import verify
-from texpr.ir.program import Function
+from texpr.ir.program import Function, Instruction, walk
 from texpr.ir.program.promised import promised
+from texpr.ir.program.rounded import given_away
 from texpr.ir.proof import Obligation, Proof, Verdict
 from texpr.ir.proof.notes_text import noted, notes_text
 from texpr.ir.proof.tags_parse import parse_tags
 from texpr.ir.proof.tags_text import tags_text
-from texpr.isa.registry import resolve
+from texpr.isa.registry import INSTRUCTIONS, resolve
 from texpr.proof.plan import prove, question
 from texpr.proof.schedule import faithful, require_kept
 from texpr.support.diagnostic import CompilerBug, Diagnostic, TexprError
@@ -106,7 +107,7 @@ def _found(target: str, function: str, shown: Shown, before: str = "") -> _Found
         written = laid if shown.written is None else _program(shown.written, names["written.te"], plan)
     except (TexprError, *FAULTS) as why:
         return _Found([f"cannot be read: {names['plan']}, or its program: {told_of(why)}"], None)
-    wrong: list[str] = []
+    wrong = [*_otherwise(laid, names["te"])]
     try:
         proof = _proved(laid, plan, shown.tags, names["tags"], wrong)
     except (TexprError, *FAULTS) as why:
@@ -135,6 +136,18 @@ def _program(text: str, name: str, plan: Plan) -> Function:
     return function
 
 
+def _otherwise(function: Function, name: str) -> Iterator[str]:
+    """Reports instructions of this version that are said to round otherwise than they do: nothing else says how they round."""
+    for instr in {
+        use.instr.name: use.instr for use in walk(function.body) if isinstance(use, Instruction) and use.instr
+    }.values():
+        record = INSTRUCTIONS.get(instr.name)
+        if record is not None and record.asm == instr.asm:
+            said, own = (None if each is None else each.text for each in (instr.rounding, record.rounding))
+            if said != own or (not instr.sums and own is not None):
+                yield f"`{instr.name}` does not round like that: {name}"
+
+
 def _illegal(function: Function, rules: Callable[[Function], Iterable[Diagnostic]], name: str) -> list[str]:
     """Reports that a program is not legal, which is a premise of its proof."""
     return [f"the program is not legal: {name}: {found.code}: {found.message}" for found in [*rules(function)][:1]]
@@ -148,6 +161,7 @@ def _of_schedule(written: Function, laid: Function, notes: str, name: str, wrong
         wrong.append(f"not as it is written by texpr: {name}")
     proof = faithful(written, said)
     require_kept(proof, may_be_open(written))
+    wrong += [f"not rounded as it was written: {each}" for each in given_away(written, said)]
     return proof
 
 

@@ -10,7 +10,8 @@ from texpr.artifact.record import RESOURCES, Recorded
 from texpr.artifact.texts.sources import Part
 from texpr.backends.c.arguments import Argument, arguments, distinct, function_name
 from texpr.backends.c.types import PUBLIC_NAMES
-from texpr.ir.kernel import Kernel, Plan, kernels
+from texpr.ir.instr import Instr
+from texpr.ir.kernel import Kernel, Plan, kernels, rounding
 from texpr.ir.kernel.origin import Origin
 from texpr.ir.program import Compare
 from texpr.ir.program.promises import assume_text
@@ -31,6 +32,7 @@ def print_manifest(record: Recorded, parts: Sequence[Part]) -> str:
             "fixed": {str(sym): value for sym, value in plan.fixed},
             "where": [_fact(fact) for fact in plan.requires],
             "assume": [assume_text(assume) for assume in plan.assumes],
+            **_rounding(parts, at),
             "targets": {part.target: _kernels(part.plans[at], part.target, record) for part in parts},
         }
         for at, plan in enumerate(parts[0].plans)
@@ -48,6 +50,26 @@ def print_manifest(record: Recorded, parts: Sequence[Part]) -> str:
         "functions": functions,
     }
     return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+
+
+def _rounding(parts: Sequence[Part], at: int) -> dict[str, object]:
+    """By target and result, the instructions whose own arithmetic may be in it; nothing where there is none."""
+    found: dict[str, dict[str, list[dict[str, object]]]] = {}
+    for part in parts:
+        for each in part.plans[at].versions:
+            for name, instrs in rounding(each).items():
+                told = found.setdefault(part.target, {}).setdefault(name, [])
+                told += [one for one in map(_rounded, instrs) if one not in told]
+    return {"rounding": found} if found else {}
+
+
+def _rounded(instr: Instr) -> dict[str, object]:
+    """The parameters of an instruction's bound (docs/theory/rounding.md); none where its definition does not say."""
+    rounds = instr.rounding
+    if rounds is None:
+        return {"instruction": instr.name, "bound": None}
+    kept = {"aligned": rounds.aligned, "products": rounds.products, "kept": rounds.kept, "nearest": rounds.nearest}
+    return {"instruction": instr.name, "bound": kept}
 
 
 def _source(origin: Origin | None) -> dict[str, object] | None:
