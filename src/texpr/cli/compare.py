@@ -6,14 +6,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from texpr.cli.bounds import Bound
 from texpr.interp.dtypes import Array, numpy_dtype
+from texpr.interp.shadow import FRACTION
 from texpr.ir.program import Function
-from texpr.ir.value.types import BF16, F8E4M3, F8E5M2, F16, F32, F64, TF32, DType
+from texpr.ir.value.types import DType
 from texpr.support.diagnostic import Diagnostic, Note
 from texpr.support.record import Record
-
-FRACTION = {F64: 52, F32: 23, TF32: 10, F16: 10, BF16: 7, F8E4M3: 3, F8E5M2: 2}
-"""Mantissa bits of each floating type."""
 
 ALLOWED = 64
 """The tolerance of floating results, in units in the last place of a result's largest element: sums may be in another order,
@@ -23,7 +22,8 @@ and mathematical functions of two machines differ in the last places."""
 class Comparison(Record):
     """The difference of two arrays: bit-equal or not, and the first element (in row order) beyond the tolerance, if any.
 
-    `nans`: the number of elements that are nan in both, which are not compared; `count`: the number of elements.
+    `nans`: the number of elements that are nan in both, which are not compared; `count`: the number of elements; `used`: the
+    greatest part of a given tolerance that is taken.
     """
 
     equal: bool
@@ -32,6 +32,7 @@ class Comparison(Record):
     expected: str = ""
     nans: int = 0
     count: int = 0
+    used: float = 0.0
 
     @property
     def fits(self) -> bool:
@@ -39,15 +40,16 @@ class Comparison(Record):
         return self.at is None
 
 
-def compare(dtype: DType, actual: Array, expected: Array) -> Comparison:
-    """Compares two arrays of one shape and type; integers and booleans must be equal, floats within `ALLOWED`."""
+def compare(dtype: DType, actual: Array, expected: Array, allowed: Array | None = None) -> Comparison:
+    """Compares two arrays of one shape and type; integers and booleans must be equal, floats within `allowed`, or where that is
+    not given within `ALLOWED`."""
     nans = int(np.count_nonzero(_both_nan(actual, expected))) if dtype.is_float else 0
     same = _same_bits(dtype, actual, expected)
     if bool(np.all(same)):
         return Comparison(equal=True, nans=nans, count=same.size)
-    far = ~same if not dtype.is_float else ~(same | _near(dtype, actual, expected))
+    far = ~same if not dtype.is_float else ~(same | _near(dtype, actual, expected, allowed))
     if not bool(np.any(far)):
-        return Comparison(equal=False, nans=nans, count=same.size)
+        return Comparison(equal=False, nans=nans, count=same.size, used=_used(actual, expected, allowed, same))
     at = tuple(int(i) for i in np.unravel_index(int(np.argmax(far)), far.shape))
     return Comparison(False, at, str(actual[at]), str(expected[at]))
 
@@ -66,12 +68,32 @@ def _both_nan(actual: Array, expected: Array) -> Array:
     return np.asarray(np.isnan(actual.astype(np.float64)) & np.isnan(expected.astype(np.float64)))
 
 
-def _near(dtype: DType, actual: Array, expected: Array) -> Array:
+def _near(dtype: DType, actual: Array, expected: Array, allowed: Array | None) -> Array:
     got, wanted = actual.astype(np.float64), expected.astype(np.float64)
-    finite = wanted[np.isfinite(wanted)]
-    largest = float(np.max(np.abs(finite), initial=0.0))
+    if allowed is None:
+        finite = wanted[np.isfinite(wanted)]
+        allowed = np.asarray(ALLOWED * float(np.max(np.abs(finite), initial=0.0)) * 2.0 ** -FRACTION[dtype])
     with np.errstate(invalid="ignore"):
-        return np.abs(got - wanted) <= ALLOWED * largest * 2.0 ** -FRACTION[dtype]
+        return np.asarray(np.abs(got - wanted) <= allowed)
+
+
+def _used(actual: Array, expected: Array, allowed: Array | None, same: Array) -> float:
+    """The greatest difference, relative to what is allowed there."""
+    if allowed is None:
+        return 0.0
+    with np.errstate(invalid="ignore", divide="ignore"):
+        part = np.abs(actual.astype(np.float64) - expected.astype(np.float64)) / allowed
+    return float(np.max(np.where(same, 0.0, part), initial=0.0))
+
+
+def _bounded(bound: Bound | None, outcome: Comparison) -> str:
+    """What is known of instructions that a result comes from."""
+    if bound is None:
+        return ""
+    names = " and ".join(bound.instrs)
+    if bound.allowed is None:
+        return f"; how {names} rounds is not followed through {bound.reason}: compared like any other sum"
+    return f"; within the bound of {names}, {bound.relative:.2g} of Σ |terms|, {outcome.used:.2g} of it taken"
 
 
 def _told(outcome: Comparison) -> str:
@@ -85,20 +107,27 @@ def _told(outcome: Comparison) -> str:
 
 
 def judge(
-    function: Function, results: Mapping[str, Array], expected: Mapping[str, Array]
+    function: Function, results: Mapping[str, Array], expected: Mapping[str, Array], bounds: Mapping[str, Bound]
 ) -> tuple[tuple[str, ...], tuple[Diagnostic, ...]]:
-    """Compares every output with the interpreter's: a line for each that agrees, a diagnostic for each that does not."""
+    """Compares every output with the interpreter's: a line for each that agrees, a diagnostic for each that does not.
+
+    `bounds`: of those that come from instructions with an arithmetic of their own.
+    """
     lines: list[str] = []
     found: list[Diagnostic] = []
     for buffer in (*function.results, *function.params):
         if buffer.name not in expected:
             continue
-        outcome = compare(buffer.dtype, results[buffer.name], expected[buffer.name])
+        bound = bounds.get(buffer.name)
+        allowed = None if bound is None else bound.allowed
+        outcome = compare(buffer.dtype, results[buffer.name], expected[buffer.name], allowed)
         if outcome.at is None:
-            lines.append(f"{buffer.name}: {_told(outcome)}")
+            lines.append(f"{buffer.name}: {_told(outcome)}{_bounded(bound, outcome)}")
         else:
             element = f"{buffer.name}[{', '.join(map(str, outcome.at))}]" if outcome.at else buffer.name
             message = f"`{element}` is {outcome.actual}, but the interpreter gives {outcome.expected}"
+            if bound is not None and allowed is not None:
+                message += f", and the bound of {' and '.join(bound.instrs)} allows {float(allowed[outcome.at]):.3g}"
             note = Note("this is the first such element; the interpreter's result is what the program means")
             found.append(Diagnostic("E0858", buffer.span, message, (note,)))
     return tuple(lines), tuple(found)

@@ -39,11 +39,16 @@ class Setting(Record):
     order: int = IN_ORDER
 
 
-def executor(on: str, function: Function, setting: Setting) -> Executor:
-    """Prepares `function` to run on one of `PLACES`. Raises TexprError where it cannot be built or run there."""
-    if on == "interp":
-        return lambda arrays: interp.run(function, arrays, setting.sizes)
+def interpreted(function: Function, setting: Setting) -> Executor:
+    """The interpreter."""
+    return lambda arrays: interp.run(function, arrays, setting.sizes)
+
+
+def built(on: str, function: Function, setting: Setting) -> Kernel | None:
+    """`function` built for one of `PLACES`, None for the interpreter. Raises TexprError where it cannot be built there."""
     match on:
+        case "interp":
+            return None
         case "cpu":
             kernel = compile(function, "cpu", setting.fixed, schedule=setting.schedule)
         case "emulator":
@@ -53,7 +58,7 @@ def executor(on: str, function: Function, setting: Setting) -> Executor:
             kernel = compile(function, device_target(), setting.fixed, schedule=setting.schedule)
         case _:
             raise CompilerBug(f"there is no place called {on}")
-    return lambda arrays: call(kernel, arrays, setting)
+    return kernel
 
 
 def device_target() -> str:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 
 import click
 import numpy as np
 
 from texpr.cli.arrays import make_arrays, parse_arguments
+from texpr.cli.bounds import bounds_of
 from texpr.cli.compare import judge
 from texpr.cli.console import Console
-from texpr.cli.execute import PLACES, Setting, executor
+from texpr.cli.execute import PLACES, Setting, built, call, interpreted
 from texpr.cli.files import output_folder, write_whole
 from texpr.cli.program import FILE, FUNCTION, JSON, SCHEDULE, SIZE, legal_function, parse_sizes
 from texpr.cli.render import as_data
@@ -69,7 +71,8 @@ def command(
     setting = Setting(fixed, known, schedule, _order(order, on))
     folder = output_folder(output) if output is not None else None
     with console.working(f"running {function.name} on {on}"):
-        execute = executor(on, function, setting)
+        kernel = built(on, function, setting)
+        execute = interpreted(function, setting) if kernel is None else partial(call, kernel, setting=setting)
         start = time.perf_counter()
         results = execute(arrays)
         seconds = time.perf_counter() - start
@@ -84,8 +87,9 @@ def command(
     found: tuple[Diagnostic, ...] = ()
     if against is not None:
         with console.working("running the interpreter"):
-            expected = executor("interp", function, setting)(arrays)
-        lines, found = judge(function, results, expected)
+            expected = interpreted(function, setting)(arrays)
+            bounds = {} if kernel is None else bounds_of(function, kernel.plan, arrays, known)
+        lines, found = judge(function, results, expected, bounds)
     for line in lines:
         console.say(line)
     console.diagnostics(found)
