@@ -245,3 +245,26 @@ def test_it_computes_what_it_did() -> None:
     arguments = {"A": x, "b": b}
     assert run(function, arguments)["y"] == run(plain, arguments)["y"]
     assert parts([function], ["cpu"])
+
+
+BY_PARTS = """
+fn f(A: f8e4m3[M, 128 * K] align(16), B: f8e4m3[N, 128 * K] align(16)): f32[M, N] {
+    new C: f32[M, N]
+    par M, N |i, j| {
+        C[i, j] = 0.0
+        seq K |p| reduce(C) {
+            new part: f32 = 0.0
+            seq 128 |k| reduce(part) { part += A[i, 128 * p + k] * B[j, 128 * p + k] }
+            C[i, j] += part
+        }
+    }
+    return C
+}
+"""
+
+
+def test_parts_of_a_sum_are_left_to_other_units_and_proved() -> None:
+    """What added the parts of a warpgroup's product up was shared out otherwise than its tile, and proved to be wrong."""
+    function = parse(BY_PARTS).functions[0]
+    assert not instructions(planned(BY_PARTS, "sm_90a"))
+    assert parts([function], ["sm_90a"])

@@ -252,6 +252,12 @@ def _applies(subject: Subject) -> bool:
     return WGMMA in subject.state.target.features and isinstance(subject.nest, Nest) and not subject.nest.whole
 
 
+def _is_by_parts(product: Product, nest: Nest) -> bool:
+    """Whether the sum is one of several, each a local of a turn around, that are added up in turn."""
+    part = product.found.bind.targets[0].buffer
+    return any(isinstance(stmt, ir.New) and stmt.buffer is part for loop in nest.seqs for stmt in loop.body)
+
+
 def _is_alone(refused: Sequence[Refused], by_threads: bool) -> bool:
     """Whether blocks are to be in no cluster, as what clusters need was refused."""
     names = [each.directive.name for each in refused]
@@ -266,6 +272,8 @@ def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
     found = allowed(product_by(nest, target), lambda: product_by(unmarked(nest), target), lambda o: o[0].found.instr.name)
     if found is None or min(nest.trips[loop.sym] for loop in (found[0].rows, found[0].columns)) < LEAST:
         return None
+    if _is_by_parts(found[0], nest):
+        return None  # what adds the parts up would be shared out otherwise than the tile is
     by_threads = product_of(nest, usable(subject.state.function, target)) is None
     alone = _is_alone(refused, by_threads)
     if refused and not alone:
