@@ -46,6 +46,8 @@ EDITS = {
         ("proof/sm_80/*.plan", "aligned 24", "aligned 25"), ("proof/sm_80/*.te", "aligned 24", "aligned 25"),
         ("manifest.json", '"aligned": 24', '"aligned": 25'),
     ),
+    "one of two plans": (("proof/sm_80/f.plan", "aligned 24", "aligned 25"),),
+    "the other of two plans": (("proof/sm_80/f.wide.plan", "aligned 24", "aligned 25"),),
     "no rounding": (("proof/sm_80/*.plan", '    rounding "aligned 24, products 8, truncated 23"\n', ""),),
     "a mark that the schedule did not keep to": (
         ("proof/sm_80/*written.te", "reduce(C)", "reduce(C) #ieee"),
