@@ -100,6 +100,9 @@ def test_sizes_may_be_fixed(program: Path, tmp_path: Path, texpr: Call) -> None:
             2,
             "has no threads",
         ),
+        (["--what", "fragment", "-o", "a.svg"], 2, "`f` gives nothing to an instruction of lanes: `texpr explain` says why"),
+        (["--what", "fragment", "--instr", "mma_m1", "-o", "a.svg"], 2, "there is no instruction `mma_m1` whose operands have"),
+        (["--what", "domain", "--instr", "mma_m1", "-o", "a.svg"], 2, "--instr is for --what fragment, not for --what domain"),
         (["-o", "a.svg"], 2, "Missing option '--what'"),
         (["--what", "domain"], 2, "Missing option '-o'"),
         (["--what", "domain", "-o", "no/such/a.svg"], 2, "error[E0855]: `no/such/a.svg` cannot be written"),
@@ -151,6 +154,7 @@ TILES = Path(__file__).parents[2] / "examples" / "tma"
         ("transpose", "layout", [], {"As"}),
         ("transpose", "mapping", ["M=64", "N=64"], {"0.0", "5.31", "bank"}),
         ("transpose", "timeline", [], {"As (shared)", "B (global)"}),
+        ("../matmul", "fragment", [], {"T31 R7", "mma_m16n8k16_f32_bf16: 32 lanes"}),
     ],
 )
 def test_kernels_are_drawn(name: str, what: str, sizes: list[str], expected: set[str], tmp_path: Path, texpr: Call) -> None:

@@ -12,7 +12,7 @@ from docs.figures import tma as figures
 from tests.draw.graphs import classed
 from tests.lowering.test_tensor import EXAMPLES as COPIES
 
-from texpr.cli.verbs.draw import KINDS
+from texpr.cli.verbs.draw import KINDS, draw_instruction
 from texpr.domain.graph import DomainGraph
 from texpr.draw.copies import loaded, marks
 from texpr.draw.staged import Written, is_same, part_of, trimmed, written
@@ -80,9 +80,24 @@ def test_kernels_as_the_compiler_schedules_them(name: str, what: str, golden: Ca
     golden(ROOT / f"docs/gallery/kernels/{name}-{what}.svg", svg)
 
 
+FRAGMENTS = {
+    "mma": lambda: draw_instruction(function_of(ROOT / "examples/matmul.te"), "mma_m16n8k16_f32_bf16"),
+    "wgmma": lambda: drawn(function_of(ROOT / "examples/hopper/matmul.te"), "fragment", {}, own=True),
+}
+"""One instruction of a warp, by its name, and one of a warpgroup, as a plan uses it."""
+
+
+@pytest.mark.parametrize("name", FRAGMENTS)
+def test_fragments(name: str, golden: Callable[[Path, str], None]) -> None:
+    svg = FRAGMENTS[name]()
+    ElementTree.fromstring(svg)
+    golden(ROOT / f"docs/gallery/kernels/{name}-fragment.svg", svg)
+
+
 def test_the_page_of_kernels_shows_each_once() -> None:
     page = (ROOT / "docs/gallery/kernels/README.md").read_text(encoding="utf-8")
-    wanted = sorted(f"{name}-{what}" for name in KERNELS for what in ("mapping", "timeline"))
+    wanted = [f"{name}-{what}" for name in KERNELS for what in ("mapping", "timeline")]
+    wanted = sorted([*wanted, *(f"{name}-fragment" for name in FRAGMENTS)])
     assert sorted(re.findall(r"!\[[^\]]+\]\(([\w-]+)\.svg\)", page)) == wanted
     assert sorted(path.stem for path in (ROOT / "docs/gallery/kernels").glob("*.svg")) == wanted
 

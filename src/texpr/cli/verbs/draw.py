@@ -16,6 +16,7 @@ from texpr.draw.allocation import allocation_picture, held
 from texpr.draw.allocation import describe as describe_allocation
 from texpr.draw.copies import draw_copies
 from texpr.draw.domain import NO_LOWER, Marks, describe, domain_picture
+from texpr.draw.fragment import Use, draw_fragments
 from texpr.draw.mapping import draw_mapping
 from texpr.draw.page.picture import captioned, document, line, stacked
 from texpr.draw.page.text import CAPTION
@@ -23,13 +24,14 @@ from texpr.draw.staged import written
 from texpr.draw.timeline import draw_timeline
 from texpr.driver import fix, fix_schedule, lower
 from texpr.ir import program as ir
-from texpr.ir.kernel import kernels
+from texpr.ir.kernel import Collective, Kernel, kernels, walk
 from texpr.ir.program.selection import select_schedule
 from texpr.isa.registry import resolve
 from texpr.isa.target import Target
 from texpr.planner.plan import plan
 from texpr.relation.facts import known
 from texpr.schedule.apply import followed, start
+from texpr.schedule.joint.records import by_name
 from texpr.schedule.rewrite.materialise import given
 from texpr.support.record import Record
 
@@ -125,12 +127,43 @@ def draw_time(function: ir.Function, schedule: ir.Schedule | None, target: Targe
     return draw_timeline(function.name, tuple(kernels(lower(function, target.name, schedule=schedule).plan.steps)))
 
 
+def draw_instructions(function: ir.Function, schedule: ir.Schedule | None, target: Target) -> str:
+    """The fragments of each instruction that lanes do together. Raises click.UsageError where there is none."""
+    found = uses(tuple(kernels(lower(function, target.name, schedule=schedule).plan.steps)))
+    if not found:
+        help = "`texpr explain` says why; --instr NAME draws one by its name"
+        raise click.UsageError(f"`{function.name}` gives nothing to an instruction of lanes: {help}")
+    return draw_fragments(function.name, found)
+
+
+def uses(every: tuple[Kernel, ...]) -> tuple[Use, ...]:
+    """The instructions of lanes in kernels, each once, with the first descriptors that it is given."""
+    found: dict[str, Use] = {}
+    for kernel in every:
+        for stmt in walk(kernel.body):
+            if isinstance(stmt, Collective) and stmt.name not in found:
+                instr = kernel.instr_of[stmt.name]
+                pairs = zip(instr.operands, stmt.registers, strict=True)
+                how = {operand.name: held.how for operand, held in pairs if held.how is not None}
+                found[stmt.name] = Use(instr, how)
+    return tuple(found.values())
+
+
+def draw_instruction(function: ir.Function, name: str) -> str:
+    """The fragments of one instruction, of the text or of the compiler's own. Raises click.UsageError where there is none."""
+    instr = by_name(function, name)
+    if instr is None:
+        raise click.UsageError(f"there is no instruction `{name}` whose operands have fragments")
+    return draw_fragments(name, (Use(instr, {}),))
+
+
 Draw = Callable[[ir.Function, ir.Schedule | None, Target], str]
 
 KINDS: Mapping[str, Draw] = {
     "domain": draw_loops,
     "layout": draw_allocations,
     "mapping": draw_owners,
+    "fragment": draw_instructions,
     "tma": draw_tma,
     "timeline": draw_time,
 }
@@ -142,6 +175,7 @@ KINDS: Mapping[str, Draw] = {
 @FUNCTION
 @click.option("--what", type=click.Choice(list(KINDS)), required=True, help="What to draw.")
 @click.option("-o", "output", type=click.Path(path_type=Path), required=True, metavar="OUT.svg", help="Where to write it.")
+@click.option("--instr", "instr", metavar="NAME", help="For --what fragment: this instruction, whether it is used or not.")
 @click.option("--for", "target", default="sm_90a", show_default=True, metavar="TARGET", help="The target of the schedule.")
 @SIZE
 @SCHEDULE
@@ -153,6 +187,7 @@ def command(
     name: str | None,
     what: str,
     output: Path,
+    instr: str | None,
     target: str,
     sizes: tuple[str, ...],
     schedule: str,
@@ -161,13 +196,16 @@ def command(
     """Draw a function as SVG.
 
     domain: its IterDomains, from the loops as written to those that run, and what guards them; layout: how buffers lie whose
-    memory a schedule changes; mapping: which thread touches which element, and what one warp's requests meet; tma: copies of
-    boxes, with their graphs, tiles and banks; timeline: where buffers live, and which dependences each barrier covers.
+    memory a schedule changes; mapping: which thread touches which element, and what one warp's requests meet; fragment: which
+    lane and register has which element of an instruction; tma: copies of boxes, with their graphs, tiles and banks; timeline:
+    where buffers live, and which dependences each barrier covers.
     """
     if output.suffix != ".svg":
         raise click.UsageError(
             f"-o takes a name that ends in .svg, not `{output.name}`; `rsvg-convert` makes PNG and PDF of it"
         )
+    if instr is not None and what != "fragment":
+        raise click.UsageError(f"--instr is for --what fragment, not for --what {what}")
     machine = resolve(target)
     function, given_sizes = legal_function(file, name, parse_sizes(sizes))
     with console.working(f"drawing {function.name}"):
@@ -175,7 +213,8 @@ def command(
         function, fixed = fix(function, given_sizes)
         if isinstance(chosen, str):
             chosen = plan(function, machine).schedule
-        picture = KINDS[what](function, chosen and fix_schedule(chosen, fixed), machine)
+        laid_out = chosen and fix_schedule(chosen, fixed)
+        picture = KINDS[what](function, laid_out, machine) if instr is None else draw_instruction(function, instr)
     write_whole(output, lambda stream: stream.write(picture.encode()))
     console.say(f"{output}: {what} of {function.name}")
     console.data({"ok": True, "function": function.name, "what": what, "file": str(output)})
