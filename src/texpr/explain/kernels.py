@@ -1,7 +1,8 @@
 """Every decision on a function, kernel by kernel.
 
 Per kernel: `launch`, `mapping`, `sigma`, `buffers`, `sharing`, `barriers`, `barrier_cost`, `predicates`, `copies`, `vectors`,
-`instructions`, `accesses`, and, where a compiler is at hand, `registers`, `spill_bytes` and `shared_bytes` as it reports them.
+`instructions`, `tensor`, `accesses`, and, where a compiler is at hand, `registers`, `spill_bytes` and `shared_bytes` as it
+reports them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from texpr.explain.layout import layout
 from texpr.explain.planned import planned
 from texpr.explain.sigma import sigma
 from texpr.explain.speed import speed
+from texpr.explain.tensor import tensor
 from texpr.ir import kernel as k
 from texpr.ir.kernel.shared import shared_bytes
 from texpr.ir.kernel.together import why_apart
@@ -125,6 +127,7 @@ def _kernel(kernel: k.Kernel, note: Notes, resources: Resources | None, compiled
         "copies": list(copies(kernel)),
         "vectors": list(vectors(kernel)),
         "instructions": list(instructions(kernel)),
+        "tensor": list(tensor(kernel, compiled)),
         "accesses": [as_dict(access) for access in accesses(kernel, compiled.target.coalescing) if access.lanes],
         "registers": None if resources is None else resources.registers,
         "spill_bytes": None if resources is None else resources.spill_stores + resources.spill_loads,

@@ -23,6 +23,15 @@ def planned(compiled: Compiled) -> Data | None:
     return {"text": text, "failed": found.failed or None, "nests": [_nest(each) for each in found.nests]}
 
 
+def tile_at(compiled: Compiled, line: int, instruction: str) -> dict[str, int] | None:
+    """The tile of the nest of a line that is given to an instruction; None where no automatic schedule chose one."""
+    for chosen in compiled.planned.nests if compiled.planned is not None else ():
+        tile = {} if chosen.candidate is None else chosen.candidate.data()
+        if chosen.line == line and instruction in tile.get("instruction", "").split(", "):
+            return tile["tile"]
+    return None
+
+
 def _nest(chosen: Chosen) -> Data:
     tile = {"tile": None} if chosen.candidate is None else chosen.candidate.data()
     return {"line": chosen.line, "reason": chosen.reason or None, "refused": list(chosen.refused), **tile}

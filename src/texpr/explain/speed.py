@@ -13,7 +13,7 @@ from texpr.isa.constants import constant_bank
 from texpr.isa.levels import Level
 from texpr.isa.registry import DEVICES
 from texpr.isa.speed import Device
-from texpr.model.bound import Bound, bound, ratio
+from texpr.model.bound import Bound, bound, peak, ratio
 from texpr.model.code.program import program
 from texpr.model.code.steady import Steady, steady
 from texpr.model.code.text import Code, read_code
@@ -34,7 +34,8 @@ def speed(compiled: Compiled, text: str | None, resources: Mapping[str, Resource
 
     `sizes`: at which all of it is said; `assumed`: those of them that nobody gave. `bound_us`: of all launches, one after the
     other; `least_us`: what any program for the function needs, to move bytes or to compute; `ratio`: of the two. `kernels`: by
-    name, what one launch is bound by, as the plan says and (`code`) as machine code does.
+    name, what one launch is bound by, as the plan says and (`code`) as machine code does; `peak_share`: the part of the bound
+    that the tensor cores would take for its products at their peak.
     """
     device = DEVICES.get(compiled.target.name)
     if device is None:
@@ -66,8 +67,9 @@ def _kernel(
     each: Launched, sizes: Mapping[Sym, int], found: Resources | None, code: Code | None, compiled: Compiled, device: Device
 ) -> Data:
     shape = each.shape if found is None else replace(each.shape, registers=found.registers)
-    by_plan = bound(each.work, shape, compiled.target, device)
-    data = {"launches": each.times, **_bound(by_plan, each)}
+    by_plan, alone = bound(each.work, shape, compiled.target, device), peak(each.work, device)
+    share = None if alone is None or not by_plan.us else alone / by_plan.us
+    data = {"launches": each.times, "peak_share": share, **_bound(by_plan, each)}
     return {**data, "code": None if code is None else _code(each, sizes, shape, code, by_plan, compiled, device)}
 
 

@@ -89,17 +89,27 @@ def _units(work: Work) -> Iterator[tuple[str, float]]:
 
 def _matrix(work: Work, held: Residence, device: Device) -> Iterator[Part]:
     """The matrix unit, whose types come one after the other."""
-    total: float | None = 0.0
-    for name, amount in work.products.items():
-        dtype = name.removesuffix(SYNC)
-        rate, share = device.matrix.rate(dtype).value, device.matrix.sync.value if name.endswith(SYNC) else 1.0
-        if rate is None or share is None or device.matrix.clock.value is None or total is None:
-            total = None
-            continue
-        hertz = device.matrix.clock.value * MICRO
-        total += amount * held.loss / ((device.multiprocessors.value or 1.0) * rate * share * hertz) * MICRO
     if work.products:
-        yield Part("matrix", total)
+        alone = _multiplied(work, device, device.matrix.sync.value)
+        yield Part("matrix", None if alone is None else alone * held.loss)
+
+
+def peak(work: Work, device: Device) -> float | None:
+    """Microseconds that the matrix units of a device need for these products at least, all of them all the time, by the
+    instructions that are fastest; None where there are none, or a rate is not published."""
+    return _multiplied(work, device, 1.0) if work.products else None
+
+
+def _multiplied(work: Work, device: Device, sync: float | None) -> float | None:
+    """Microseconds of all matrix units; `sync`: the share of their rate that instructions of a warp get."""
+    total = 0.0
+    for name, amount in work.products.items():
+        rate, share = device.matrix.rate(name.removesuffix(SYNC)).value, sync if name.endswith(SYNC) else 1.0
+        if rate is None or share is None or device.matrix.clock.value is None:
+            return None
+        hertz = device.matrix.clock.value * MICRO
+        total += amount / ((device.multiprocessors.value or 1.0) * rate * share * hertz) * MICRO
+    return total
 
 
 class Least(Record):

@@ -11,6 +11,7 @@ import click
 from texpr.cli.console import Console
 from texpr.cli.program import FILE, FUNCTION, JSON, SCHEDULE, SIZE, legal_function, parse_sizes
 from texpr.cli.speed import function_lines, kernel_lines
+from texpr.cli.tensor import tensor_lines
 from texpr.delivery import shown
 from texpr.explain import FORMS, Data, explain, form
 from texpr.ir.program import Function
@@ -95,7 +96,7 @@ def _show(console: Console, data: Data) -> None:
 def _kernels(console: Console, data: Data) -> None:
     for kernel in data["kernels"]:
         console.say("")
-        _kernel(console, kernel)
+        _kernel(console, kernel, data["speed"])
         _entry(console, "bound", list(kernel_lines(data["speed"], kernel["name"])))
 
 
@@ -194,7 +195,7 @@ def _removed(each: Data) -> str:
     return f"{each['predicate']}: {each['theorem']}" + (f", from {', '.join(each['by'])}" if each["by"] else "")
 
 
-def _kernel(console: Console, kernel: Data) -> None:
+def _kernel(console: Console, kernel: Data, speed: Data | None) -> None:
     launch = kernel["launch"]
     shape = "; ".join(f"{level} {_shape(extents)}" for level, extents in launch.items() if extents)
     console.say(f"kernel {kernel['name']} (line {kernel['line']}): {shape or 'one thread'}")
@@ -208,6 +209,7 @@ def _kernel(console: Console, kernel: Data) -> None:
     _entry(console, "guards kept", kernel["predicates"]["kept"])
     _entry(console, "vectors", [f"{v['kind']} of {v['width']} of {v['buffer']} (line {v['line']})" for v in kernel["vectors"]])
     _entry(console, "instructions", [_instruction(each) for each in kernel["instructions"]])
+    _entry(console, "tensor cores", list(tensor_lines(kernel["tensor"], speed, kernel["name"])))
     _entry(console, "accesses", [_access(access) for access in kernel["accesses"]])
     if kernel["registers"] is not None:
         registers, spilled, shared = kernel["registers"], kernel["spill_bytes"], kernel["shared_bytes"]
