@@ -17,6 +17,7 @@ from texpr.ir.program.text import print_directive
 from texpr.isa.registry import resolve
 from texpr.planner.plan import Planned, plan
 from texpr.planner.strategies import wide
+from texpr.schedule.directives import vectorize
 from texpr.proof.search import proved
 
 LAYERS = """
@@ -258,6 +259,7 @@ def test_rows_of_a_local_that_may_begin_anywhere_are_no_vectors() -> None:
 
 def test_a_nest_that_cannot_be_lowered_leaves_the_others_their_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wide, "_begins_even", lambda *_: True)
+    monkeypatch.setattr(vectorize, "_workspace", lambda _: iter(()))
     made = lower(function(VECTORS_BETWEEN), "sm_90a", schedule=AUTO)
     assert made.planned is not None and not made.planned.failed
     assert [each.candidate is not None for each in made.planned.nests] == [True, False, True]

@@ -8,11 +8,14 @@ or refused. Parameters declare their alignment (`align(16)`); of a result, the f
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from texpr.affine.expr import expr
 from texpr.affine.facts import Known
 from texpr.ir import program as ir
 from texpr.ir.program.marked import marked
 from texpr.ir.program.marks import Vector
+from texpr.ir.value import Buffer
 from texpr.relation.collect import model
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.directives.split import halves
@@ -77,13 +80,24 @@ def _offers(call: Call, found: Obstacle) -> Offers:
     return (*offers, *_narrower(call)) if found.is_wide else offers
 
 
+def _workspace(body: Sequence[ir.Stmt]) -> Iterator[Buffer]:
+    """Locals that live across kernels: rows of one begin where its shape says, as those of a parameter."""
+    for stmt in body:
+        if isinstance(stmt, ir.New):
+            yield stmt.buffer
+        elif not isinstance(stmt, ir.Par):
+            for block in ir.blocks(stmt):
+                yield from _workspace(block)
+
+
 def _aligned(call: Call, state: State, loop: ir.Loop) -> State:
     """`state`, if every access of the vector is proved one, with its results aligned accordingly."""
     function = materialise(state.alone(loop)).function
     known: dict[ir.Stmt, Known] = {instance.stmt: instance.known for instance in model(function).instances}
     plain = next(each for each in loops(function.body) if each.sym == loop.sym)
     needed: dict[str, int] = {}
-    for found in examine(Lanes(plain, lambda stmt: known[stmt], asking=True), plain.body):
+    lanes = Lanes(plain, lambda stmt: known[stmt], asking=True, workspace=frozenset(_workspace(function.body)))
+    for found in examine(lanes, plain.body):
         if isinstance(found, Obstacle):
             raise found.refusal(call.directive.span, loop, _offers(call, found))
         load, size = found

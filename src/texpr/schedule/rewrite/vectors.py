@@ -58,13 +58,14 @@ class Test(Record):
 class Lanes(Mutable):
     """The iterations of `loop`, which run at once. `known`: what is known at a statement.
 
-    `asking`: alignment may still be required of results. `varying`: symbols that vary by lane; `own`: scalars private to a
-    lane; `named`: lets.
+    `asking`: alignment may still be required of results. `workspace`: locals that are in global memory, each as it is declared.
+    `varying`: symbols that vary by lane; `own`: scalars private to a lane; `named`: lets.
     """
 
     loop: ir.Loop
     known: Callable[[ir.Stmt], Known]
     asking: bool = False
+    workspace: frozenset[Buffer] = frozenset()
     varying: set[Sym] = field(default_factory=set[Sym])
     own: set[Buffer] = field(default_factory=set[Buffer])
     named: set[Sym] = field(default_factory=set[Sym])
@@ -230,7 +231,7 @@ def reads(value: Value, sure: bool = True) -> Iterator[tuple[Load, bool]]:
 def examine(lanes: Lanes, body: tuple[ir.Stmt, ...]) -> Iterator[tuple[Load, int] | Obstacle]:
     """Every element of global memory that the lanes access as a vector, with its bytes, and every obstacle.
 
-    Locals are not checked, as their placement is not known yet.
+    Of locals those in `lanes.workspace` alone are checked, as the placement of others is not known yet.
     """
     for stmt in body:
         lanes.meet(stmt)
@@ -242,7 +243,7 @@ def examine(lanes: Lanes, body: tuple[ir.Stmt, ...]) -> Iterator[tuple[Load, int
             found = (lanes.test(part, stmt) for part in lanes.tests(stmt.condition)[1])
             yield from (each for each in found if isinstance(each, Obstacle))
         for load in moving(lanes, stmt):
-            if load.buffer.role != "local":
+            if load.buffer.role != "local" or load.buffer in lanes.workspace:
                 yield lanes.obstacle(load, stmt) or (load, load.dtype.bytes * lanes.width)
         yield from maybe_read(lanes, stmt)
         for block in ir.blocks(stmt):
