@@ -70,6 +70,13 @@ def test_a_maximum_over_holes() -> None:
 INTO = MATMUL.replace("): f32[M, N]", ", inout C: f32[M, N])").replace("new C: f32[M, N]", "").replace("C[i, j] = 0.0", "")
 INTO = INTO.replace("return C", "")
 
+BEFORE = (
+    MATMUL.replace("C[i, j] = 0.0", "").replace("new C: f32[M, N]", "new C: f32[M, N] par M |p| { par N |q| { C[p, q] = 0.0 } }")
+).replace("B: f32[K, N] align(16)", "B: f32[K, N] align(16), D: f32[M, N]")
+TURNED = BEFORE.replace("{ C[p, q] = 0.0 }", "{ C[p, q] = 0.0  C[p, q] *= -1.0 }")
+MINUS = "`C` may hold −0, and −0 + 0 is 0"
+
+
 REFUSED = {
     "weak": (
         MATMUL,
@@ -96,6 +103,9 @@ REFUSED = {
         "fill what is read with the neutral value",
     ),
     "what was there": (INTO, multiplying(), "`C` may hold −0, and −0 + 0 is 0", "begin the sum at 0.0"),
+    "what was copied there": (BEFORE.replace("0.0", "D[p, q]"), multiplying(), MINUS, "begin the sum at 0.0"),
+    "begun at −0": (BEFORE.replace("0.0", "-0.0"), multiplying(), MINUS, "begin the sum at 0.0"),
+    "turned round": (TURNED, multiplying(), MINUS, "begin the sum at 0.0"),
     "items of the next tile": (
         MATMUL,
         "split(k, 6) -> (ko, k2)  split(k2, 4) -> (k3, ki)  split(i, 16) -> (bi, ti)  split(j, 32) -> (bj, tj)\n"
@@ -115,6 +125,13 @@ def test_refused(name: str) -> None:
     said = refusal(program, f"{schedule}\nunguard({loop})")
     assert f"error[E0906]: holes cannot be computed: {reason}\n" in said
     assert help is None or f"help: {help}" in said
+
+
+def test_a_sum_that_begins_in_another_nest() -> None:
+    made = laid(BEFORE, f"{multiplying()}\nunguard(ki)")
+    for m, depth, n in SIZES:
+        arrays = {"A": integers(m, depth), "B": integers(depth, n, seed=1), "D": integers(m, n)}
+        assert wrong(made, arrays, {"M": m, "K": depth, "N": n}, (None, 0)) is None
 
 
 ROWSUM = """

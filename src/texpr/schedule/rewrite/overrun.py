@@ -16,9 +16,9 @@ from texpr.affine.expr import Expr, Sym, expr
 from texpr.domain.correctness.holes import same_fill
 from texpr.ir import program as ir
 from texpr.ir.program.rewrite import substitute_value
-from texpr.ir.program.updates import neutral
+from texpr.ir.program.updates import SUMS, neutral
 from texpr.ir.program.uses import loads
-from texpr.ir.value import Cast, Literal, Load, Op, Value, walk
+from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value, walk
 from texpr.presburger.formula import Formula, Ge, conj, disj, negate
 from texpr.presburger.isl.raw import Undecided
 from texpr.presburger.linear import NotAffine, without_products
@@ -103,7 +103,7 @@ class Holes(Record):
         if needed is None or found is None or not same_fill(found, needed):
             told = "is not seen to be neutral" if found is None else f"is {found}, and {needed} would change nothing"
             raise Matters(f"what holes hold makes a value that {told}", "fill what is read with the neutral value")
-        if stmt.update == "add" and target.dtype.is_float and not _begins_at_number(self.state, target):
+        if stmt.update == "add" and target.dtype.is_float and not _is_never_minus_zero(self.state, target.buffer):
             raise Matters(f"`{target.buffer.name}` may hold −0, and −0 + 0 is 0", "begin the sum at 0.0")
 
     def require_inside(self, stmt: ir.Stmt) -> None:
@@ -167,12 +167,28 @@ class Holes(Record):
             return False
 
 
-def _begins_at_number(state: State, target: Load) -> bool:
-    """Whether the buffer is a local to which only constants other than −0 are bound."""
-    plain = (s for s in ir.walk(state.function.body) if isinstance(s, ir.Bind) and s.update is None)
-    values = [v for s in plain for t, v in zip(s.targets, s.values, strict=True) if t.buffer is target.buffer]
-    numbers = all(isinstance(v, Literal) and not same_fill(v.value, -0.0) for v in values)
-    return target.buffer.role in ("local", "result") and numbers
+def _is_never_minus_zero(state: State, buffer: Buffer) -> bool:
+    """Whether no element is ever −0: only other constants are bound to the buffer, and to those that are copied to it, and all
+    updates of these are sums. A sum of two numbers is −0 only where the first one is."""
+    binds = [s for s in ir.walk(state.function.body) if isinstance(s, ir.Bind)]
+    found, left = {buffer}, [buffer]
+    while left:
+        each = left.pop()
+        if each.role not in ("local", "result"):
+            return False
+        for bind in binds:
+            for target, value in zip(bind.targets, bind.values, strict=True):
+                if target.buffer is not each:
+                    continue
+                if bind.update is not None:
+                    if bind.update not in SUMS:
+                        return False
+                elif isinstance(value, Load):
+                    left += {value.buffer} - found
+                    found.add(value.buffer)
+                elif not isinstance(value, Literal) or same_fill(value.value, -0.0):
+                    return False
+    return True
 
 
 def _at_holes(value: Value, fills: Mapping[str, float]) -> float | None:
