@@ -20,8 +20,8 @@ from texpr.affine.expr import Sym, expr
 from texpr.ir import program as ir
 from texpr.ir.instr import Instr
 from texpr.ir.program.marks import IEEE
-from texpr.ir.program.rewrite import with_blocks
-from texpr.ir.value import Buffer
+from texpr.ir.program.rewrite import map_value, with_blocks
+from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value
 from texpr.isa.levels import WARP
 from texpr.isa.target import Target
 from texpr.planner.budget import MULTIPROCESSORS
@@ -214,12 +214,22 @@ def product_of(nest: Nest, instrs: Sequence[Instr]) -> Product | None:
 
 
 def _expanded(bind: ir.Bind, nest: Nest) -> ir.Bind:
-    """A statement that sums up in a local of each iteration, with an element for each, as interchange of loops makes it."""
+    """A statement that sums up in a local of each iteration, with an element for each, as interchange of loops makes it; and
+    that reads what is padded with zero as it is staged."""
     target = bind.targets[0]
+    bind = replace(bind, values=tuple(map_value(value, _unpadded) for value in bind.values))
     if target.buffer not in nest.local:
         return bind
     around = tuple(expr(loop.sym) for loop in nest.pars)
     return replace(bind, targets=(replace(target, index=(*around, *target.index)),))
+
+
+def _unpadded(node: Value) -> Value | None:
+    match node:
+        case Op("select", (_, (Load() | Cast(Load())) as arm, Literal(0))):
+            return arm
+        case _:
+            return None
 
 
 def _loops(pars: Sequence[ir.Loop], seqs: Sequence[ir.Loop]) -> Iterator[tuple[ir.Loop, ir.Loop, ir.Loop]]:
