@@ -71,7 +71,9 @@ INTO = MATMUL.replace("): f32[M, N]", ", inout C: f32[M, N])").replace("new C: f
 INTO = INTO.replace("return C", "")
 
 BEFORE = (
-    MATMUL.replace("C[i, j] = 0.0", "").replace("new C: f32[M, N]", "new C: f32[M, N] par M |p| { par N |q| { C[p, q] = 0.0 } }")
+    MATMUL.replace("C[i, j] = 0.0", "").replace(
+        "new C: f32[M, N]", "new C: f32[M, N] par M |p| { par N |q| { C[p, q] = 0.0 } }"
+    )
 ).replace("B: f32[K, N] align(16)", "B: f32[K, N] align(16), D: f32[M, N]")
 TURNED = BEFORE.replace("{ C[p, q] = 0.0 }", "{ C[p, q] = 0.0  C[p, q] *= -1.0 }")
 MINUS = "`C` may hold −0, and −0 + 0 is 0"

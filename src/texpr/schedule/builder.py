@@ -132,18 +132,19 @@ class Schedule:
         swizzle: str | None = None,
         save_traffic: bool = False,
         multicast: str | tuple[str, ...] | None = None,
+        along: str | None = None,
         name: str | None = None,
     ) -> Schedule:
         """The part of a buffer that one iteration of `at` accesses, kept in shared memory or registers meanwhile.
 
         `in_` is `in=` of the language, a reserved word in Python. `box`, `swizzle` ("32B", "64B", "128B"): of copies with
         `via="tma"`; `save_traffic`: boxes of holes only are not loaded; `multicast`: the loop, or loops, along which blocks
-        of a cluster share the copy.
+        of a cluster share the copy. `along`: only accesses that vary with this loop use it.
         """
         boxes = None if box is None else ir.Group(tuple(ir.Argument(_value("stage", extent)) for extent in box))
         among = ir.Group(tuple(map(ir.Argument, multicast))) if isinstance(multicast, tuple) else multicast
         keys = {"at": at, "in": in_, "via": via, "fill": fill, "box": boxes, "swizzle": swizzle, "multicast": among}
-        keys["save_traffic"] = "true" if save_traffic else None
+        keys |= {"save_traffic": "true" if save_traffic else None, "along": along}
         return self._and("stage", (buffer,), keys, _one(name))
 
     def inline(self, buffer: str) -> Schedule:

@@ -145,6 +145,11 @@ class ProductScript(Copies, kw_only=True):
             self.must("bind", warp, level)
         self._grid(rows[0], columns[0])
         self._sums(grid[-1])
+        if len(product.operands) < len(product.found.reads):
+            parts = {product.rows.sym: rows[2], product.columns.sym: columns[2]}
+            self.along |= {
+                load.index: parts[sym] for load in product.found.reads.values() for sym in parts if _moves(load, sym)
+            }
         for load in product.found.reads.values():
             self.to_shared(load, turn)
         self.must("mma", rows[2], columns[2], inner, self.tile.instruction)
@@ -197,6 +202,11 @@ def all_unmarked(body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
     """Statements without marks on their sums."""
     made = (with_blocks(stmt, tuple(map(all_unmarked, ir.blocks(stmt)))) for stmt in body)
     return tuple(replace(stmt, ieee=False) if isinstance(stmt, ir.Par | ir.Seq) else stmt for stmt in made)
+
+
+def _moves(load: Load, sym: Sym) -> bool:
+    """Whether an element depends on a loop."""
+    return any(sym in e.syms() for e in load.index)
 
 
 def product_of(nest: Nest, instrs: Sequence[Instr]) -> Product | None:

@@ -22,7 +22,7 @@ from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.ir import program as ir
 from texpr.ir.instr import DESCRIBED, GROUPS
 from texpr.ir.instr.fragment import core_matrix
-from texpr.ir.value import Buffer, Load
+from texpr.ir.value import Load
 from texpr.isa.cuda import WARPGROUP, WGMMA
 from texpr.isa.engine import CHUNK, LINE
 from texpr.isa.instruction import Instruction
@@ -114,7 +114,7 @@ class WarpgroupScript(ProductScript, kw_only=True):
         """Has the engine copy an operand, in rows of as many bytes as the swizzle."""
         buffer = load.buffer
         (name,) = self.fresh(buffer.name, "s")
-        keys: dict[str, Value] = {"via": "tma", "at": at, "space": "shared", "swizzle": f"{SPAN}B"}
+        keys: dict[str, Value] = {"via": "tma", "at": at, "space": "shared", "swizzle": f"{SPAN}B", **self.which(load)}
         extents = [_extent(e, self.tile.sizes) for e in load.index]
         most = SPAN // buffer.dtype.bytes
         if extents[-1] > most:
@@ -131,11 +131,12 @@ class WarpgroupScript(ProductScript, kw_only=True):
                 raise
             self.state, self.directives = state, directives
             self.dropped.append(str(reason))
-            self._written(buffer, name, at)
+            self._written(load, name, at)
 
-    def _written(self, buffer: Buffer, name: str, at: str) -> None:
+    def _written(self, load: Load, name: str, at: str) -> None:
         """Has threads copy an operand, to where the engine would."""
-        self.must("stage", buffer.name, results=(name,), of=buffer, at=at, space="shared")
+        buffer = load.buffer
+        self.must("stage", buffer.name, results=(name,), of=buffer, at=at, space="shared", **self.which(load))
         last = self.last(name)
         chunk, inside = self.fresh(f"{name}_d{last}", "chunk", "lane")
         self.must("split", f"{name}.d{last}", CHUNK // buffer.dtype.bytes, results=(chunk, inside))

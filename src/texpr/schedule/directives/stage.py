@@ -12,10 +12,11 @@ registers over a whole loop. By tma it is stored from shared memory, a box at a 
 
 `in`: shared or registers. `via`: ld (loads and stores), cp_async, or tma: boxes of `box=(128, 16)` elements that the tensor
 memory accelerator copies, with `swizzle=32B|64B|128B`; with `stride=(2, 1)` every other row; with `multicast=bj` once for all
-blocks of a cluster along bj, each of which copies its share. By im2col it copies pixels as a convolution reads them,
-`box=(PIXELS, CHANNELS)` at a time; by gather4 and scatter4, rows given by an index table, four at a time; by bulk, rows
-inside of A, without a tensor map. `fill`: the value of elements of the region outside of A: weak (undefined: no read sees
-them), zero, or a number. Proved: no other iteration writes what is copied in, and what is copied out was written; or refused.
+blocks of a cluster along bj, each of which copies its share; with `along=i` only for accesses that vary with i. By im2col it
+copies pixels as a convolution reads them, `box=(PIXELS, CHANNELS)` at a time; by gather4 and scatter4, rows given by an index
+table, four at a time; by bulk, rows inside of A, without a tensor map. `fill`: the value of elements of the region outside of
+A: weak (undefined: no read sees them), zero, or a number. Proved: no other iteration writes what is copied in, and what is
+copied out was written; or refused.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from texpr.schedule.call import Call, Rule
 from texpr.schedule.edits import Offers, left_out, staged_at, touching, without
 from texpr.schedule.rewrite.cluster import dimension, many, peers
 from texpr.schedule.stage.flat import in_rows
-from texpr.schedule.stage.region import Box, NoBox, are_apart, inside, told_apart, uses
+from texpr.schedule.stage.region import Box, NoBox, Use, are_apart, inside, told_apart, uses
 from texpr.schedule.stage.staging import Staging
 from texpr.schedule.stage.touched import (
     alike,
@@ -84,7 +85,7 @@ def _apply(call: Call) -> State:
 
 
 def _staged(call: Call) -> State:
-    call.expect(1, keys=("at", "in", "via", "fill", "box", "stride", "swizzle", "save_traffic", "multicast"))
+    call.expect(1, keys=("at", "in", "via", "fill", "box", "stride", "swizzle", "save_traffic", "multicast", "along"))
     buffer = call.buffer(call.plain[0])
     where = call.key("at")
     if where is None:
@@ -105,11 +106,8 @@ def _staged(call: Call) -> State:
         )
     if not are_apart(found):
         return _staged(replace(call, state=told_apart(call.state, at, buffer)))
-    if any(isinstance(s, ir.New) and s.buffer is buffer for s in ir.walk((at,))):
-        reason = f"`{buffer.name}` is made inside the loop over `{at.sym.base}`, so it lives there already"
-        raise call.refuse(
-            "E0912", reason, at=where, offers=call.instead("say where: %", lambda _: f"place({buffer.name}, {space})")
-        )
+    found = _along(call, buffer, found)
+    _require_outside(call, buffer, at, where, space)
     (name,) = call.results(f"{buffer.name}_{space[0]}")
     rows, found = (in_rows(call.state, found) if via in ("ld", "cp_async") else None) or (None, found)
     staging = Staging(call.state, buffer, name.name, space, via, outer, found, call.directive.span, rows)
@@ -143,6 +141,31 @@ def _staged(call: Call) -> State:
         region, names, fill, lambda loop: marked(loop, Async(span=call.directive.span)) if via == "cp_async" else loop
     )
     return defined(call, staging, found[0], state)
+
+
+def _require_outside(call: Call, buffer: Buffer, at: ir.Loop, where: ir.Argument, space: str) -> None:
+    """The buffer lives outside of the loop in each of whose iterations the copy does."""
+    if any(isinstance(s, ir.New) and s.buffer is buffer for s in ir.walk((at,))):
+        reason = f"`{buffer.name}` is made inside the loop over `{at.sym.base}`, so it lives there already"
+        raise call.refuse(
+            "E0912", reason, at=where, offers=call.instead("say where: %", lambda _: f"place({buffer.name}, {space})")
+        )
+
+
+def _along(call: Call, buffer: Buffer, found: tuple[Use, ...]) -> tuple[Use, ...]:
+    """With `along=`, the accesses that vary with that loop: the others are left where they are."""
+    argument = call.key("along")
+    if argument is None:
+        return found
+    sym = call.state.domain(call.loop(argument)).sym
+    chosen = tuple(use for use in found if any(sym in e.syms() for e in use.index))
+    if any(use.writes for use in found):
+        reason = f"`{buffer.name}` is written, and all its accesses go to one copy"
+        raise call.refuse("E0912", reason, at=argument, offers=without(call.directive.span, "along"))
+    if not chosen:
+        reason = f"no access of `{buffer.name}` there varies with `{sym.base}`"
+        raise call.refuse("E0912", reason, at=argument, offers=without(call.directive.span, "along"))
+    return chosen
 
 
 def _in_registers(call: Call, staging: Staging) -> State:
@@ -312,7 +335,7 @@ def _touching(call: Call, buffer: Buffer) -> Offers:
 
 FORM = (
     f"stage(BUFFER, at=LOOP, in=shared|cluster|registers, via={'|'.join(VIA)}, fill=weak|zero|NUMBER, box=(N, …), "
-    "stride=(N, …), swizzle=none|32B|64B|128B, save_traffic=true|false, multicast=LOOP) -> NAME"
+    "stride=(N, …), swizzle=none|32B|64B|128B, save_traffic=true|false, multicast=LOOP, along=LOOP) -> NAME"
 )
 
 RULE = Rule("stage", FORM, _apply)
