@@ -17,8 +17,8 @@ from texpr.ir.program.text import print_directive
 from texpr.isa.registry import resolve
 from texpr.planner.plan import Planned, plan
 from texpr.planner.strategies import wide
-from texpr.schedule.directives import vectorize
 from texpr.proof.search import proved
+from texpr.schedule.directives import vectorize
 
 LAYERS = """
 fn layers(X: f32[b, k], W: f32[k, m], c: f32[m], V: f32[m, n]): f32[b, n] {

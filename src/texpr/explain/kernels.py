@@ -13,7 +13,7 @@ from typing import Any
 from texpr.backends.cuda import headers
 from texpr.driver import Compiled
 from texpr.explain.layout import layout
-from texpr.explain.planned import planned
+from texpr.explain.planned import left, planned
 from texpr.explain.sigma import sigma
 from texpr.explain.speed import speed
 from texpr.explain.tensor import tensor
@@ -43,8 +43,9 @@ def explain(compiled: Compiled, machine: Machine) -> Data:
     """The decisions on `compiled`. `machine` is asked for a CUDA compiler; without one the last three entries are None.
 
     `schedule`: its name, empty where it has none; None where no schedule was used. `planned`: how it was found, where it was
-    not written. `speed`: how fast it can be at most (`explain.speed`). `wide`: the same of the wide plan, and what a launcher
-    asks for before it takes that: `where` of sizes, `align` of addresses, in bytes; None where there is none.
+    not written; `untaken`: sums of products that it gives to no instruction of lanes, and why. `speed`: how fast it can be at
+    most (`explain.speed`). `wide`: the same of the wide plan, and what a launcher asks for before it takes that: `where` of
+    sizes, `align` of addresses, in bytes; None where there is none.
     """
     resources, code = _built(compiled, machine)
     wide = compiled.wide
@@ -78,6 +79,7 @@ def _told(compiled: Compiled, resources: dict[str, Resources], code: str | None)
         ],
         "launches": _launches(compiled.plan),
         "planned": planned(compiled),
+        "untaken": left(compiled),
         "layout": None if compiled.laid_out is None else layout(compiled.laid_out),
         "speed": speed(compiled, code, resources),
         "kernels": [_kernel(kernel, by_name[name], resources.get(name), compiled) for name, kernel in found.items()],

@@ -7,6 +7,7 @@ from typing import Any
 from texpr.driver import Compiled
 from texpr.ir.program.text import print_schedule
 from texpr.planner.plan import Chosen
+from texpr.planner.untaken import untaken
 
 Data = dict[str, Any]
 
@@ -21,6 +22,15 @@ def planned(compiled: Compiled) -> Data | None:
         return None
     text = None if found.schedule is None else print_schedule(found.schedule, compiled.function)
     return {"text": text, "failed": found.failed or None, "nests": [_nest(each) for each in found.nests]}
+
+
+def left(compiled: Compiled) -> list[Data]:
+    """Sums of products that an automatic schedule gives to no instruction of lanes, by their lines, and why."""
+    found, written = compiled.planned, compiled.written or compiled.function
+    if found is None:
+        return []
+    every = untaken(written, compiled.function, found.nests, compiled.target)
+    return [{"line": line, "reason": reason} for line, reason in every]
 
 
 def tile_at(compiled: Compiled, line: int, instruction: str) -> dict[str, int] | None:

@@ -83,6 +83,7 @@ def _show(console: Console, data: Data) -> None:
     _entry(console, "workspace", data["workspace"])
     _entry(console, "loops of the host", [_host_loop(each) for each in data["launches"]])
     _entry(console, "bound", list(function_lines(data["speed"])))
+    _entry(console, "no tensor cores", [f"line {each['line']}: {each['reason']}" for each in data["untaken"]])
     if data["planned"] is not None:
         _planned(console, data["planned"])
     if data["layout"] is not None and any(data["layout"].values()):
