@@ -16,6 +16,7 @@ from tests.planner.programs import arrays_of
 
 from texpr.cli import main
 from texpr.driver import Compiled, fix, lower, parse
+from texpr.explain.planned import left
 from texpr.interp import run as interpret
 from texpr.ir.kernel import kernels
 from texpr.ir.program import Function, Program
@@ -74,12 +75,11 @@ def planned(name: str, target: str) -> tuple[set[str], list[str]]:
     return used, [reason for _, reason in untaken(function, scheduled, found.nests, machine)]
 
 
-def is_as_expected(name: str, target: str) -> None:
+def is_as_expected(name: str, target: str, used: set[str], reasons: list[str]) -> None:
     wanted = EXPECTED[name]
-    used, left = planned(name, target)
-    assert used == {wanted.given[target]} if target in wanted.given else not used
-    assert left == [reason.replace("TARGET", target) for reason in wanted.left]
-    assert used or left
+    assert used == ({wanted.given[target]} if target in wanted.given else set())
+    assert reasons == [reason.replace("TARGET", target) for reason in wanted.left]
+    assert used or reasons
 
 
 SLOW = {"complex", "padded", "outer_sums", "nine_products", "triangular", "mahalanobis"}
@@ -87,14 +87,7 @@ SLOW = {"complex", "padded", "outer_sums", "nine_products", "triangular", "mahal
 
 @pytest.mark.parametrize("name", [name for name in EXPECTED if name not in SLOW])
 def test_each_is_given_to_an_instruction_or_told_why_not(name: str) -> None:
-    is_as_expected(name, "sm_80")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
-@pytest.mark.parametrize("name", EXPECTED)
-def test_on_each_target(name: str, target: str) -> None:
-    is_as_expected(name, target)
+    is_as_expected(name, "sm_80", *planned(name, "sm_80"))
 
 
 def computes(function: Function, made: Compiled, sizes: Sizes) -> None:
@@ -114,16 +107,15 @@ def test_a_gram_matrix_in_the_emulator() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
 @pytest.mark.parametrize("name", EXPECTED)
-def test_numbers_in_the_emulator(name: str, target: str) -> None:
+def test_what_is_launched_and_its_numbers_in_the_emulator(name: str, target: str) -> None:
     function, wanted = program()[name], EXPECTED[name]
     made = lower(function, target, schedule="auto")
     computes(function, made, wanted.sizes)
-    last = made
+    last = made.wide or made
     if made.wide is not None:
         computes(function, made.wide, wanted.whole)
-        last = made.wide
     used = {instr.name for kernel in kernels(last.plan.steps) for instr in kernel.instrs if instr.products is not None}
-    assert used == ({wanted.given[target]} if target in wanted.given else set())
+    is_as_expected(name, target, used, [each["reason"] for each in left(last)])
 
 
 def test_sums_of_products_are_told_from_others() -> None:

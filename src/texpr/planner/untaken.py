@@ -20,7 +20,7 @@ from texpr.ir.value import walk as value_walk
 from texpr.isa.instructions.wgmma import INSTRUCTIONS as OF_WARPGROUPS
 from texpr.isa.target import Target
 from texpr.planner.plan import Chosen
-from texpr.planner.strategies.products import LEAST
+from texpr.planner.strategies.products import LEAST, reads_memory
 from texpr.schedule.joint.records import usable
 from texpr.support.record import Record
 
@@ -183,12 +183,11 @@ def _extents(found: Sum) -> str:
 
 def _refused(found: Sum, chosen: Sequence[Chosen]) -> str:
     nest = max((each for each in chosen if each.line <= found.line), key=lambda each: each.line, default=None)
-    if nest is None:
-        return "nobody asked for a schedule"
-    for reason in nest.refused:
-        if reason.startswith(("mma(", "stage(", "pipeline(")):
-            return f"it is a product of matrices, but {reason}"
-    return f"it is a product of matrices, but {nest.reason or 'other statements stand in its loops'}"
+    chosen_by = [each for each in found.factors if any(isinstance(node, Op) for node in value_walk(each))]
+    told = f" with the factor `{print_value(chosen_by[0])}`" if chosen_by else ""
+    refused = [] if nest is None else [each for each in nest.refused if each.startswith(("mma(", "stage(", "pipeline("))]
+    last = refused[-1] if refused else "" if nest is None else nest.reason
+    return f"it is a product of matrices{told}, but {last or 'other statements stand in its loops'}"
 
 
 def _factors(value: Value) -> Iterator[Value]:
@@ -209,7 +208,7 @@ def _element(value: Value) -> Load | None:
             return value
         case Cast():
             return _element(value.arg)
-        case Op("select", (test, arm, Literal(0))) if not any(isinstance(node, Load) for node in value_walk(test)):
+        case Op("select", (test, arm, Literal(0))) if not reads_memory(test):
             return _element(arm)
         case _:
             return None

@@ -21,7 +21,7 @@ from texpr.ir import program as ir
 from texpr.ir.instr import Instr
 from texpr.ir.program.marks import IEEE
 from texpr.ir.program.rewrite import map_value, with_blocks
-from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value
+from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value, walk
 from texpr.isa.levels import WARP
 from texpr.isa.target import Target
 from texpr.planner.budget import MULTIPROCESSORS
@@ -234,9 +234,14 @@ def _expanded(bind: ir.Bind, nest: Nest) -> ir.Bind:
     return replace(bind, targets=(replace(target, index=(*around, *target.index)),))
 
 
+def reads_memory(value: Value) -> bool:
+    """Whether a value depends on data."""
+    return any(isinstance(node, Load) for node in walk(value))
+
+
 def _unpadded(node: Value) -> Value | None:
     match node:
-        case Op("select", (_, (Load() | Cast(Load())) as arm, Literal(0))):
+        case Op("select", (test, (Load() | Cast(Load())) as arm, Literal(0))) if not reads_memory(test):
             return arm
         case _:
             return None
