@@ -118,6 +118,13 @@ def test_what_is_launched_and_its_numbers_in_the_emulator(name: str, target: str
     is_as_expected(name, target, used, [each["reason"] for each in left(last)])
 
 
+def test_a_workspace_whose_rows_may_begin_anywhere_is_an_operand() -> None:
+    """Of a function that promises nothing, too: it is copied by elements then."""
+    made = lower(program()["mahalanobis"], "sm_80", schedule="auto")
+    assert made.planned is not None
+    assert [each.candidate is not None for each in made.planned.nests] == [False, True, False]
+
+
 def test_sums_of_products_are_told_from_others() -> None:
     text = """
 fn f(x: f32[n, m], w: f32[3], v: f32[m]): (f32[n], f32[n], f32[n], f32[n]) where m >= 3 {
