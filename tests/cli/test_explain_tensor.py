@@ -96,3 +96,10 @@ def test_a_product_by_hand() -> None:
 def test_nothing_is_said_of_other_kernels() -> None:
     made = lower(parse("fn f(x: f32[n]): f32[n] { new y: f32[n]\n par n |i| { y[i] = x[i] }\n return y }")["f"], "sm_80")
     assert told(made) == [] and list(tensor_lines([], None, "f_y")) == []
+
+
+def test_a_border_of_zeros_is_no_work() -> None:
+    """What any program needs for a product of padded rows is what it needs for one of rows."""
+    padded = product(value="pad(A, (0, 1), (0, 1), 0.0)[i, k] * B[k, j]")
+    needed = [speed(lower(parse(text)["f"], "sm_90a", SIZES, schedule=None), None, {}) for text in (product(), padded)]
+    assert needed[0] and needed[1] and needed[0]["least"]["operations_us"] == needed[1]["least"]["operations_us"]

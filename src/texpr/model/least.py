@@ -16,7 +16,7 @@ from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.ir.kernel.point import Point, holds
 from texpr.ir.program.uses import loads
-from texpr.ir.value import Buffer, Cast, Load, Op, Value, walk
+from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value, walk
 from texpr.ir.value.types import BF16, F8E4M3, F8E5M2, F16, F64, I8, TF32, U8, DType
 from texpr.isa.speed import Device, Figure
 from texpr.model.bound import MICRO, Least
@@ -167,7 +167,12 @@ def _product(stmt: ir.Bind) -> str | None:
 
 
 def _source(value: Value) -> DType:
-    """The type of an element before it was converted."""
-    while isinstance(value, Cast) and isinstance(value.arg, Cast | Load):
-        value = value.arg
-    return value.dtype
+    """The type of an element before it was converted, or replaced by zero: what copies it to a tile may do that."""
+    while True:
+        match value:
+            case Cast(Cast() | Load() | Op("select") as arg):
+                value = arg
+            case Op("select", (_, arm, Literal(0))):
+                value = arm
+            case _:
+                return value.dtype
