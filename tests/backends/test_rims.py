@@ -75,7 +75,14 @@ def product_of(dtype: str, sign: str = "+") -> str:
     return lower(function, "cpu", schedule=AUTO).source
 
 
-@pytest.mark.parametrize(("dtype", "sign"), [("f32", "+"), ("f64", "+"), ("f16", "+"), ("bf16", "-")])
+@pytest.mark.parametrize(
+    ("dtype", "sign"),
+    [
+        ("f32", "+"),
+        ("bf16", "-"),
+        *(pytest.param(each, "+", marks=pytest.mark.long) for each in ("f64", "f16")),
+    ],
+)
 def test_rims(dtype: str, sign: str, tmp_path: Path) -> None:
     source = product_of(dtype, sign)
     assert "tx_store_some(" in source

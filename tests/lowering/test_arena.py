@@ -76,13 +76,13 @@ def check(seeds: range) -> tuple[int, int]:
 
 
 def test_random_programs_are_right_in_every_order() -> None:
-    shared, forced = check(range(5))
-    assert shared >= 3 and forced >= 1, (shared, forced)
+    shared, forced = check(range(2))
+    assert shared >= 1 and forced >= 1, (shared, forced)
 
 
 @pytest.mark.long
 def test_many_random_programs_are_right_in_every_order() -> None:
-    shared, forced = check(range(5, 120))
+    shared, forced = check(range(2, 120))
     assert shared >= 50 and forced >= 40, (shared, forced)
 
 

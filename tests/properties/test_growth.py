@@ -42,6 +42,7 @@ def test_a_nest_of_twelve_loops() -> None:
     assert growth(compiled, "deep", length=6) < 2**4
 
 
+@pytest.mark.long
 def test_a_file_of_products_convolutions_and_sweeps() -> None:
     assert growth(compiled, "functions", length=3) < TWICE
 

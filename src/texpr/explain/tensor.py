@@ -28,10 +28,8 @@ def tensor(kernel: k.Kernel, compiled: Compiled) -> Iterator[Data]:
     span of its `swizzle`; for a descriptor also `leading` and `stride`, in bytes.
     """
     seen: set[tuple[str, ...]] = set()
-    for stmt in k.walk(kernel.body):
-        if not isinstance(stmt, k.Collective):
-            continue
-        instr, key = kernel.instr_of[stmt.name], (stmt.name, *(held.first.buffer.name for held in stmt.registers))
+    for stmt, instr in k.collectives(kernel):
+        key = stmt.name, *(held.first.buffer.name for held in stmt.registers)
         if instr.products is None or key in seen:
             continue
         seen.add(key)

@@ -233,10 +233,11 @@ def test_the_emulator_shows_it(name: str) -> None:
 
 
 @pytest.mark.planted
+@pytest.mark.parametrize("tried", [10, pytest.param(60, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", ["roles", "late"])
-def test_what_is_proved_of_altered_kernels_is_right(name: str) -> None:
+def test_what_is_proved_of_altered_kernels_is_right(name: str, tried: int) -> None:
     arguments, wanted = CASES["ring"].arguments((1, 1, SLOTS + 2))
-    check(made(name), arguments, "C", wanted, Random(name), 40, read)
+    check(made(name), arguments, "C", wanted, Random(name), tried, read)
 
 
 @pytest.mark.planted

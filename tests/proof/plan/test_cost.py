@@ -75,10 +75,12 @@ def proving(work: FunctionType, names: tuple[str, ...], target: str) -> float:
     return proven / made
 
 
+@pytest.mark.parametrize("names", [("matmul",), pytest.param(("conv2d", "matmul", "jacobi"), marks=pytest.mark.long)])
 @pytest.mark.parametrize("target", ["sm_90a", "cpu"])
-def test_large_kernels_are_proved_in_fewer_steps_than_they_are_made(target: str) -> None:
-    assert proving(making, ("conv2d", "matmul", "jacobi"), target) < 0.6
+def test_large_kernels_are_proved_in_fewer_steps_than_they_are_made(target: str, names: tuple[str, ...]) -> None:
+    assert proving(making, names, target) < 0.6
 
 
+@pytest.mark.long
 def test_a_proof_that_compiles_is_found() -> None:
     assert proving(again, ("matmul",), "sm_90a") > 0.6

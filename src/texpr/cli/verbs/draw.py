@@ -24,7 +24,7 @@ from texpr.draw.staged import written
 from texpr.draw.timeline import draw_timeline
 from texpr.driver import fix, fix_schedule, lower
 from texpr.ir import program as ir
-from texpr.ir.kernel import Collective, Kernel, kernels, walk
+from texpr.ir.kernel import Kernel, collectives, kernels
 from texpr.ir.program.selection import select_schedule
 from texpr.isa.registry import resolve
 from texpr.isa.target import Target
@@ -140,9 +140,8 @@ def uses(every: tuple[Kernel, ...]) -> tuple[Use, ...]:
     """The instructions of lanes in kernels, each once, with the first descriptors that it is given."""
     found: dict[str, Use] = {}
     for kernel in every:
-        for stmt in walk(kernel.body):
-            if isinstance(stmt, Collective) and stmt.name not in found:
-                instr = kernel.instr_of[stmt.name]
+        for stmt, instr in collectives(kernel):
+            if stmt.name not in found:
                 pairs = zip(instr.operands, stmt.registers, strict=True)
                 how = {operand.name: held.how for operand, held in pairs if held.how is not None}
                 found[stmt.name] = Use(instr, how)

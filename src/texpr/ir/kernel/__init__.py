@@ -302,6 +302,11 @@ def walk(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
             yield from walk(block)
 
 
+def collectives(kernel: Kernel) -> Iterator[tuple[Collective, Instr]]:
+    """What lanes of a kernel do together, in textual order, each with its instruction."""
+    yield from ((stmt, kernel.instr_of[stmt.name]) for stmt in walk(kernel.body) if isinstance(stmt, Collective))
+
+
 def values(stmt: Stmt) -> tuple[Value, ...]:
     """The values of `stmt` itself, without those of nested statements; written elements are included."""
     match stmt:
