@@ -91,3 +91,17 @@ def test_the_entries_not_used_for_longest_go_first(tmp_path: Path) -> None:
     cache.get("aa1")
     cache.put("aa4", {"f": b"x" * 800})
     assert [name for name in ("aa1", "aa2", "aa3", "aa4") if cache.get(name)] == ["aa1", "aa3", "aa4"]
+
+
+def test_all_entries_are_looked_at_only_where_there_may_be_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pruned: list[Path] = []
+
+    def prune(cache: Cache) -> None:
+        pruned.append(cache.root)
+
+    monkeypatch.setattr(Cache, "prune", prune)
+    for name in ("aa1", "ab1", "ac1"):
+        Cache(tmp_path, limit=1 << 20).put(name, {"f": b"x" * 800})
+    assert not pruned
+    Cache(tmp_path, limit=1 << 18).put("aa2", {"f": b"x" * 800})
+    assert pruned

@@ -21,6 +21,10 @@ LIMIT = 2 << 30
 """The size limit in bytes; least recently used entries are evicted first."""
 
 
+SHARDS = 1 << 8
+"""Folders of entries, by the first two digits of their names: hashes, so that each has about as many bytes as any other."""
+
+
 class Entry(Record):
     """The files of one build: contents by name, and the folder of the cache (None if nothing can be cached)."""
 
@@ -82,7 +86,8 @@ class Cache(Record):
         found = self.get(name)
         if found is None:
             return Entry(dict(files), None)
-        self.prune()
+        if SHARDS * sum(size for _, size, _ in _entries(self.root, name[:2])) > self.limit // 2:
+            self.prune()  # all entries are looked at only where those of one folder say that there may be too many
         return found
 
     def through(self, name: str, build: Callable[[], Mapping[str, bytes]]) -> Entry:
@@ -112,10 +117,10 @@ def _replace(place: Path, beside: Path) -> None:
         shutil.rmtree(grave, ignore_errors=True)
 
 
-def _entries(root: Path) -> list[tuple[float, int, Path]]:
+def _entries(root: Path, shard: str = "??") -> list[tuple[float, int, Path]]:
     """Time of last use, bytes, and folder of each entry; entries that vanish meanwhile are skipped."""
     found: list[tuple[float, int, Path]] = []
-    for index in root.glob(f"??/*/{INDEX}"):
+    for index in root.glob(f"{shard}/*/{INDEX}"):
         folder = index.parent
         try:
             size = sum(file.stat().st_size for file in folder.iterdir())
