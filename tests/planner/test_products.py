@@ -167,3 +167,30 @@ def test_explain_says_the_instruction_and_the_tile() -> None:
     (nest,) = data["planned"]["nests"]
     assert nest["instruction"] == "mma_m16n8k16_f32_bf16" and nest["tile"] == {"i": 128, "j": 128, "k": 32}
     assert nest["warp"] == {"i": 64, "j": 64} and nest["stages"] == 3
+
+
+GROUPED = """
+fn f(X: bf16[B, H, W, G, C], K: bf16[3, 3, G, C, F]): bf16[B, H, W, G, F] {
+    let Z = pad(X, (0, 1, 1, 0, 0), (0, 1, 1, 0, 0), 0.0)
+    new Y: bf16[B, H, W, G, F]
+    par B |b| { par H |p| { par W |q| { par G |g| { par F |f| {
+        new total: f32 = 0.0
+        seq 3 |r| reduce(total) { seq 3 |s| reduce(total) { seq C |c| reduce(total) {
+            total += Z[b, p + r, q + s, g, c] * K[r, s, g, c, f]
+        } } }
+        Y[b, p, q, g, f] = bf16(total)
+    } } } } }
+    return Y
+}
+"""
+
+
+@pytest.mark.parametrize(("channels", "left"), [(8, True), (128, False)])
+def test_tiles_that_are_mostly_padding_are_left_to_threads(channels: int, left: bool) -> None:
+    sizes = {"B": 32, "H": 28, "W": 28, "G": 4, "C": channels, "F": channels}
+    made = lower(parse(GROUPED)["f"], "sm_90a", sizes, schedule="auto")
+    assert made.planned is not None
+    (chosen,) = made.planned.nests
+    assert chosen.candidate is not None
+    assert ("instruction" in chosen.candidate.data()) != left
+    assert any("mostly padding" in each for each in chosen.refused) == left

@@ -11,15 +11,23 @@ from math import ceil, prod
 
 from texpr.affine.expr import Sym
 from texpr.ir.value.types import DType
+from texpr.isa.levels import WARP
 from texpr.isa.registry import DEVICES
+from texpr.isa.speed import Device
 from texpr.isa.target import Target
 from texpr.model.bound import SYNC, bound
 from texpr.model.work import Shape, Work
-from texpr.planner.nest import Nest
-from texpr.support.record import Record
+from texpr.planner.nest import Forbidden, Nest
+from texpr.support.record import Record, replace
 
 LESSER = 0.01
 """What the units beside the busiest count."""
+
+PADDED = "a tile"
+"""How the reason begins for which a nest is left to threads."""
+
+SLOWER = 4.0
+"""How much longer than their units need threads take for products: for addresses, borders and copies."""
 
 
 class Asked(Record):
@@ -49,15 +57,44 @@ def microseconds(asked: Asked, nest: Nest, target: Target) -> float:
     device = DEVICES.get(target.name)
     if device is None:
         return 0.0
-    rows, columns, along = (nest.trips[sym] for sym in asked.loops)
+    work = _work(asked, nest, device)
+    found = bound(work, _shape(asked, nest), target, device)
+    return found.us + LESSER * sum(part.us or 0.0 for part in found.parts)
+
+
+def require_filled(asked: Asked, nest: Nest, target: Target) -> None:
+    """That not so much of a tile is beyond the rows, columns and terms that there are that threads multiply sooner, in as
+    many blocks. What both bring from memory does not count. Raises Forbidden."""
+    device = DEVICES.get(target.name)
+    if device is None:
+        return
+    work, shape = replace(_work(asked, nest, device), l2=None, dram=None), _shape(asked, nest)
+    threads = replace(work, products={}, shared=0.0, units={"fma": prod(nest.trips.values()) / WARP})
+    if bound(work, shape, target, device).us > SLOWER * bound(threads, shape, target, device).us:
+        tile = f"{asked.rows} × {asked.columns} × {asked.depth}"
+        raise Forbidden(f"{PADDED} of {tile} would be mostly padding, and threads are done sooner")
+
+
+def _blocks(asked: Asked, nest: Nest) -> tuple[int, int, int]:
+    """How many strips of rows there are, how many of columns, and how many such products."""
+    rows, columns, _ = (nest.trips[sym] for sym in asked.loops)
     others = prod(trips for sym, trips in nest.trips.items() if sym not in asked.loops)
-    across, down = ceil(rows / asked.rows), ceil(columns / asked.columns)
+    return ceil(rows / asked.rows), ceil(columns / asked.columns), others
+
+
+def _shape(asked: Asked, nest: Nest) -> Shape:
+    return Shape(prod(_blocks(asked, nest)), asked.threads, asked.registers, asked.shared)
+
+
+def _work(asked: Asked, nest: Nest, device: Device) -> Work:
+    rows, columns, along = (nest.trips[sym] for sym in asked.loops)
+    across, down, others = _blocks(asked, nest)
     blocks, turns = across * down, ceil(along / asked.depth)
     size, brought = asked.of.bytes, down * rows / asked.cluster[1] + across * columns / asked.cluster[0]
     name = "f8" if asked.of.name.startswith("f8") else asked.of.name.replace("u8", "i8")
     products = others * blocks * asked.rows * asked.columns * turns * asked.depth
     written = (asked.rows + asked.columns) * asked.depth * size
-    work = Work(
+    return Work(
         issued=0,
         units={},
         products={name + SYNC * asked.sync: products},
@@ -65,5 +102,3 @@ def microseconds(asked: Asked, nest: Nest, target: Target) -> float:
         l2=others * (brought * along * size + rows * columns * asked.into.bytes),
         dram=others * ((rows + columns) * along * size + rows * columns * asked.into.bytes),
     )
-    found = bound(work, Shape(others * blocks, asked.threads, asked.registers, asked.shared), target, device)
-    return found.us + LESSER * sum(part.us or 0.0 for part in found.parts)

@@ -33,7 +33,7 @@ class NoPlan(Exception):
 
 
 class Forbidden(NoPlan):
-    """What the text does not allow: told whatever else is done with the nest."""
+    """Why a strategy may not have a nest, or should not: told whatever else is done with it."""
 
 
 class Subscript(Record):

@@ -26,7 +26,7 @@ from texpr.isa.levels import WARP
 from texpr.isa.target import Target
 from texpr.planner.budget import MULTIPROCESSORS
 from texpr.planner.copies import COPIED, Copies
-from texpr.planner.cores import Asked, microseconds
+from texpr.planner.cores import Asked, microseconds, require_filled
 from texpr.planner.follow import Refused
 from texpr.planner.nest import Forbidden, Nest
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
@@ -320,6 +320,7 @@ def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
     tile = tile_of(nest, product, target)
     if tile is None:
         return None
+    require_filled(asked(tile), nest, target)
     cost = microseconds(asked(tile), nest, target)
     return Proposal(ProductScript(subject.state, subject.span, nest=nest, tile=tile), cost, tile)
 

@@ -29,7 +29,7 @@ from texpr.isa.instruction import Instruction
 from texpr.isa.instructions.wgmma import ROWS
 from texpr.isa.registry import INSTRUCTIONS
 from texpr.isa.target import Target
-from texpr.planner.cores import Asked, microseconds
+from texpr.planner.cores import Asked, microseconds, require_filled
 from texpr.planner.follow import Refused, Value
 from texpr.planner.nest import Nest
 from texpr.planner.strategies.products import LEAST, WORDS, Product, ProductScript, Shape, Tile, allowed, product_of, unmarked
@@ -286,6 +286,7 @@ def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
     if not alone and len(nest.pars) == len(tile.cluster):
         clustered = _cheapest([*(each for tile in tiles for each in _clusters(tile))] or tiles, nest, target)
         cost, tile = clustered if clustered[0] < GAIN * cost else (cost, tile)
+    require_filled(asked(tile), nest, target)
     script = WarpgroupScript(subject.state, subject.span, nest=nest, tile=tile, by_threads=by_threads)
     return Proposal(script, cost, tile)
 
