@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
+from tests.cli.conftest import Call
 from tests.isa.tensor_cores import product as simulated
 from tests.schedule.test_mma import product
 
-from texpr.cli import main
 from texpr.cli.bounds import Bound, bounds_of
 from texpr.cli.compare import ALLOWED, compare, judge
 from texpr.driver import lower, parse
@@ -19,8 +18,6 @@ from texpr.interp import run
 from texpr.ir.kernel import kernels
 from texpr.ir.value.types import F32
 from texpr.isa.registry import INSTRUCTIONS
-
-Call = Callable[..., tuple[int, str, str]]
 
 PRODUCT = product(where="K % 16 == 0, N % 16 == 0")
 BYTES = product("f8e4m3", where="K % 16 == 0, N % 16 == 0").replace("B: f8e4m3[K, N]", "B: f8e4m3[N, K] align(16)").replace(
@@ -31,18 +28,6 @@ SCALED = PRODUCT.replace(
 )
 RAISED = PRODUCT.replace("    return C", "    par M |i| { par N |j| { C[i, j] = exp(C[i, j]) } }\n    return C")
 SIZES = {"M": 32, "N": 32, "K": 128}
-
-
-@pytest.fixture
-def texpr(capfd: pytest.CaptureFixture[str]) -> Call:
-    """`texpr(…)` runs the command here: exit code, standard output, standard error."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        code = main([str(argument) for argument in arguments])
-        out, err = capfd.readouterr()
-        return code, out, err
-
-    return call
 
 
 def arrays(of: str, seed: int = 0) -> dict[str, np.ndarray]:

@@ -9,12 +9,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
+from tests.cli.conftest import Call
 
 from texpr import __version__
 from texpr.cli import app, main
@@ -32,22 +32,6 @@ def scale(tmp_path: Path) -> Path:
     path = tmp_path / "scale.te"
     path.write_text(SCALE, encoding="utf-8")
     return path
-
-
-Call = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def texpr(capfd: pytest.CaptureFixture[str]) -> Call:
-    """`texpr(…)` runs the command here: exit code, standard output, standard error."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        code = main([str(argument) for argument in arguments])
-        out, err = capfd.readouterr()
-        assert "Traceback" not in err
-        return code, out, err
-
-    return call
 
 
 def test_version(texpr: Call) -> None:

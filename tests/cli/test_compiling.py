@@ -4,33 +4,18 @@ from __future__ import annotations
 
 import ctypes
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.cli.conftest import Call
 
-from texpr.cli import main
 from texpr.driver import fix, parse
 from texpr.support.diagnostic import TexprError, limitation
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 
-Call = Callable[..., tuple[int, str, str]]
-
 SUM = "fn total(x: i32[n]): i32 {\n    new s: i32 = 0\n    par n |i| reduce(s) { s += x[i] }\n    return s\n}\n"
-
-
-@pytest.fixture
-def texpr(capfd: pytest.CaptureFixture[str]) -> Call:
-    """`texpr(…)` runs the command here: exit code, standard output, standard error."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        code = main([str(argument) for argument in arguments])
-        out, err = capfd.readouterr()
-        return code, out, err
-
-    return call
 
 
 @pytest.fixture

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.cli.conftest import Call
 from tests.draw.graphs import classed, texts
 
-from texpr.cli import main
 from texpr.cli.verbs.draw import graphs
 from texpr.driver import parse
 from texpr.isa.registry import resolve
@@ -28,26 +27,12 @@ fn f(x: f32[n, m]): f32[n] {
 """
 SPLIT = 'schedule f { split(i, 128) -> (bi, ti) }\nschedule f "other" { split(j, 4) -> (jo, ji) }\n'
 
-Call = Callable[..., tuple[int, str, str]]
-
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
     path = tmp_path / "f.te"
     path.write_text(PLAIN + SPLIT, encoding="utf-8")
     return path
-
-
-@pytest.fixture
-def texpr(capfd: pytest.CaptureFixture[str]) -> Call:
-    """`texpr(…)` runs the command here: exit code, standard output, standard error."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        code = main([str(argument) for argument in arguments])
-        out, err = capfd.readouterr()
-        return code, out, err
-
-    return call
 
 
 def test_every_nest_has_its_graph() -> None:

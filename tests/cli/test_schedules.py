@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.cli.conftest import Call
 
 import texpr
 from texpr.cli import main
@@ -32,7 +32,6 @@ schedule copy "old" for sm_80 { }
 fn twice(inout x: f32[n]) { par n |i| { x[i] = x[i] + x[i] } }
 """
 
-Call = Callable[..., tuple[int, str, str]]
 Seen = list[tuple[str, str, str | None]]
 
 
@@ -42,18 +41,6 @@ def program(tmp_path: Path) -> Path:
     path = tmp_path / "copy.te"
     path.write_text(TEXT, encoding="utf-8")
     return path
-
-
-@pytest.fixture
-def command(capfd: pytest.CaptureFixture[str]) -> Call:
-    """`command(…)` runs `texpr`: exit code, standard output, standard error."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        code = main([str(argument) for argument in arguments])
-        out, err = capfd.readouterr()
-        return code, out, err
-
-    return call
 
 
 @pytest.fixture
@@ -85,19 +72,19 @@ RUN = ("--arg", "x=1", "--size", "n=4")
         ("emulator", ["--schedule", "none"], "sm_90a", None),
     ],
 )
-def test_run(on: str, schedule: list[str], target: str, reached: str | None, program: Path, command: Call, seen: Seen) -> None:
-    command("run", program, "copy", "--on", on, *schedule, *RUN)
+def test_run(on: str, schedule: list[str], target: str, reached: str | None, program: Path, texpr: Call, seen: Seen) -> None:
+    texpr("run", program, "copy", "--on", on, *schedule, *RUN)
     assert seen == [("copy", target, reached)]
 
 
-def test_run_without_a_schedule_of_its_own(program: Path, command: Call, seen: Seen) -> None:
-    command("run", program, "twice", *RUN)
+def test_run_without_a_schedule_of_its_own(program: Path, texpr: Call, seen: Seen) -> None:
+    texpr("run", program, "twice", *RUN)
     assert seen == [("twice", "cpu", "auto")]
 
 
-def test_the_interpreter_needs_no_schedule(program: Path, command: Call) -> None:
+def test_the_interpreter_needs_no_schedule(program: Path, texpr: Call) -> None:
     for schedule in ("auto", "none", "fast"):
-        assert command("run", program, "copy", "--on", "interp", "--schedule", schedule, *RUN)[0] == 0
+        assert texpr("run", program, "copy", "--on", "interp", "--schedule", schedule, *RUN)[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -105,10 +92,10 @@ def test_the_interpreter_needs_no_schedule(program: Path, command: Call) -> None
     [("sm_86", "auto", "None cuda"), ("sm_80", "auto", "old sm_80"), ("sm_90a", "slow", "slow sm_90a"), ("cpu", "none", None)],
 )
 def test_build_and_explain(
-    target: str, schedule: str, reached: str | None, program: Path, command: Call, seen: Seen, tmp_path: Path
+    target: str, schedule: str, reached: str | None, program: Path, texpr: Call, seen: Seen, tmp_path: Path
 ) -> None:
-    command("build", program, "copy", "--for", target, "-o", tmp_path / "out", "--schedule", schedule)
-    command("explain", program, "copy", "--for", target, "--schedule", schedule)
+    texpr("build", program, "copy", "--for", target, "-o", tmp_path / "out", "--schedule", schedule)
+    texpr("explain", program, "copy", "--for", target, "--schedule", schedule)
     assert seen == [("copy", target, reached)] * 2
 
 
@@ -121,30 +108,30 @@ def test_build_and_explain(
         (["--on", "emulator"], "error[E0862]: several schedules of `copy` fit sm_90a"),
     ],
 )
-def test_a_schedule_that_cannot_be(words: list[str], said: str, program: Path, command: Call) -> None:
-    code, out, err = command("run", program, "copy", *words, *RUN)
+def test_a_schedule_that_cannot_be(words: list[str], said: str, program: Path, texpr: Call) -> None:
+    code, out, err = texpr("run", program, "copy", *words, *RUN)
     assert (code, out) == (2, "")
     assert said in err
 
 
-def test_an_unknown_schedule_leaves_no_folder(program: Path, command: Call, tmp_path: Path) -> None:
+def test_an_unknown_schedule_leaves_no_folder(program: Path, texpr: Call, tmp_path: Path) -> None:
     wrong = ("--schedule", "fats")
-    assert command("run", program, "copy", *wrong, *RUN, "-o", tmp_path / "out")[0] == 2
-    assert command("build", program, "copy", "--for", "cpu", *wrong, "-o", tmp_path / "out")[0] == 2
+    assert texpr("run", program, "copy", *wrong, *RUN, "-o", tmp_path / "out")[0] == 2
+    assert texpr("build", program, "copy", "--for", "cpu", *wrong, "-o", tmp_path / "out")[0] == 2
     assert not (tmp_path / "out").exists()
 
 
-def test_a_name_must_fit_every_function_and_target(program: Path, command: Call, tmp_path: Path) -> None:
+def test_a_name_must_fit_every_function_and_target(program: Path, texpr: Call, tmp_path: Path) -> None:
     for names, code in ((("copy",), "E0861"), (("twice",), "E0860")):
         words = ("--for", "sm_90a", "--for", "sm_80", "--schedule", "old", "-o", tmp_path / "out")
-        assert command("build", program, *names, *words)[0] == 2
-        assert code in command("build", program, *names, *words)[2]
+        assert texpr("build", program, *names, *words)[0] == 2
+        assert code in texpr("build", program, *names, *words)[2]
 
 
-def test_wrong_schedules_are_the_program_s_fault(tmp_path: Path, command: Call) -> None:
+def test_wrong_schedules_are_the_program_s_fault(tmp_path: Path, texpr: Call) -> None:
     path = tmp_path / "wrong.te"
     path.write_text(TEXT + "schedule copi { }\nschedule copy for sm_1 { }\n", encoding="utf-8")
-    code, _, err = command("check", path)
+    code, _, err = texpr("check", path)
     assert code == 1
     assert "E0214" in err and "E0216" in err
 
@@ -202,11 +189,11 @@ def test_a_schedule_that_divides_by_zero() -> None:
     assert found.span is not None and found.span.line == 6
 
 
-def test_a_scheduled_run_agrees_with_the_interpreter(tmp_path: Path, command: Call) -> None:
+def test_a_scheduled_run_agrees_with_the_interpreter(tmp_path: Path, texpr: Call) -> None:
     path = tmp_path / "plus.te"
     path.write_text(TILED, encoding="utf-8")
     words = ("--arg", "x=random", "--arg", "y=random", "--size", "n=300", "--size", "tile=2", "--against", "interp")
-    code, out, err = command("run", path, "--on", "emulator", *words)
+    code, out, err = texpr("run", path, "--on", "emulator", *words)
     assert (code, err) == (0, "")
     assert "z: equal to the bit" in out
 
@@ -220,11 +207,11 @@ def test_a_scheduled_run_agrees_with_the_interpreter(tmp_path: Path, command: Ca
     ],
 )
 def test_explain_says_which_schedule_it_was(
-    program: Path, command: Call, asked: str, target: str, name: str | None, words: str
+    program: Path, texpr: Call, asked: str, target: str, name: str | None, words: str
 ) -> None:
     call = ("explain", program, "copy", "--for", target, "--schedule", asked)
-    assert command(*call)[1].startswith(words)
-    assert json.loads(command(*call, "--json")[1])["schedule"] == name
+    assert texpr(*call)[1].startswith(words)
+    assert json.loads(texpr(*call, "--json")[1])["schedule"] == name
 
 
 def test_check_follows_schedules(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -245,7 +232,7 @@ def test_check_follows_schedules(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main(["check", str(file)]) == 0
 
 
-def test_check_for_a_target_is_a_gate(command: Call, tmp_path: Path) -> None:
+def test_check_for_a_target_is_a_gate(texpr: Call, tmp_path: Path) -> None:
     """What `build` refuses for a target, `check --for` refuses, in the same words; what passes, it takes."""
     path = tmp_path / "f.te"
     body = "{ new y: f32[n, m]\npar n, m |i, j| { y[i, j] = x[i, j] }\nreturn y }"
@@ -257,22 +244,22 @@ def test_check_for_a_target_is_a_gate(command: Call, tmp_path: Path) -> None:
     for schedule, code in refused.items():
         path.write_text(f"{text}{schedule}\n", encoding="utf-8")
         target = schedule.split(" for ")[1].split()[0]
-        status, _, said = command("check", path, "--for", target)
+        status, _, said = texpr("check", path, "--for", target)
         assert status == 1 and f"error[{code}]" in said
-        assert command("build", path, "--for", target, "-o", tmp_path / "out")[0] == 1
+        assert texpr("build", path, "--for", target, "-o", tmp_path / "out")[0] == 1
     path.write_text(f'{text}schedule f "good" for cpu {{ split(j, 8) -> (a, b) vectorize(b) }}\n', encoding="utf-8")
-    status, told, _ = command("check", path, "--for", "cpu")
+    status, told, _ = texpr("check", path, "--for", "cpu")
     assert status == 0 and "legal, and built for cpu (f)" in told
-    assert command("build", path, "--for", "cpu", "-o", tmp_path / "out")[0] == 0
+    assert texpr("build", path, "--for", "cpu", "-o", tmp_path / "out")[0] == 0
 
 
-def test_check_says_what_no_size_changes(command: Call, tmp_path: Path) -> None:
+def test_check_says_what_no_size_changes(texpr: Call, tmp_path: Path) -> None:
     """A refusal that names no size stands without `--for`; one that a size may lift is left to the build."""
     path = tmp_path / "f.te"
     text = "fn f(x: f32[n, 64] align(16)): f32[n, 64] { new y: f32[n, 64]\npar n, 64 |i, j| { y[i, j] = x[i, j] }\nreturn y }\n"
     path.write_text(f"{text}schedule f for sm_90a {{ split(j, 4) -> (a, b) vectorize(a) }}\n", encoding="utf-8")
-    status, _, said = command("check", path)
+    status, _, said = texpr("check", path)
     assert status == 1 and "error[E0911]" in said and "the loop over `b` is inside of it" in said
     path.write_text(f"{text.replace('64', 'm')}schedule f for sm_90a {{ vectorize(j) }}\n", encoding="utf-8")
-    assert command("check", path)[0] == command("check", path, "--size", "m=4")[0] == 0
-    assert command("check", path, "--size", "m=3")[0] == 1
+    assert texpr("check", path)[0] == texpr("check", path, "--size", "m=4")[0] == 0
+    assert texpr("check", path, "--size", "m=3")[0] == 1
