@@ -8,10 +8,10 @@ reports them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from texpr.backends.cuda import headers
 from texpr.driver import Compiled
+from texpr.explain.data import Data
 from texpr.explain.layout import layout
 from texpr.explain.planned import left, planned
 from texpr.explain.sigma import sigma
@@ -33,8 +33,6 @@ from texpr.support.record import as_dict
 from texpr.toolchain.cuda import compile_cuda, disassemble, find_nvcc
 from texpr.toolchain.machine import Machine
 from texpr.toolchain.resources import Resources
-
-Data = dict[str, Any]
 
 _SIGNS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "and": "and", "or": "or"}
 

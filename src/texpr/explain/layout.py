@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from texpr.affine.simplify import Simplifier
 from texpr.domain.allocation import items, size
 from texpr.domain.graph import DomainGraph
 from texpr.domain.iterdomain import IterDomain
 from texpr.domain.transform import Transform
+from texpr.explain.data import Data
 from texpr.ir import program as ir
 from texpr.ir.program.marked import mark
 from texpr.ir.program.marks import Unguard
@@ -17,8 +17,6 @@ from texpr.ir.program.uses import loads
 from texpr.relation.facts import known
 from texpr.schedule.rewrite.materialise import Guarded, Materialised, given
 from texpr.schedule.state import Staged
-
-Data = dict[str, Any]
 
 
 def layout(made: Materialised) -> Data:

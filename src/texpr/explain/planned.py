@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from texpr.driver import Compiled
+from texpr.explain.data import Data
 from texpr.ir.program.text import print_schedule
 from texpr.planner.plan import Chosen
 from texpr.planner.untaken import untaken
-
-Data = dict[str, Any]
 
 
 def planned(compiled: Compiled) -> Data | None:

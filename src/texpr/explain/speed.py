@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from texpr.affine.expr import Sym
 from texpr.driver import Compiled
+from texpr.explain.data import Data
 from texpr.ir import kernel as k
 from texpr.ir.kernel.point import SIZE
 from texpr.isa.constants import constant_bank
@@ -25,8 +25,6 @@ from texpr.model.plan.work import Launched, launches
 from texpr.model.work import Shape, Work
 from texpr.support.record import replace
 from texpr.toolchain.resources import Resources
-
-Data = dict[str, Any]
 
 
 def speed(compiled: Compiled, text: str | None, resources: Mapping[str, Resources]) -> Data | None:

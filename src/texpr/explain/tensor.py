@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from math import prod
-from typing import Any
 
 from texpr.affine.atoms import Xor
 from texpr.driver import Compiled
+from texpr.explain.data import Data
 from texpr.explain.planned import tile_at
 from texpr.ir import kernel as k
 from texpr.ir.instr import Operand
 from texpr.ir.ops.collective import Held
 from texpr.ir.value import Buffer, Load
 from texpr.isa.levels import Level, Space
-
-Data = dict[str, Any]
 
 
 def tensor(kernel: k.Kernel, compiled: Compiled) -> Iterator[Data]:
