@@ -23,9 +23,6 @@ from texpr.support.record import Record, replace
 LESSER = 0.01
 """What the units beside the busiest count."""
 
-PADDED = "a tile"
-"""How the reason begins for which a nest is left to threads."""
-
 SLOWER = 4.0
 """How much longer than their units need threads take for products: for addresses, borders and copies."""
 
@@ -72,7 +69,7 @@ def require_filled(asked: Asked, nest: Nest, target: Target) -> None:
     threads = replace(work, products={}, shared=0.0, units={"fma": prod(nest.trips.values()) / WARP})
     if bound(work, shape, target, device).us > SLOWER * bound(threads, shape, target, device).us:
         tile = f"{asked.rows} × {asked.columns} × {asked.depth}"
-        raise Forbidden(f"{PADDED} of {tile} would be mostly padding, and threads are done sooner")
+        raise Forbidden(f"a tile of {tile} would be mostly padding, and threads are done sooner")
 
 
 def _blocks(asked: Asked, nest: Nest) -> tuple[int, int, int]:

@@ -16,7 +16,7 @@ from texpr.ir import program as ir
 from texpr.isa.target import Target
 from texpr.planner.follow import Refused
 from texpr.planner.nest import Forbidden, NoPlan, nests, outermost
-from texpr.planner.strategy import Proposal, Script, Strategy, Subject, Tile
+from texpr.planner.strategy import Proposal, Rank, Script, Strategy, Subject, Tile
 from texpr.planner.table import STRATEGIES
 from texpr.schedule.apply import start
 from texpr.schedule.state import State
@@ -34,12 +34,13 @@ NOTHING: Mapping[Sym, str] = MappingProxyType({})
 
 class Chosen(Record):
     """The result for the nest at `line`: `candidate` by the model, or `reason` why it has none. `refused`: what was tried
-    first."""
+    first; `products`: those of it that would have given products to instructions."""
 
     line: int
     candidate: Tile | None
     reason: str = ""
     refused: tuple[str, ...] = ()
+    products: tuple[str, ...] = ()
 
     def but(self, refused: Iterable[str], reason: str = "") -> Chosen:
         """The same with `refused` added; the first reason is kept."""
@@ -117,7 +118,7 @@ def _laid_out(subject: Subject) -> Found:
 
 
 class _Asked(Mutable, eq=False):
-    """A strategy and its current candidate. `reason`: why it has none; `forbidden`: why the text does not allow one."""
+    """A strategy and its current candidate. `reason`: why it has none; `forbidden`: why it may not or should not have one."""
 
     strategy: Strategy
     subject: Subject
@@ -159,8 +160,10 @@ class _Turn(Mutable, eq=False):
     @property
     def told(self) -> Chosen:
         """The result if nothing else can be applied."""
-        forbidden = dict.fromkeys(each.forbidden for each in self.asked if each.forbidden)
-        return self.before.but((*forbidden, *self.refused), next((each.reason for each in self.asked if each.reason), ""))
+        refused = (*dict.fromkeys(each.forbidden for each in self.asked if each.forbidden), *self.refused)
+        told = self.before.but(refused, next((each.reason for each in self.asked if each.reason), ""))
+        is_product = any(each.strategy.rank is Rank.PRODUCT for each in self.asked)
+        return replace(told, products=(*told.products, *refused)) if is_product else told
 
     def followed(self) -> Found | None:
         """The result of the cheapest candidate that can be applied, if there is one."""

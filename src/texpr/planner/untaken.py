@@ -19,7 +19,6 @@ from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value
 from texpr.ir.value import walk as value_walk
 from texpr.isa.instructions.wgmma import INSTRUCTIONS as OF_WARPGROUPS
 from texpr.isa.target import Target
-from texpr.planner.cores import PADDED
 from texpr.planner.plan import Chosen
 from texpr.planner.strategies.products import LEAST, reads_memory
 from texpr.schedule.joint.records import usable
@@ -186,10 +185,7 @@ def _refused(found: Sum, chosen: Sequence[Chosen]) -> str:
     nest = max((each for each in chosen if each.line <= found.line), key=lambda each: each.line, default=None)
     chosen_by = [each for each in found.factors if any(isinstance(node, Op) for node in value_walk(each))]
     told = f" with the factor `{print_value(chosen_by[0])}`" if chosen_by else ""
-    refused = (
-        [] if nest is None else [each for each in nest.refused if each.startswith(("mma(", "stage(", "pipeline(", PADDED))]
-    )
-    last = refused[-1] if refused else "" if nest is None else nest.reason
+    last = "" if nest is None else nest.products[-1] if nest.products else nest.reason
     return f"it is a product of matrices{told}, but {last or 'other statements stand in its loops'}"
 
 
