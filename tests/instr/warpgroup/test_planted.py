@@ -179,6 +179,23 @@ def test_the_emulator_shows_it(name: str) -> None:
     pytest.fail("nothing shows it")
 
 
+PRODUCT = "((a[i, k] as f32) * (b[k, j] as f32))"
+CHOSEN = f"select(((a[i, k] as f32) != 0.0:f32), {PRODUCT}, 0.0:f32)"
+
+
+@pytest.mark.planted
+def test_what_a_meaning_may_read_is_looked_at() -> None:
+    """Also where it is read only if what else was read is not 0."""
+    text, far = plain(plan_text(compiled("one tile").plan)), "Bs[56, 2 * kk, 0]"
+    assert PRODUCT in text and "Bs[0, 2 * kk, 0]" in text
+    arguments, _ = CASES["one tile"].arguments((1, 1, 2))
+    told: list[list[str]] = []
+    for meaning in (PRODUCT, CHOSEN):
+        plan = parse_plan(text.replace(PRODUCT, meaning).replace("Bs[0, 2 * kk, 0]", far))
+        told.append([str(each) for each in run_plan(compiled("one tile").function, plan, arguments, seed=None).reports])
+    assert told[0] == told[1] and "read (1024 times)" in told[0][0]
+
+
 def test_what_is_right_is_proved() -> None:
     for case in {bug.case for bug in BUGS.values()}:
         made = compiled(case)

@@ -27,7 +27,7 @@ from texpr.ir.instr.fragment import Fragment
 from texpr.ir.instr.registers import MASK, PLACE, Packing, packed, places
 from texpr.ir.ops.collective import function_name
 from texpr.ir.program.updates import combine
-from texpr.ir.value import Buffer, Index, Load, Op
+from texpr.ir.value import Buffer, Index, Load, Op, walk
 from texpr.ir.value.structure import same
 from texpr.ir.value.types import BOOL, I32
 from texpr.isa.target import Target
@@ -35,6 +35,9 @@ from texpr.support.diagnostic import CompilerBug
 
 LANE = Sym("lane")
 """The number of a lane in its group."""
+
+LAZY = frozenset({"select", "and", "or"})
+"""Operations that C++ evaluates only a part of: which elements are read depends on data."""
 
 _BITS = {"r": "uint32_t", "h": "uint16_t", "l": "uint64_t", "f": "float", "d": "double"}
 """The C type of a register by its constraint (CUDA C++, "Inline PTX Assembly": constraints)."""
@@ -223,7 +226,8 @@ def started(instr: Instr, dialect: Dialect) -> Iterator[str]:
         yield f"later->held_{name}.begin({name}, {name}_at, reads[{at}][later->held_{own.name}.lane]);"
     count = own.fragment.registers
     held = ", ".join(f"later->held_{name}" for name in matrices)
-    yield f"tx_emu::learn<{C_NAMES[own.dtype]}, {count}>(*later, {held});"
+    lazy = any(isinstance(node, Op) and node.name in LAZY for give in instr.gives for node in walk(give.value))
+    yield f"tx_emu::learn_whole({held});" if lazy else f"tx_emu::learn<{C_NAMES[own.dtype]}, {count}>(*later, {held});"
     yield f"tx_emu::MatrixOrder const matrices[] = {{{', '.join(f'later->held_{name}.order()' for name in matrices)}}};"
     yield f"tx_emu::start_work(lanes, later, {own.name}, {own.name}_at, {count}, matrices, {len(matrices)});"
 

@@ -25,6 +25,10 @@ template <class T, class How, int ROWS, int COLUMNS, int UNIT, bool SUMMED> stru
         reads = &known;
         learning = TX_EMU_CHECKED && known.empty();
     }
+    void whole() {
+        for (int e = 0; learning && e < ROWS * COLUMNS; ++e) reads->push_back(e);
+        learning = false;
+    }
     void learned() {
         std::sort(reads->begin(), reads->end());
         reads->erase(std::unique(reads->begin(), reads->end()), reads->end());
@@ -79,13 +83,16 @@ template <class T, int COUNT, class At> struct Own {
 };
 
 #if TX_EMU_CHECKED
-/* Which elements a lane's share reads: its results, of registers that nobody has, are computed once. */
+/* Which elements a lane's share reads: its results, of registers that nobody has, are computed once. Where what is read may
+   depend on what was read, they are taken to be all of `matrices` (`learn_whole`). */
 template <class T, int COUNT, class Share, class... Matrices> void learn(Share &share, Matrices &...matrices) {
     if (!(matrices.learning || ...)) return;
     T none[COUNT] = {};
     share.run(none);
     (matrices.learned(), ...);
 }
+
+template <class... Matrices> void learn_whole(Matrices &...matrices) { (matrices.whole(), ...); }
 
 /* Lanes have come to it: what their share is happens later. */
 template <class T, long long COUNT> void start_work(unsigned lanes, Work *work, Local<T, COUNT> &registers, int at, int count, const MatrixOrder *matrices, unsigned number) {
@@ -94,6 +101,7 @@ template <class T, long long COUNT> void start_work(unsigned lanes, Work *work, 
 }
 #else
 template <class T, int COUNT, class Share, class... Matrices> void learn(Share &, Matrices &...) {}
+template <class... Matrices> void learn_whole(Matrices &...) {}
 template <class T> void start_work(unsigned lanes, Work *work, T &registers, int at, int, const MatrixOrder *, unsigned) {
     done_together(lanes);
     work->run(&registers[at]);
