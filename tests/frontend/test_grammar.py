@@ -14,8 +14,9 @@ from texpr.support.diagnostic import TexprError
 
 RIGHT = right() | {"schedules": SCHEDULES}
 EVERY = RIGHT | wrong()
-# What the grammar leaves out: numbers too large, nesting, and parts given twice.
+# What the grammar leaves out: numbers too large, nesting, parts given twice, and how many indices a loop has.
 LEFT_OUT = {"E0105", "E0112"}
+IN_PART = {("E0104", "bits"), ("E0102", "one index for each extent")}
 
 
 def parses(text: str) -> bool | None:
@@ -23,8 +24,9 @@ def parses(text: str) -> bool | None:
     try:
         parse_text(text)
     except TexprError as raised:
-        unknown = any(d.code in LEFT_OUT or (d.code == "E0104" and "bits" in d.message) for d in raised.diagnostics)
-        return None if unknown else False
+        told = [(d.code, d.message) for d in raised.diagnostics]
+        unknown = [code in LEFT_OUT or any(code == c and part in message for c, part in IN_PART) for code, message in told]
+        return None if any(unknown) else False
     return True
 
 
