@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from tests.kept import EMULATED
+from tests.shares import divided, shares
 from tests.trapping import trapping
 
 from texpr.cli import settle
 
 LISTED = Path(__file__).with_name("skips.txt")
+LONG = Path(__file__).with_name("long.txt")
 
 MOST = 1 << 30
 """How many bytes of compiled kernels are kept between runs."""
@@ -35,12 +37,21 @@ def overflow_traps() -> Generator[None]:
         yield
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Two files of one name are one module to pytest where their folders are packages: then it runs one of them twice."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Refuses files that hide each other, and leaves to the long suite what is listed, before tests are chosen by marks."""
     for item in items:
         module = item.module if isinstance(item, pytest.Function) else None
         if module is not None and module.__file__ != str(item.path):
+            # Two files of one name are one module to pytest where their folders are packages: it runs one of them twice.
             raise pytest.UsageError(f"{item.path} is not run: its module is {module.__file__}")
+    listed = shares(LONG.read_text(encoding="utf-8")) if LONG.exists() else ()
+    tests = {item.nodeid: item for item in items if not item.get_closest_marker("long")}
+    left, unused = divided(listed, tests)
+    for test in left:
+        tests[test].add_marker(pytest.mark.long)
+    if unused and config.args == config.getini("testpaths"):
+        raise pytest.UsageError(f"{LONG} names what is no test: {', '.join(share.pattern for share in unused)}")
 
 
 def pytest_collection_finish() -> None:

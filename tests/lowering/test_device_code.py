@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import pytest
 from tests.lowering.programs import PROGRAMS, REDUCED, reduction_over
 from tests.properties.generate import Generator
-from tests.slow import slow
 
 from references import EXAMPLES
 from texpr.backends.cuda import headers, print_kernels
@@ -57,6 +56,6 @@ def test_the_gallery_compiles(target: str) -> None:
     assert not {name for name, numbers in used.items() if numbers["spill_stores"] or numbers["spill_loads"]}
 
 
-@pytest.mark.parametrize("target", slow(TARGETS, {"sm_80", "sm_100a"}))
+@pytest.mark.parametrize("target", TARGETS)
 def test_every_other_program_of_the_suite_compiles(target: str) -> None:
     compile_all(others(), target)

@@ -17,7 +17,6 @@ import pytest
 from numpy.typing import NDArray
 from tests.lowering.emulated import run_plan
 from tests.proofs import undecided
-from tests.slow import slow
 
 from texpr.backends.cuda.headers import headers
 from texpr.driver import Compiled, lower, parse
@@ -118,9 +117,6 @@ CASES = {
     "batched": Case("wgmma_m64n256k16_f32_bf16", batch=3, sizes=((67, 71, 72), (1, 1, 8))),
 }  # fmt: skip
 
-SLOW = {"rows and columns", "columns and rows", "the other way", "f16", "f8e4m3", "f8e5m2", "u8", "bias"}
-"""Cases that differ little from others."""
-
 
 @cache
 def compiled(name: str, at: tuple[int, int, int] | None = None) -> Compiled:
@@ -154,7 +150,7 @@ def agrees(case: Case, made: Compiled, at: tuple[int, int, int], seeds: Iterable
             np.testing.assert_array_equal(found.arrays["C"], right, str(sizes))
 
 
-@pytest.mark.parametrize("name", slow(CASES, SLOW))
+@pytest.mark.parametrize("name", CASES)
 def test_emulated(name: str) -> None:
     """At sizes that are fixed, for which smaller tiles are chosen; where these are given to warps, at every size."""
     case = CASES[name]
@@ -171,7 +167,7 @@ def test_emulated_at_every_size(name: str) -> None:
         agrees(CASES[name], compiled(name), at, (None, LOCKSTEP, 1))
 
 
-@pytest.mark.parametrize("name", slow(CASES, SLOW))
+@pytest.mark.parametrize("name", CASES)
 def test_taken_and_proved(name: str) -> None:
     made = compiled(name)
     assert made.planned is not None and made.written is not None

@@ -7,7 +7,6 @@ import pytest
 from tests.instr.warpgroup.test_planted import open_of, plain
 from tests.lowering.emulated import run_plan
 from tests.planner.test_warpgroups import CASES, compiled
-from tests.slow import slow
 
 from texpr.ir import kernel as k
 from texpr.ir.kernel.parse import parse_plan
@@ -88,7 +87,7 @@ def planted(bug: Planted) -> k.Plan:
 
 
 @pytest.mark.planted
-@pytest.mark.parametrize("name", slow(BUGS, {"another strip of B"}))
+@pytest.mark.parametrize("name", BUGS)
 def test_no_bug_is_proved(name: str) -> None:
     bug = BUGS[name]
     assert open_of(compiled(bug.case, CASES[bug.case].sizes[0]), planted(bug))

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.slow import slow
 
 from texpr.runtime import DeviceArray
 from texpr.runtime.memory import Driver
@@ -40,7 +39,7 @@ def test_without_a_device_nothing_is_measured(name: str, tmp_path: Path) -> None
     assert not (tmp_path / "none.json").exists()
 
 
-@pytest.mark.parametrize("name", slow(SCRIPTS, {"gallery"}))
+@pytest.mark.parametrize("name", SCRIPTS)
 def test_scripts_run_in_the_emulator(name: str, tmp_path: Path) -> None:
     """Small sizes; results are compared with what they must be, and nothing is kept."""
     done = script(name, "--emulate", "--json", str(tmp_path / "none.json"))

@@ -12,7 +12,6 @@ from tests.lowering.emulated import run_plan
 from tests.proofs import undecided
 from tests.schedule.linked import CHAIN, EXACT, by_hand, online
 from tests.schedule.test_mma import NUMPY
-from tests.slow import slow
 
 from texpr.backends.cuda.headers import headers
 from texpr.driver import Compiled, lower, parse
@@ -82,7 +81,7 @@ def arguments(made: Compiled, sizes: Mapping[str, int]) -> dict[str, np.ndarray]
     return found
 
 
-@pytest.mark.parametrize("name", slow(CASES, {"whole numbers, found", "causal, by larger blocks"}))
+@pytest.mark.parametrize("name", CASES)
 def test_emulated(name: str) -> None:
     case, made = CASES[name], compiled(name)
     assert made.schedule is not None and any(each.name == "mma" for each in made.schedule.directives)
@@ -97,7 +96,7 @@ def test_emulated(name: str) -> None:
                 assert np.all(np.abs(one - other) <= case.apart * np.abs(other)), (result, length, seed)
 
 
-@pytest.mark.parametrize("name", slow(CASES, {"whole numbers, found", "causal, by larger blocks", "causal"}))
+@pytest.mark.parametrize("name", CASES)
 def test_proved(name: str) -> None:
     made = compiled(name)
     assert made.written is not None
@@ -159,7 +158,7 @@ def test_refused(name: str) -> None:
     assert reason in caught.value.diagnostics[0].message
 
 
-@pytest.mark.parametrize("name", slow(REFUSED, {"several elements", "a difference", "a sum in order", "rows of a caller"}))
+@pytest.mark.parametrize("name", REFUSED)
 def test_what_is_refused_has_another_plan(name: str) -> None:
     """The planner falls back."""
     assert lower(parse(REFUSED[name][0])["f"], "sm_80", schedule="auto").plan.steps

@@ -12,7 +12,6 @@ from tests.instr.warpgroup.test_planted import plain as plain_lines
 from tests.lowering.emulated import run_plan
 from tests.proofs import undecided
 from tests.schedule.test_mma import arguments
-from tests.slow import slow
 
 from texpr.driver import Compiled, lower, parse
 from texpr.emulator import LOCKSTEP
@@ -208,7 +207,7 @@ BUGS = {
 
 
 @pytest.mark.planted
-@pytest.mark.parametrize("name", slow(BUGS, {"the other box"}))
+@pytest.mark.parametrize("name", BUGS)
 def test_no_bug_is_proved(name: str) -> None:
     case, old, new = BUGS[name]
     made = compiled(case)

@@ -14,7 +14,6 @@ from tests.instr.test_planted import open_of
 from tests.instr.warpgroup.test_warpgroup import compiled
 from tests.instr.warpgroup.texts import CASES
 from tests.lowering.emulated import run_plan
-from tests.slow import slow
 
 from texpr.ir import kernel as k
 from texpr.ir.kernel.parse import parse_plan
@@ -158,7 +157,7 @@ def planted(bug: Planted) -> k.Plan:
 
 
 @pytest.mark.planted
-@pytest.mark.parametrize("name", slow(BUGS, {"slices half as far apart", "no swizzle"}))
+@pytest.mark.parametrize("name", BUGS)
 def test_no_bug_is_proved(name: str) -> None:
     bug = BUGS[name]
     assert open_of(compiled(bug.case), planted(bug))

@@ -8,7 +8,6 @@ import pytest
 from tests.planner.test_phases import PHASED
 from tests.planner.test_squared import SQUARED
 from tests.proof.schedule.trials import is_proved
-from tests.slow import slow
 
 import texpr
 from texpr import driver
@@ -25,10 +24,9 @@ FILES = sorted(
 
 
 NAMES = [path.relative_to(ROOT).as_posix() for path in FILES]
-SLOW = {"examples/scheduled/attention.te", "examples/scheduled/matmul_bf16.te", *[n for n in NAMES if "everyday" in n][::2]}
 
 
-@pytest.mark.parametrize("name", slow(NAMES, SLOW))
+@pytest.mark.parametrize("name", NAMES)
 def test_schedules_keep_to_their_programs(name: str) -> None:
     for function in driver.load(ROOT / name).functions:
         for target in ("cpu", "sm_90a"):
