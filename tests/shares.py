@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 LINE = re.compile(r"(0|1/([1-9][0-9]*)) +(tests/\S.*)")
 
@@ -18,7 +19,11 @@ class Share:
 
     def names(self, test: str) -> bool:
         """Whether the pattern is this test's: * stands for any text, and nothing else for anything but itself."""
-        return re.fullmatch(".*".join(map(re.escape, self.pattern.split("*"))), test, re.DOTALL) is not None
+        return test.startswith(self.pattern.split("*", 1)[0]) and self._whole.fullmatch(test) is not None
+
+    @cached_property
+    def _whole(self) -> re.Pattern[str]:
+        return re.compile(".*".join(map(re.escape, self.pattern.split("*"))), re.DOTALL)
 
 
 def shares(text: str) -> tuple[Share, ...]:
