@@ -38,7 +38,7 @@ def overflow_traps() -> Generator[None]:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
     """Refuses files that hide each other, and leaves to the long suite what is listed, before tests are chosen by marks."""
     for item in items:
         module = item.module if isinstance(item, pytest.Function) else None
@@ -50,7 +50,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left, unused = divided(listed, tests)
     for test in left:
         tests[test].add_marker(pytest.mark.long)
-    if unused and config.args == config.getini("testpaths"):
+    if (
+        unused and not session.testsfailed and config.args == config.getini("testpaths")
+    ):  # an error while collecting is told first
         raise pytest.UsageError(f"{LONG} names what is no test: {', '.join(share.pattern for share in unused)}")
 
 

@@ -23,12 +23,14 @@ def test_odd(text): pass
 """
 
 
-def ran(folder: Path, listed: str, *options: str) -> tuple[int, str]:
+def ran(folder: Path, listed: str, *options: str, gone: str = "") -> tuple[int, str]:
     """A run of the tests above, in a project of their own with such a list."""
     (folder / "tests").mkdir(parents=True)
     (folder / "tests/conftest.py").write_text((TESTS / "conftest.py").read_text(encoding="utf-8"), encoding="utf-8")
     (folder / "tests/long.txt").write_text(listed, encoding="utf-8")
     (folder / "tests/test_some.py").write_text(CASES, encoding="utf-8")
+    if gone:
+        (folder / "tests/test_gone.py").write_text(gone, encoding="utf-8")
     (folder / "pytest.ini").write_text("[pytest]\ntestpaths = tests\nmarkers =\n    long: long\n", encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rA", *options]
     here = {**os.environ, "PYTHONPATH": str(TESTS.parent)}
@@ -53,6 +55,11 @@ def test_a_line_that_names_no_test_is_an_error_where_all_are_collected(tmp_path:
     assert code and "names what is no test: tests/test_some.py::test_gone*" in text
     code, text = ran(tmp_path / "one", listed, "tests/test_some.py")
     assert code == 0, text
+
+
+def test_a_file_that_cannot_be_collected_is_told_first(tmp_path: Path) -> None:
+    code, text = ran(tmp_path, "0  tests/test_gone.py::*\n", gone="import nothing_of_this_name\n")
+    assert code and "nothing_of_this_name" in text and "names what is no test" not in text
 
 
 def test_a_test_belongs_to_the_first_line_that_names_it() -> None:
