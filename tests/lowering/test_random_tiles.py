@@ -307,6 +307,15 @@ def test_random_tiles() -> None:
     assert seen["by hand"] > 10, seen
 
 
+def test_stores_into_what_has_no_elements() -> None:
+    """An extent is the number 0, and loops were cut twice: where a box would begin there is no reason to refuse it."""
+    seen = Counter[str]()
+    for seed in (108, 204, 354):
+        assert 0 in random_case(seed).arrays["x"].shape
+        seen += check_cases(range(seed, seed + 1))
+    assert seen["refused"] == 0 and seen["kernels"] == 3, seen
+
+
 @pytest.mark.long
 def test_many_random_tiles() -> None:
     seen: Counter[str] = Counter()

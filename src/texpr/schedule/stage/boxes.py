@@ -215,6 +215,8 @@ def ruled(planned: Planned, buffer: Buffer, boxes: Boxes, known: Known, stores: 
     map = planned.copy.tensor_map(expr(Sym("base")) * begins)
     if boxes.is_moved:  # a copy of rows within one line of memory does not show it
         map = replace(map, swizzle=boxes.swizzle)
-    some = replace(map, sizes=tuple(ONE if size is ZERO else size for size in map.sizes))  # an empty tensor copies nothing
-    use = Use(some, planned.coordinates(tuple(0 for _ in boxes.box)), shared, stores=stores)
+    at = planned.coordinates(tuple(0 for _ in boxes.box))
+    if ZERO in map.sizes:  # nothing is ever copied, so that neither the size nor where a box would begin is against a rule
+        map, at = replace(map, sizes=tuple(ONE if size is ZERO else size for size in map.sizes)), tuple(ZERO for _ in at)
+    use = Use(map, at, shared, stores=stores)
     return findings(use, known.also((Fact(0, number, last + 1),)))
