@@ -79,8 +79,8 @@ def page() -> str:
 
 def test_rows_of_the_page_are_what_is_accepted() -> None:
     lines = PAGE.read_text(encoding="utf-8").splitlines()
-    made = [row for folder in FOLDERS.values() for row in rows(folder, every=8)]
-    assert len(made) > 10 and not [row for row in made if row not in lines]
+    made = [row for folder in FOLDERS.values() for row in rows(folder, every=20)]
+    assert len(made) > 4 and not [row for row in made if row not in lines]
 
 
 @pytest.mark.long
