@@ -354,7 +354,7 @@ def test_random_copies() -> None:
 @pytest.mark.long
 def test_many_random_copies() -> None:
     seen: Counter[str] = Counter()
-    for first in range(1000, 1300, 50):
+    for first in range(1000, 1400, 50):
         seen += check_random(range(first, first + 50))
     assert seen["weak"] + seen["store"] + seen["redirected"] >= 500, seen
 
