@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from pathlib import Path
+from typing import IO
 
 from texpr.support.diagnostic import TexprError, error
 from texpr.support.span import Source, Span
@@ -25,24 +26,38 @@ def open_error(path: Path, fault: OSError) -> TexprError:
 
 def read_source(path: Path) -> Source:
     """The text of a `.te` file. Raises TexprError (E0850–E0854)."""
+    return decoded(str(path), read_bytes(path))
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a `.te` file. Raises TexprError (E0850–E0852, E0854)."""
     try:
         with path.open("rb") as file:
-            data = file.read(LARGEST_SOURCE + 1)
+            return limited(str(path), file)
     except (OSError, ValueError) as fault:
         raise open_error(path, fault if isinstance(fault, OSError) else OSError(errno.EINVAL, str(fault))) from None
+
+
+def limited(name: str, file: IO[bytes]) -> bytes:
+    """What is left in `file`. Raises TexprError E0854 where that is too much for a program."""
+    data = file.read(LARGEST_SOURCE + 1)
     if len(data) > LARGEST_SOURCE:
         size = f"{LARGEST_SOURCE // (1024 * 1024)} MiB"
-        raise error("E0854", None, f"`{path}` is larger than {size}", help="is this a program? It is read as one `.te` text")
+        raise error("E0854", None, f"`{name}` is larger than {size}", help="is this a program? It is read as one `.te` text")
+    return data
+
+
+def decoded(name: str, data: bytes) -> Source:
+    """A text from its bytes, without a byte order mark. Raises TexprError E0853."""
     try:
-        text = data.decode("utf-8-sig")
+        return Source(name, data.decode("utf-8-sig"))
     except UnicodeDecodeError as fault:
-        raise _not_utf8(path, data, fault) from None
-    return Source(str(path), text)
+        raise _not_utf8(name, data, fault) from None
 
 
-def _not_utf8(path: Path, data: bytes, fault: UnicodeDecodeError) -> TexprError:
+def _not_utf8(name: str, data: bytes, fault: UnicodeDecodeError) -> TexprError:
     """The error at the first byte that is not UTF-8, in the text as far as it can be shown."""
-    shown = Source(str(path), data.decode("utf-8", errors="replace"))
+    shown = Source(name, data.decode("utf-8", errors="replace"))
     at = len(data[: fault.start].decode("utf-8", errors="replace"))
     message = f"byte {fault.start} (0x{data[fault.start]:02x}) is not UTF-8"
     return error("E0853", Span(shown, at, at + 1), message, help="save the file as UTF-8")

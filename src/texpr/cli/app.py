@@ -25,6 +25,7 @@ VERBS: dict[str, str] = {
     "build": "Write a package that C, C++ and Rust can use.",
     "explain": "Show every decision, with its reason.",
     "verify": "Derive and prove an artifact again.",
+    "fmt": "Rewrite files in the house format.",
     "draw": "Draw a function: its IterDomains.",
     "doctor": "Show what is installed and what each target can do here.",
 }
@@ -63,6 +64,13 @@ def texpr() -> None:
     """An ahead-of-time compiler for GPU tensor programs that proves what it does."""
 
 
+def exit_code(found: Sequence[Diagnostic]) -> int:
+    """The exit code for what was found: 0 for nothing."""
+    if not found:
+        return 0
+    return 2 if all(each.code in WRONG_CALL for each in found) else 1
+
+
 def run(arguments: Sequence[str]) -> int:
     """Runs the command line `arguments` and gives its exit code; no exception escapes."""
     console = Console(json="--json" in arguments)
@@ -82,7 +90,7 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     except TexprError as wrong:
         console.failure(wrong.diagnostics)
-        return 2 if all(found.code in WRONG_CALL for found in wrong.diagnostics) else 1
+        return exit_code(wrong.diagnostics)
     except MemoryError:
         console.failure([Diagnostic("E0859", None, "there is not enough memory for this", help="use smaller sizes")])
         return 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -27,8 +28,18 @@ def write_error(path: Path, fault: OSError) -> TexprError:
     return error("E0855", None, f"`{path}` cannot be written: {fault.strerror or fault}{full}")
 
 
-def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Writes the file `path` atomically by `write(file)`. Raises TexprError (E0855)."""
+def rewrite(path: Path, data: bytes) -> None:
+    """Gives a file that exists a new content atomically; permissions and links stay. Raises TexprError (E0855)."""
+    try:
+        path = path.resolve(strict=True)
+        mode = stat.S_IMODE(path.stat().st_mode)
+    except (OSError, RuntimeError) as fault:
+        raise write_error(path, fault if isinstance(fault, OSError) else OSError(errno.ELOOP, str(fault))) from None
+    write_whole(path, lambda file: file.write(data), mode)
+
+
+def write_whole(path: Path, write: Callable[[IO[bytes]], object], mode: int | None = None) -> None:
+    """Writes the file `path` atomically by `write(file)`; `mode`: its permissions. Raises TexprError (E0855)."""
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as fault:
@@ -36,9 +47,11 @@ def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             write(file)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)
+        if mode is None:
+            umask = os.umask(0)
+            os.umask(umask)
+            mode = 0o666 & ~umask
+        os.chmod(name, mode)
         os.replace(name, path)
     except BaseException as fault:
         Path(name).unlink(missing_ok=True)
