@@ -251,7 +251,7 @@ def test_a_fault_of_ours_says_so(
     def fail(function: object) -> None:
         raise fault
 
-    monkeypatch.setattr("texpr.cli.verbs.check.check", fail)
+    monkeypatch.setattr("texpr.cli.program.check", fail)
     code, out, err = texpr("check", scale, *(["--json"] if as_json else []))
     assert code == 3
     assert type(fault).__name__ in err
@@ -265,7 +265,7 @@ def test_the_traceback_is_shown_on_request(
     def fail(function: object) -> None:
         raise CompilerBug("lost a barrier")
 
-    monkeypatch.setattr("texpr.cli.verbs.check.check", fail)
+    monkeypatch.setattr("texpr.cli.program.check", fail)
     monkeypatch.setenv("TEXPR_TRACEBACK", "1")
     assert main(["check", str(scale)]) == 3
     assert "Traceback" in capfd.readouterr().err
@@ -275,7 +275,7 @@ def test_interrupt_is_quiet(scale: Path, texpr: Call, monkeypatch: pytest.Monkey
     def interrupt(function: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("texpr.cli.verbs.check.check", interrupt)
+    monkeypatch.setattr("texpr.cli.program.check", interrupt)
     assert texpr("check", scale) == (130, "", "")
 
 
@@ -356,7 +356,7 @@ def test_little_is_loaded_where_little_is_asked() -> None:
     assert not {"numpy", "ml_dtypes", "rich"} & loaded_by("check", str(EXAMPLES / "matmul.te"))
 
 
-INSTALLED = {"click", "islpy", "ml_dtypes", "msgspec", "numpy", "ortools", "rich"}
+INSTALLED = {"attrs", "cattrs", "click", "islpy", "lsprotocol", "ml_dtypes", "msgspec", "numpy", "ortools", "pygls", "rich"}
 """Packages that are not of Python, and that users have."""
 
 
@@ -365,6 +365,7 @@ INSTALLED = {"click", "islpy", "ml_dtypes", "msgspec", "numpy", "ortools", "rich
     [
         (["--version"], 100, set[str]()),
         (["check", str(EXAMPLES / "matmul.te")], 400, {"click", "islpy", "msgspec"}),
+        (["fmt", "--check", str(EXAMPLES / "matmul.te")], 400, {"click", "islpy", "msgspec"}),
     ],
 )
 def test_it_starts_with_few_modules(arguments: list[str], modules: int, others: set[str]) -> None:

@@ -45,7 +45,7 @@ def needed(extra: str) -> list[str]:
 def test_each_lock_holds_what_the_project_asks_for() -> None:
     needs = {"requirements.lock": [*PROJECT["project"]["dependencies"], *needed("build")]}
     needs["requirements-dev.lock"] = [*PROJECT["project"]["dependencies"], *needed("dev")]
-    for extra in ("cuda", "zig", "bench", "sign", "solver"):
+    for extra in ("cuda", "zig", "bench", "lsp", "sign", "solver"):
         needs[f"requirements-{extra}.lock"] = needed(extra)
     needs[PEERS.name] = PROJECT["dependency-groups"]["peers"]
     assert sorted(needs) == [lock.name for lock in LOCKS]
@@ -104,6 +104,7 @@ def test_rooms_import_in_order(copy: Path) -> None:
         ("lowering/place/planted.py", "import texpr.lowering.emit", "No pass of lowering sees a later one BROKEN"),
         ("backends/cpu/planted.py", "import texpr.backends.cuda", "Backends do not import each other BROKEN"),
         ("relation/planted.py", "import islpy", "Only presburger.isl imports islpy BROKEN"),
+        ("editor/answers/planted.py", "import pygls", "Only editor.server imports pygls BROKEN"),
         ("interp/planted.py", "import rich", "Only the room cli speaks to a terminal BROKEN"),
         ("artifact/certificate.py", "import texpr.proof.search", "Who proves an artifact again sees no search BROKEN"),
         (

@@ -26,6 +26,7 @@ VERBS: dict[str, str] = {
     "explain": "Show every decision, with its reason.",
     "verify": "Derive and prove an artifact again.",
     "fmt": "Rewrite files in the house format.",
+    "lsp": "Serve an editor: the Language Server Protocol over standard input and output.",
     "draw": "Draw a function: its IterDomains.",
     "doctor": "Show what is installed and what each target can do here.",
 }
@@ -33,7 +34,7 @@ VERBS: dict[str, str] = {
 
 WRONG_CALL = frozenset((
     "E0580", "E0707", "E0805", "E0806", "E0807", "E0810", "E0811", "E0850", "E0851", "E0852", "E0855", "E0860", "E0861",
-    "E0862", "E0863", "E0823", "E0824",
+    "E0862", "E0863", "E0823", "E0824", "E0825",
 ))  # fmt: skip
 """Wrong calls: a file, folder, size, target or schedule that cannot be used. All other codes concern the program or the data.
 """

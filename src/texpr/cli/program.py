@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import cast
+from typing import TypeAlias, cast
 
 import click
 
 from texpr.checks import check
 from texpr.frontend import read
 from texpr.frontend.tree import ConstParam, Fn, Tree
-from texpr.ir.program import Function, Program
+from texpr.ir.program import Function, Par, Program, Seq, walk
 from texpr.ir.program.selection import AUTO, NONE
 from texpr.sources import read_source
-from texpr.support.diagnostic import TexprError
+from texpr.support.diagnostic import Diagnostic, TexprError
 from texpr.support.lazy import resolve
 from texpr.toolchain.machine import usable_cores
 
@@ -29,6 +29,8 @@ JOBS = click.option(
     metavar="N", help="How many processes may work at once.",
 )  # fmt: skip
 SIZE = click.option("--size", "sizes", multiple=True, metavar="NAME=N", help="Fix a size or const; may be given several times.")
+
+Refusals: TypeAlias = Callable[[Function, Mapping[str, int]], Iterator[Diagnostic]]
 
 
 def parse_sizes(given: tuple[str, ...]) -> dict[str, int]:
@@ -87,6 +89,16 @@ def at_sizes(function: Function, sizes: Mapping[str, int]) -> Function:
         return function
     fix = cast("Callable[[Function, Mapping[str, int]], tuple[Function, object]]", resolve("texpr.driver:fix"))
     return fix(function, {name: sizes[name] for name in names})[0]
+
+
+def findings(function: Function, sizes: Mapping[str, int]) -> Iterable[Diagnostic]:
+    """The errors of a function at `sizes`; if there are none, the refusals of its schedules and pragmas."""
+    found = tuple(check(at_sizes(function, sizes)))
+    marked = (stmt for stmt in walk(function.body) if isinstance(stmt, Par | Seq) and stmt.directives)
+    if found or not (function.schedules or any(marked)):
+        return found
+    refusals = cast("Refusals", resolve("texpr.cli.following:refusals"))
+    return refusals(function, sizes)
 
 
 def refuse_unknown(sizes: Mapping[str, int], functions: Iterable[Function]) -> None:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias, cast
 
 import click
 
-from texpr.checks import check
 from texpr.cli.console import Console
-from texpr.cli.program import FILE, JSON, SIZE, at_sizes, parse_sizes, read_program, refuse_unknown
+from texpr.cli.program import FILE, JSON, SIZE, findings, parse_sizes, read_program, refuse_unknown
 from texpr.cli.render import as_data
-from texpr.ir.program import Function, Par, Seq, walk
+from texpr.ir.program import Function
 from texpr.support.diagnostic import Diagnostic
 from texpr.support.lazy import resolve
 
-Refusals: TypeAlias = Callable[[Function, Mapping[str, int]], Iterator[Diagnostic]]
 Buildable: TypeAlias = Callable[[Function, Mapping[str, int], Sequence[str]], Iterator[Diagnostic]]
 
 
@@ -38,7 +36,7 @@ def command(console: Console, file: Path, sizes: tuple[str, ...], targets: tuple
     with console.working(f"checking {file}"):
         program, rest = read_program(file, parse_sizes(sizes))
         refuse_unknown(rest, program.functions)
-        found = tuple(finding for function in program.functions for finding in _findings(function, rest))
+        found = tuple(finding for function in program.functions for finding in findings(function, rest))
         if targets and not found:
             buildable = cast("Buildable", resolve("texpr.cli.following:unbuildable"))
             found = tuple(finding for function in program.functions for finding in buildable(function, rest, targets))
@@ -49,13 +47,3 @@ def command(console: Console, file: Path, sizes: tuple[str, ...], targets: tuple
         console.say(f"{file}: legal{built} ({', '.join(names) or 'no functions'})")
     console.data({"ok": not found, "functions": names, "diagnostics": [as_data(finding) for finding in found]})
     return 1 if found else 0
-
-
-def _findings(function: Function, sizes: Mapping[str, int]) -> Iterable[Diagnostic]:
-    """The errors of a function at `sizes`; if there are none, the refusals of its schedules and pragmas."""
-    found = tuple(check(at_sizes(function, sizes)))
-    marked = (stmt for stmt in walk(function.body) if isinstance(stmt, Par | Seq) and stmt.directives)
-    if found or not (function.schedules or any(marked)):
-        return found
-    refusals = cast("Refusals", resolve("texpr.cli.following:refusals"))
-    return refusals(function, sizes)

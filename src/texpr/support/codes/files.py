@@ -12,6 +12,7 @@ CODES: dict[str, str] = {
     "E0822": "more than an artifact is",
     "E0823": "no key for a signature",
     "E0824": "signatures need another package",
+    "E0825": "the language server needs other packages",
     "E0850": "no such file",
     "E0851": "a folder where a file is wanted",
     "E0852": "file cannot be read",

@@ -1,0 +1,65 @@
+"""A thread that checks texts, the newest of each document, one after the other."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from typing import TypeAlias
+
+Job: TypeAlias = Callable[[Callable[[], bool]], None]
+"""Work that is given a way to ask whether it is out of date."""
+
+STACK = 256 * 1024 * 1024
+"""Bytes of the thread's stack; what is compiled recurs as deep as in the main thread of a command."""
+
+
+class Worker:
+    """Runs the last job of each key; a job that is out of date can end early."""
+
+    def __init__(self) -> None:
+        self._keys: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._jobs: dict[str, tuple[int, Job]] = {}
+        self._count = 0
+        self._lock = threading.Lock()
+        self._busy = threading.Event()
+
+    def start(self) -> None:
+        """Starts the thread, which ends with the process."""
+        before = threading.stack_size(STACK)
+        try:
+            threading.Thread(target=self._run, name="texpr-check", daemon=True).start()
+        finally:
+            threading.stack_size(before)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a job is under way."""
+        return self._busy.is_set()
+
+    def put(self, key: str, job: Job) -> None:
+        """Has `job` run, in place of an earlier one of the key."""
+        with self._lock:
+            self._count += 1
+            self._jobs[key] = (self._count, job)
+        self._keys.put(key)
+
+    def drop(self, key: str) -> None:
+        """Forgets the job of a key; where it is under way it is out of date."""
+        with self._lock:
+            self._jobs.pop(key, None)
+
+    def _run(self) -> None:
+        done: dict[str, int] = {}
+        while True:
+            key = self._keys.get()
+            with self._lock:
+                number, job = self._jobs.get(key, (0, None))
+            if job is None or done.get(key) == number:
+                continue
+            done[key] = number
+            self._busy.set()
+            try:
+                job(lambda key=key, number=number: self._jobs.get(key, (0, None))[0] != number)
+            finally:
+                self._busy.clear()
