@@ -168,7 +168,9 @@ def test_hover_definition_and_references() -> None:
             assert isinstance(found.contents, lsp.MarkupContent)
             return found.contents.value
 
-        assert "new acc: f32[64]" in await hovered("acc[d] = 0.0")
+        told = await hovered("acc[d] = 0.0")
+        assert "new acc: f32[64]" in told
+        assert "for sm_90a in " in told
         assert "Q: bf16[H, L, 64] align(16)" in await hovered("Q[h")
         assert "size of `attention`" in await hovered("L - ") if "L - " in ATTENTION else True
         assert "`par n |i|" in await hovered("par H")

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import cast
 
 import click
 
 from texpr.cli.program import findings
-from texpr.editor.answers.problems import Examine
+from texpr.driver import lower
+from texpr.editor.answers.problems import Examine, Place
+from texpr.ir.program import Function
+from texpr.ir.program.selection import AUTO, select_schedule
+from texpr.isa.registry import resolve as target
 from texpr.support.diagnostic import error
 from texpr.support.lazy import resolve
+
+TARGET = "sm_90a"
 
 
 @click.command("lsp")
@@ -20,10 +26,16 @@ def command() -> int:
     Editors start it; see docs/editors.md. It needs the extra `lsp`: pip install 'texpr-compiler[lsp]'.
     """
     try:
-        serve = cast("Callable[[Examine], int]", resolve("texpr.editor.server:serve"))
+        serve = cast("Callable[[Examine, Place], int]", resolve("texpr.editor.server:serve"))
     except ModuleNotFoundError as missing:
         if missing.name is None or missing.name.startswith("texpr"):
             raise
         help = "pip install 'texpr-compiler[lsp]'"
         raise error("E0825", None, f"the language server needs `{missing.name}`, which is not installed", help=help) from None
-    return serve(lambda function: findings(function, {}))
+    return serve(lambda function: findings(function, {}), _placements)
+
+
+def _placements(function: Function) -> Iterator[tuple[str, str]]:
+    """The placement of each buffer, as `texpr explain` gives it for the target that it takes by itself."""
+    made = lower(function, TARGET, schedule=select_schedule(function, AUTO, target(TARGET)))
+    return ((each.buffer, f"for {TARGET} in {each.space}: {each.reason}") for notes in made.notes for each in notes.buffers)

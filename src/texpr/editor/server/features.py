@@ -19,26 +19,32 @@ from texpr import __version__
 from texpr.editor.answers.completion import completion
 from texpr.editor.answers.hover import hover
 from texpr.editor.answers.outline import folds, outline
-from texpr.editor.answers.problems import Change, Examine, Problem, problems
+from texpr.editor.answers.problems import Change, Examine, Place, Problem, placements, problems
 from texpr.editor.answers.rename import CannotRename, renamable, rename
 from texpr.editor.document import Document
 from texpr.editor.formatting import format_text
+from texpr.editor.names import Symbol
 from texpr.editor.positions import Positions
 from texpr.editor.server import convert
 from texpr.editor.server.protocol import Answering
 from texpr.editor.server.worker import Worker
 from texpr.support.faults import told_of
+from texpr.support.record import replace
 
 Answer = TypeVar("Answer")
 
 
 class Server(LanguageServer):
-    """The server. Texts are sent whole, so that both sides count lines alike. `examine` finds what is wrong with a function."""
+    """The server. Texts are sent whole, so that both sides count lines alike.
 
-    def __init__(self, examine: Examine):
+    `examine` finds what is wrong with a function, `place` where its buffers are.
+    """
+
+    def __init__(self, examine: Examine, place: Place):
         kind = lsp.TextDocumentSyncKind.Full
         super().__init__("texpr", __version__, kind, protocol_cls=Answering)  # pyright: ignore[reportUnknownMemberType]
         self.examine = examine
+        self.place = place
         self.documents: dict[str, Document] = {}
         self.found: dict[str, tuple[int | None, tuple[Problem, ...]]] = {}
         self.worker = Worker()
@@ -110,6 +116,16 @@ class Server(LanguageServer):
         self.worker.put(f"request {next(self._numbers)}", job)
         return await answer
 
+    async def placed(self, document: Document, symbol: Symbol) -> list[str]:
+        """Where a buffer is placed, in a text that is known to be without errors."""
+        if self.found.get(document.uri) != (document.version, ()):
+            return []
+        known = document.placements.get(symbol.owner)
+        if known is None:
+            known = await self.checked(lambda: placements(document.text, document.uri, symbol.owner, self.place))
+            document.placements[symbol.owner] = known
+        return list(dict.fromkeys(text for name, text in known if name.partition("'")[0] == symbol.name))
+
     def publish(self, document: Document, found: tuple[Problem, ...]) -> None:
         """Sends what was found in a document, if that is still its text."""
         if self.documents.get(document.uri) is document:
@@ -132,13 +148,13 @@ class _AtPlace(Protocol):
     position: lsp.Position
 
 
-def serve(examine: Examine) -> int:
+def serve(examine: Examine, place: Place = lambda function: ()) -> int:
     """Serves a client over standard input and output until it says goodbye; gives the exit code."""
     for name in ("pygls", "asyncio"):
         logger = logging.getLogger(name)
         logger.addHandler(logging.NullHandler())
         logger.propagate = False
-    server = Server(examine)
+    server = Server(examine, place)
     _texts(server)
     _answers(server)
     _changes(server)
@@ -218,10 +234,16 @@ def _texts(server: Server) -> None:
 def _answers(server: Server) -> None:
     """Questions about a place, or about a document."""
 
-    def hovered(params: lsp.HoverParams) -> lsp.Hover | None:
+    async def hovered(params: lsp.HoverParams) -> lsp.Hover | None:
         at = _at(server, params)
         found = None if at is None else hover(*at)
-        return None if at is None or found is None else convert.hover(at[0], found)
+        if at is None or found is None:
+            return None
+        symbol = at[0].symbol(at[1])
+        if symbol is not None and symbol[0].kind in ("local", "registers"):
+            placed = await server.placed(at[0], symbol[0])
+            found = replace(found, text="\n\n".join((found.text, *placed)))
+        return convert.hover(at[0], found)
 
     def definition(params: lsp.DefinitionParams) -> lsp.Location | None:
         places = _places(server, params)
@@ -246,7 +268,7 @@ def _answers(server: Server) -> None:
         found = [] if document is None else [convert.fold(document, each) for each in folds(document)]
         return [each for each in found if each.end_line > each.start_line]
 
-    server.feature(lsp.TEXT_DOCUMENT_HOVER)(_guarded(server, hovered))
+    server.feature(lsp.TEXT_DOCUMENT_HOVER)(_awaited(server, hovered))
     server.feature(lsp.TEXT_DOCUMENT_DEFINITION)(_guarded(server, definition))
     server.feature(lsp.TEXT_DOCUMENT_REFERENCES)(_guarded(server, references))
     server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT)(_guarded(server, highlights))
