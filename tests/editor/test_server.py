@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -466,6 +467,17 @@ def test_a_request_that_cannot_be_read_is_answered() -> None:
 def test_the_end_without_a_goodbye() -> None:
     assert raw(INITIALIZE, EXIT)[::2] == (1, b"")
     assert raw(INITIALIZE, message({"jsonrpc": "2.0"})[:-3])[::2] == (1, b"")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals(number: signal.Signals) -> None:
+    async def talk(client: Client) -> None:
+        await client.begin()
+        await client.open(SUM)
+        client.process.send_signal(number)
+        assert await client.ended() == 128 + number
+
+    run(talk)
 
 
 def test_a_busy_server_ends_at_once() -> None:

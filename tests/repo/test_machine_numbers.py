@@ -29,6 +29,7 @@ OTHERS = {
     "domain/predicates/witness.py": (1, "parts of an extent that are tried"),
     "draw/mapping.py": (1, "cells that are shown"),
     "draw/page/text.py": (2, "characters of ASCII"),
+    "editor/server/features.py": (1, "a shell's exit code"),
     "frontend/elaboration/expressions.py": (3, "the degree and the bits of numbers in a text"),
     "ir/operation/tensor_map.py": (1, "bits of a type"),
     "ir/value/types.py": (4, "bits of a type"),

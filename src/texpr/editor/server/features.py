@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import signal
 import sys
 from collections.abc import Awaitable, Callable
 from functools import wraps
 from itertools import count
-from typing import Any, Protocol, TypeVar, cast
+from types import FrameType
+from typing import Any, NoReturn, Protocol, TypeVar, cast
 
 from lsprotocol import types as lsp
 from pygls.exceptions import FeatureRequestError, JsonRpcException, JsonRpcInvalidRequest, PyglsError
@@ -32,6 +34,9 @@ from texpr.support.faults import told_of
 from texpr.support.record import replace
 
 Answer = TypeVar("Answer")
+
+ENDED_BY = 128
+"""Added to the signal's number for the exit code of a process that a signal ended, as in shells."""
 
 
 class Server(LanguageServer):
@@ -158,6 +163,8 @@ def serve(examine: Examine, place: Place = lambda function: ()) -> int:
     _texts(server)
     _answers(server)
     _changes(server)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _end)  # pygls would wait for another line of input
     server.worker.start()
     # The stream that pygls closes is its own: the command flushes the other one when it ends.
     server.start_io(sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb"))
@@ -165,6 +172,11 @@ def serve(examine: Examine, place: Place = lambda function: ()) -> int:
     if server.worker.busy:
         os._exit(code)  # a check that is under way cannot be stopped, and has nothing to leave in order
     return code
+
+
+def _end(number: int, frame: FrameType | None) -> NoReturn:
+    """Ends on a signal, with the exit code that shells give it."""
+    os._exit(ENDED_BY + number)
 
 
 def _guarded(server: Server, handler: Callable[[Any], Answer]) -> Callable[[Any], Answer | None]:

@@ -50,16 +50,20 @@ class Worker:
             self._jobs.pop(key, None)
 
     def _run(self) -> None:
-        done: dict[str, int] = {}
         while True:
             key = self._keys.get()
             with self._lock:
                 number, job = self._jobs.get(key, (0, None))
-            if job is None or done.get(key) == number:
+            if job is None:
                 continue
-            done[key] = number
             self._busy.set()
             try:
-                job(lambda key=key, number=number: self._jobs.get(key, (0, None))[0] != number)
+                job(lambda key=key, number=number: self._number(key) != number)
             finally:
                 self._busy.clear()
+                with self._lock:
+                    if self._number(key) == number:
+                        del self._jobs[key]
+
+    def _number(self, key: str) -> int:
+        return self._jobs.get(key, (0, None))[0]
