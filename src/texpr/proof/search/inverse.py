@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from texpr.affine.expr import ONE, Expr, Sym, expr
-from texpr.presburger.formula import Eq
+from texpr.affine.facts import Fact
+from texpr.affine.simplify import Simplifier
+from texpr.presburger.formula import Eq, Ge
+from texpr.presburger.solve.relaxed import flat
 from texpr.presburger.solve.turned import joined, take, turned
-from texpr.proof.read.events import Site, plainly
+from texpr.proof.read.events import Event, Site, plainly, ranged
 
 
 def inverse(site: Site, indices: Mapping[Sym, Expr], own: Collection[Sym] = ()) -> tuple[Expr, ...]:
@@ -46,6 +49,16 @@ def inverse(site: Site, indices: Mapping[Sym, Expr], own: Collection[Sym] = ()) 
             known[loop.sym] = site.bounds[loop][0].substitute({s: known.get(s, s if s in own else 0) for s in site.dims})
     alone = _only(site)
     return tuple(known.get(sym, expr(sym if sym in own else alone.get(sym, 0))) for sym in site.dims)
+
+
+def where_done(value: Expr, event: Event) -> Expr:
+    """`value`, simplified for the instances of an event; of a copy by the engine also by tests around it: the last turn of a
+    ring copies nothing, so the row h · L + 64 · turn + r is of the h-th matrix in all others."""
+    plain, site = plainly(value, event.site), event.site
+    if plain.is_linear or not event.engine:
+        return plain
+    tests = [Fact(0, each.expr, None) for each in flat(site.where) if isinstance(each, Ge) and each.expr.is_linear]
+    return Simplifier(ranged(site).known.also(tests))(plain)
 
 
 def _only(site: Site) -> dict[Sym, int]:

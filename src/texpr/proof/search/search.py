@@ -21,7 +21,7 @@ from texpr.proof.plan.flow import Flow
 from texpr.proof.plan.match import Match, Operand, home_of
 from texpr.proof.plan.sums import Sums, fixed
 from texpr.proof.read.actions import Action, indices
-from texpr.proof.read.events import Event, Launch, in_arms, plainly
+from texpr.proof.read.events import Event, Launch, in_arms
 from texpr.proof.search.indices import (
     Guess,
     Kept,
@@ -35,7 +35,7 @@ from texpr.proof.search.indices import (
     solutions,
     solve,
 )
-from texpr.proof.search.inverse import inverse
+from texpr.proof.search.inverse import inverse, where_done
 from texpr.proof.search.parts import Parts
 from texpr.proof.search.turns import ends, turns
 from texpr.support.record import Mutable, field
@@ -457,7 +457,7 @@ class _Search(Mutable):
         """The tag of an event."""
         match = self.matches.get(event) or leaves.get(event)
         if match is not None:
-            found = {sym: plainly(match.indices[sym], event.site) for sym in indices(match.action.spot)}
+            found = {sym: where_done(match.indices[sym], event) for sym in indices(match.action.spot)}
             kept = ((match.indices[sym], e) for sym, e in found.items())
             own = tuple(e if e.is_linear else plain for e, plain in kept)  # products with sizes as in the program
             return Statement(self.number(match.action), own, inverse(event.site, found, self.own(event)), match.partial)
