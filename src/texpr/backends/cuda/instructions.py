@@ -189,12 +189,14 @@ def _emulated(instr: Instr, dialect: Dialect) -> Iterator[str]:
 
 
 def started(instr: Instr, dialect: Dialect) -> Iterator[str]:
-    """What goes on by itself: the meaning, of a lane's own registers and of matrices in shared memory, for later."""
-    scope, registers = Scope.empty(), [operand for operand in instr.operands if not operand.is_shared]
+    """What goes on by itself: the meaning, of a lane's own registers, of those that lanes lend, and of matrices, for later."""
+    scope, registers = Scope.empty(), [operand for operand in instr.operands if operand.is_written]
+    lent = [operand for operand in instr.operands if operand.access == "read"]
     if len(registers) != 1 or instr.copied > 1:
-        raise CompilerBug(f"{instr.name} goes on by itself on {len(registers)} operands in registers")
+        raise CompilerBug(f"{instr.name} goes on by itself, and writes {len(registers)} operands in registers")
     (own,) = registers
-    yield from finder(own)
+    for operand in (own, *lent):
+        yield from finder(operand)
     fields: list[str] = []
     for operand in instr.operands:
         name = operand.name
@@ -205,11 +207,16 @@ def started(instr: Instr, dialect: Dialect) -> Iterator[str]:
             summed = str(is_summed(instr, operand, unit)).lower()
             shape = f"{rows}, {columns}, {unit}, {summed}"
             fields.append(f"tx_emu::Matrix<{C_NAMES[operand.dtype]}, H_{name}, {shape}> {held};")
+        elif operand in lent:
+            fields.append(f"tx_emu::Lent<{C_NAMES[operand.dtype]}, At_{name}> {held};")
         else:
             fields.append(f"tx_emu::Own<{C_NAMES[operand.dtype]}, {operand.fragment.registers}, At_{name}> {held};")
     yield "struct Later final : tx_emu::Work {"
     yield from (INDENT + line for line in fields)
     yield f"{INDENT}void end() override {{ delete this; }}"
+    if lent:
+        borrowed = " ".join(f"held_{each.name}.all = lent[{at}];" for at, each in enumerate(lent))
+        yield f"{INDENT}void borrow(void const *const *const *lent) override {{ {borrowed} }}"
     yield f"{INDENT}void run(void *registers) override {{"
     yield f"{INDENT}{INDENT}held_{own.name}.registers = static_cast<{C_NAMES[own.dtype]} *>(registers);"
     scope, variable = scope.integer(LANE, (0, instr.lanes - 1))
@@ -219,6 +226,7 @@ def started(instr: Instr, dialect: Dialect) -> Iterator[str]:
     yield "};"
     yield "Later *later = new Later;"
     yield f"later->held_{own.name}.lane = tx_emu::own_thread() % {instr.lanes};"
+    yield from (f"later->held_{each.name}.warp = later->held_{own.name}.lane / TX_WARP;" for each in lent)
     matrices = [operand.name for operand in instr.operands if operand.is_described]
     yield f"static std::vector<int> reads[{len(matrices)}][{instr.lanes}];"
     for at, name in enumerate(matrices):
@@ -229,7 +237,11 @@ def started(instr: Instr, dialect: Dialect) -> Iterator[str]:
     lazy = any(isinstance(node, Op) and node.name in LAZY for give in instr.gives for node in walk(give.value))
     yield f"tx_emu::learn_whole({held});" if lazy else f"tx_emu::learn<{C_NAMES[own.dtype]}, {count}>(*later, {held});"
     yield f"tx_emu::MatrixOrder const matrices[] = {{{', '.join(f'later->held_{name}.order()' for name in matrices)}}};"
-    yield f"tx_emu::start_work(lanes, later, {own.name}, {own.name}_at, {count}, matrices, {len(matrices)});"
+    for each in lent:
+        kind = f"tx_emu::Lending<{C_NAMES[each.dtype]}, {each.fragment.registers}>"
+        yield f"{kind} lent_{each.name}({each.name}, {each.name}_at, lanes);"
+    given = "".join(f", lent_{each.name}" for each in lent)
+    yield f"tx_emu::start_work(lanes, later, {own.name}, {own.name}_at, {count}, matrices, {len(matrices)}{given});"
 
 
 def finder(operand: Operand) -> Iterator[str]:

@@ -52,6 +52,7 @@ static void connect() {
     core.copy_run = copy_run;
     core.commit_stores = commit_stores;
     core.wait_for_stores = wait_for_stores;
+    core.lend_registers = lend_registers;
     core.start_work = start_work;
     core.commit_work = commit_work;
     core.wait_for_work = wait_for_work;

@@ -156,10 +156,18 @@ struct Registers {
     Access start{};
 };
 
-/* What a tensor core is to do for a lane. */
+/* What the lanes of a warp lend to their start of that number, as they had given it: by operand and lane. */
+struct Loans {
+    unsigned number = 0;
+    std::vector<std::array<std::vector<char>, LANES>> operands;
+};
+
+/* What a tensor core is to do for a lane. `lent`: what the lane lent to it. */
 struct Share : Flying {
     Work *work = nullptr;
     Registers *registers = nullptr;
+    std::vector<Registers *> lent;
+    std::shared_ptr<Loans> loans;
     unsigned group = 0;
     bool done = false;
     std::vector<Matrix> matrices;
@@ -168,8 +176,10 @@ struct Share : Flying {
 /* All of a lane, as in `Copies`. */
 struct Works {
     std::deque<Share> flying;
-    unsigned committed = 0;
+    unsigned committed = 0, lending = 0; /* `lending`: how many starts the lane lent registers to */
     std::deque<Registers> registers;
+    std::vector<Registers *> lent; /* to the next start */
+    std::shared_ptr<Loans> loans;
 };
 
 /* A load that has landed and that nobody has waited for. */
@@ -234,6 +244,7 @@ struct Block {
     std::vector<std::unique_ptr<Tile>> tiles;
     std::vector<Bulks> bulks; /* by thread; empty until one starts a store */
     std::vector<Works> works; /* by thread; empty until one has a tensor core do something */
+    std::vector<std::shared_ptr<Loans>> loans; /* by warp: of the latest start */
 };
 
 /* The blocks that run together; without clusters, one. */

@@ -4,6 +4,7 @@
 
    It has registers as they were at the lane's last fence that named them; meanwhile they hold what no program means to read, and
    what the lane does to them is lost. The lane has them again where it takes them behind a wait for all that has to do with them.
+   So it is with registers that are only read, of which each lane of a warp lends its own to all.
    Until its wait nobody may write what it reads. It reads through the async proxy: what a thread wrote before comes before it only
    behind a fence of that thread. */
 #ifndef TEXPR_EMULATOR_WARPGROUP_HPP
@@ -131,8 +132,19 @@ inline void unmark(Share &share) {
 inline void compute(Share &share) {
     if (share.done) return;
     share.done = true;
+    std::vector<std::array<const void *, LANES>> lent(share.loans ? share.loans->operands.size() : 0);
+    std::vector<const void *const *> operands;
+    for (std::size_t at = 0; at < lent.size(); ++at) {
+        for (unsigned lane = 0; lane < LANES; ++lane) {
+            const std::vector<char> &own = share.loans->operands[at][lane];
+            lent[at][lane] = own.empty() ? nullptr : own.data();
+        }
+        operands.push_back(lent[at].data());
+    }
+    share.work->borrow(operands.data());
     share.work->run(share.registers->value.data());
     --share.registers->flying;
+    for (Registers *each : share.lent) --each->flying;
 }
 
 /* The first share of a lane that is not computed. */
@@ -145,6 +157,37 @@ inline void compute_some() {
     if (machine.options.order != Order::random || machine.shares == 0 || machine.random.below(4) != 0) return;
     Block &block = *machine.blocks[machine.random.below((unsigned)machine.blocks.size())];
     if (!block.works.empty()) compute_next(block.works[machine.random.below((unsigned)block.works.size())]);
+}
+
+/* The tensor core has them from now on. */
+inline void hand_over(Fiber &me, Registers &registers, View *view, long long at) {
+    bool changed = !registers.kept && std::memcmp(registers.first, registers.value.data(), registers.value.size()) != 0;
+    if (!registers.given || changed) found(Fault::missing_fence, *view, at, party(me, "gave it to a tensor core, and no fence is between what it did to it and that"));
+    std::memset(registers.first, machine.poison, registers.value.size());
+    ++registers.flying;
+    registers.kept = true;
+    registers.start = access_of(me);
+}
+
+/* Before lanes come to a start: an operand of it that is read in registers. */
+inline void lend_registers(View *view, long long at, int count) {
+    before_access();
+    Fiber &me = machine.current();
+    Works &mine = works_of(me);
+    Registers &registers = registers_of(mine, view, at, count);
+    if (mine.lent.empty()) {
+        auto &all = me.block->loans;
+        if (all.empty()) all.resize((me.block->size + LANES - 1) / LANES);
+        std::shared_ptr<Loans> &latest = all[me.index / LANES];
+        if (!latest || latest->number != mine.lending) latest = std::make_shared<Loans>(Loans{mine.lending, {}});
+        mine.loans = latest;
+        ++mine.lending;
+    }
+    auto &operands = mine.loans->operands;
+    if (operands.size() <= mine.lent.size()) operands.resize(mine.lent.size() + 1);
+    operands[mine.lent.size()][me.index % LANES] = registers.value;
+    mine.lent.push_back(&registers);
+    hand_over(me, registers, view, at);
 }
 
 inline void start_work(const WorkOrder &order) {
@@ -162,12 +205,9 @@ inline void start_work(const WorkOrder &order) {
         share.matrices.push_back({matrix.view, matrix.first, matrix.span, {matrix.elements, matrix.elements + matrix.count}});
         if (!check_matrix(me, share.matrices.back())) share.matrices.back().elements.clear();
     }
-    if (!registers.given)
-        found(Fault::missing_fence, *order.registers, order.at, party(me, "gave it to a tensor core, and no fence is before"));
-    std::memset(registers.first, machine.poison, registers.value.size());
-    ++registers.flying;
-    registers.kept = true;
-    registers.start = share.start;
+    hand_over(me, registers, order.registers, order.at);
+    share.lent.swap(mine.lent);
+    share.loans.swap(mine.loans);
     if (machine.options.detect)
         for (const Matrix &matrix : share.matrices) {
             SharedArray &array = array_of(*matrix.view);
@@ -223,6 +263,7 @@ inline void forget_works(Block &block) {
             --machine.shares;
         }
     block.works.clear();
+    block.loans.clear();
 }
 
 } // namespace tx_emu

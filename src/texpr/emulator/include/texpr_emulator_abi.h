@@ -11,7 +11,7 @@
 
 namespace tx_emu {
 
-constexpr unsigned ABI = 9;
+constexpr unsigned ABI = 10;
 
 struct Dim {
     unsigned x, y, z;
@@ -104,6 +104,8 @@ struct MatrixOrder {
 
 /* What a tensor core does for a lane, on its registers. */
 struct Work {
+    /* Before it runs: for each operand that is read in registers those of the lanes of the warp, null of one that lent none. */
+    virtual void borrow(const void *const *const *) {}
     virtual void run(void *registers) = 0;
     virtual void end() = 0; /* it is needed no more */
 
@@ -111,7 +113,7 @@ struct Work {
     ~Work() = default;
 };
 
-/* Work on `count` registers of a lane, from `at` on, that reads matrices. */
+/* Work on `count` registers of a lane, from `at` on, that reads matrices, and registers that lanes have lent before. */
 struct WorkOrder {
     Work *work;
     View *registers;
@@ -142,6 +144,7 @@ struct Core {
     void (*copy_run)(const RunOrder &order);
     void (*commit_stores)();
     void (*wait_for_stores)(int pending, bool read);
+    void (*lend_registers)(View *view, long long at, int count);
     void (*start_work)(const WorkOrder &order);
     void (*commit_work)();
     void (*wait_for_work)(int pending);

@@ -82,6 +82,17 @@ template <class T, int COUNT, class At> struct Own {
     static constexpr int count = COUNT;
 };
 
+/* Registers that are only read, of the lanes of a warp: what a lane of another warp has is out of reach. */
+template <class T, class At> struct Lent {
+    const void *const *all = nullptr;
+    unsigned warp = 0;
+    T operator[](long long e) const {
+        auto lane = (unsigned)At::lane((int)e, 0);
+        const void *own = all && lane / TX_WARP == warp ? all[lane % TX_WARP] : nullptr;
+        return own ? static_cast<const T *>(own)[At::slot((int)e, 0)] : T{};
+    }
+};
+
 #if TX_EMU_CHECKED
 /* Which elements a lane's share reads: its results, of registers that nobody has, are computed once. Where what is read may
    depend on what was read, they are taken to be all of `matrices` (`learn_whole`). */
@@ -94,18 +105,40 @@ template <class T, int COUNT, class Share, class... Matrices> void learn(Share &
 
 template <class... Matrices> void learn_whole(Matrices &...matrices) { (matrices.whole(), ...); }
 
+/* A lane's own registers for an operand that is only read. */
+template <class T, int COUNT> struct Lending {
+    template <long long ALL> Lending(Local<T, ALL> &from, int at, unsigned) { core->lend_registers(&from.view, at, COUNT); }
+};
+
 /* Lanes have come to it: what their share is happens later. */
-template <class T, long long COUNT> void start_work(unsigned lanes, Work *work, Local<T, COUNT> &registers, int at, int count, const MatrixOrder *matrices, unsigned number) {
+template <class T, long long COUNT, class... Lendings>
+void start_work(unsigned lanes, Work *work, Local<T, COUNT> &registers, int at, int count, const MatrixOrder *matrices, unsigned number, const Lendings &...) {
     done_together(lanes);
     core->start_work({work, &registers.view, at, count, matrices, number});
 }
 #else
 template <class T, int COUNT, class Share, class... Matrices> void learn(Share &, Matrices &...) {}
 template <class... Matrices> void learn_whole(Matrices &...) {}
-template <class T> void start_work(unsigned lanes, Work *work, T &registers, int at, int, const MatrixOrder *, unsigned) {
+template <class T, int COUNT> struct Lending {
+    T own[COUNT];
+    const void *mine[TX_WARP] = {};
+    const void *const *all;
+    template <class Array> Lending(Array &from, int at, unsigned lanes) {
+        for (int each = 0; each < COUNT; ++each) own[each] = from[at + each];
+        std::uint64_t place = reinterpret_cast<std::uintptr_t>(mine);
+        place = core->shuffle(lanes, Shuffle::index, place, 0, warpSize, __builtin_LINE());
+        all = reinterpret_cast<const void *const *>(static_cast<std::uintptr_t>(place));
+        const_cast<const void **>(all)[own_lane()] = own;
+    }
+};
+template <class T, class... Lendings>
+void start_work(unsigned lanes, Work *work, T &registers, int at, int, const MatrixOrder *, unsigned, const Lendings &...lent) {
     done_together(lanes);
+    const void *const *const table[] = {lent.all..., nullptr};
+    work->borrow(table);
     work->run(&registers[at]);
     work->end();
+    if (sizeof...(lent) > 0) done_together(lanes);
 }
 #endif
 
