@@ -160,7 +160,7 @@ def product_by(nest: Nest, target: Target) -> tuple[Product, tuple[Instruction, 
     read, kinds = {touch.buffer.dtype.name for touch in nest.touches}, dict[tuple[str, ...], list[Instruction]]()
     for each in INSTRUCTIONS.values():
         types = tuple(operand.dtype for operand in each.operands)
-        if each.effect in GROUPS and each.template(target) is not None and read.issuperset(types[:-1]):
+        if _is_from_shared(each) and each.template(target) is not None and read.issuperset(types[:-1]):
             kinds.setdefault(types, []).append(each)
     for records in kinds.values():
         least = called(min(records, key=_columns).name)
@@ -170,6 +170,11 @@ def product_by(nest: Nest, target: Target) -> tuple[Product, tuple[Instruction, 
             fitting = tuple(each for each in records if _lies_so(each, product))
             return (product, fitting) if fitting else None
     return None
+
+
+def _is_from_shared(record: Instruction) -> bool:
+    """Whether a warpgroup does it, of matrices in shared memory alone."""
+    return record.effect in GROUPS and all(o.fragment.startswith(DESCRIBED) for o in record.operands if not o.inout)
 
 
 def _columns(record: Instruction) -> int:

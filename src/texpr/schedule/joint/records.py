@@ -8,7 +8,7 @@ from math import prod
 
 from texpr.frontend import elaborate, parse_text
 from texpr.ir import program as ir
-from texpr.ir.instr import GROUPS, Instr, Operand
+from texpr.ir.instr import DESCRIBED, GROUPS, Instr, Operand
 from texpr.isa.instruction import Instruction
 from texpr.isa.registry import INSTRUCTIONS
 from texpr.isa.target import Target
@@ -52,12 +52,13 @@ def usable(function: ir.Function, target: Target) -> tuple[Instr, ...]:
 
 
 def alike(instr: Instr, operand: Operand) -> tuple[str, ...]:
-    """Shipped instructions like one that goes on, of the same shape and types, whose `operand` lies otherwise."""
-    told = [(o.name, o.dtype.name, tuple(e.constant for e in o.memory.shape)) for o in instr.operands]
+    """Shipped instructions like one that goes on, of the same shape and types, whose `operand` lies otherwise in its memory."""
+    told = [(o.name, o.dtype.name, tuple(e.constant for e in o.memory.shape), o.is_described) for o in instr.operands]
     at, layout = instr.operands.index(operand), operand.fragment.layout
     return tuple(
         each.name
         for each in _fitting()
-        if GROUPS.get(each.effect) == instr.group and [(o.name, o.dtype, o.shape) for o in each.operands] == told
+        if GROUPS.get(each.effect) == instr.group
+        and [(o.name, o.dtype, o.shape, o.fragment.startswith(DESCRIBED)) for o in each.operands] == told
         if not each.operands[at].fragment.endswith(layout)
     )
