@@ -6,7 +6,7 @@
 
 Nothing is known of an instruction by its name. An operand is in registers of lanes, as its fragment says, or in shared memory:
 each lane says where a row is, or one descriptor says where all of it is. An instruction whose effect is that it joins a group
-(`GROUPS`) goes on while its lanes do; it reads what is described through the async proxy.
+(`GROUPS`) goes on while its lanes do; it reads what is described through the async proxy, and registers that lanes lend to it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from math import prod
 from typing import TypeAlias
 
 from texpr.affine.expr import Sym
+from texpr.affine.facts import Known
+from texpr.affine.simplify import Simplifier
 from texpr.ir.instr.fragment import Fragment
 from texpr.ir.value import Buffer, Cast, Load, Op, Value, walk
 from texpr.ir.value.structure import same
@@ -201,6 +203,23 @@ def gives(steps: tuple[Step, ...]) -> Iterator[Give]:
             yield from gives(step.body)
         else:
             yield step
+
+
+@lru_cache(maxsize=1 << 8)
+def stays_in_warps(instr: Instr, warp: int) -> bool:
+    """Whether lanes compute from registers of their own warp alone: lanes of another one are not at the same place."""
+    ranges = {turn.sym: (0, turn.extent - 1) for turn in instr.loops}
+    simple = Simplifier(Known(ranges))
+    for give in instr.gives if instr.lanes > warp else ():
+        mine = [instr.by_memory[each.buffer].fragment.lane(each.index) for each in (give.target, *_held(instr, give))]
+        if any(simple(each // warp) is not simple(mine[0] // warp) for each in mine):
+            return False
+    return True
+
+
+def _held(instr: Instr, give: Give) -> Iterator[Load]:
+    """The elements that an assignment reads in registers."""
+    return (each for each in loads_of(give) if not instr.by_memory[each.buffer].is_shared)
 
 
 @lru_cache(maxsize=1 << 8)

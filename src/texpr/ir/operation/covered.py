@@ -14,6 +14,7 @@ from texpr.support.span import NOWHERE, Span
 class Covered(Record):
     """A dependence that a barrier or wait covers: RAW, WAR or WAW; the buffer; source and sink; the loop that carries it.
 
+    Kind RAR: a tensor core reads registers, which are not the lane's meanwhile, not even to read.
     Kind END: a block must not exit before the other blocks of its cluster have read its part of the buffer.
     """
 

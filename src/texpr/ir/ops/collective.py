@@ -9,7 +9,7 @@ from texpr.affine.expr import Expr, Sym
 from texpr.affine.facts import Known
 from texpr.affine.ranges import Range
 from texpr.ir import operation
-from texpr.ir.instr import ADDRESS, DESCRIBED, Instr
+from texpr.ir.instr import ADDRESS, DESCRIBED, Instr, stays_in_warps
 from texpr.ir.instr.descriptor import SWIZZLES, Descriptor
 from texpr.ir.instr.text import ACCESSES
 from texpr.ir.operation import Awaits, Closes, Group, Joins, Operation
@@ -189,6 +189,8 @@ def lanes_are_whole_groups(stmt: Stmt, at: Place) -> Iterator[str]:
             yield f"{count} threads are no groups of {instr.lanes} lanes, or no whole warps of some"
         if at.kernel.warp % instr.lanes and (instr.group is None or instr.lanes % at.kernel.warp):
             yield f"{instr.lanes} lanes are not in one warp"
+        if not stays_in_warps(instr, at.kernel.warp):
+            yield f"lanes of {stmt.name} read registers of other warps"
 
 
 class Collective(Operation, eq=False):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from texpr.ir import program as ir
-from texpr.ir.instr import Instr
+from texpr.ir.instr import Instr, stays_in_warps
 from texpr.isa.target import Target
 from texpr.support.diagnostic import limitation
 
@@ -33,6 +33,9 @@ def require_templates(function: ir.Function, target: Target) -> None:
         if target.warp % instr.lanes and instr.group is None:
             told = f"`{instr.name}` is done by {instr.lanes} lanes together, and warps of {target.name} are {target.warp}"
             raise limitation("E0541", stmt.span, told, help="the number of lanes divides the size of a warp")
+        if not stays_in_warps(instr, target.warp):
+            told = f"lanes of `{instr.name}` compute from registers that lanes of other warps have, which go their own way"
+            raise limitation("E0541", stmt.span, told, help="fragments that have a row in one warp, in both operands, are read")
         if instr.template(target) is None:
             known = ", ".join(first for first, _ in instr.asm) or "none"
             told = f"`{instr.name}` has no template for {target.name}: there are those for {known}"

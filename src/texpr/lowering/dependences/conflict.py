@@ -88,7 +88,7 @@ class Conflict(Record, eq=False, dict=True):
     def covered(self) -> k.Covered:
         """The dependence, as the annotation of a barrier."""
         source, sink = self.source.access, self.sink.access
-        kind = ("WAW" if sink.writes and not sink.reads else "RAW") if source.writes else "WAR"
+        kind = ("WAW" if sink.writes and not sink.reads else "RAW") if source.writes else "WAR" if sink.writes else "RAR"
         ends = source.instance.stmt.span, sink.instance.stmt.span
         return k.Covered(kind, source.buffer.name, *ends, None if self.carrier is None else self.carrier.sym)
 

@@ -83,14 +83,17 @@ class Needs(Mutable):
         landed = (replace(need, landed=need.source in copying) for need in found)
         return (*landed, *_scratch_needs(nodes, nest, around), *_reach_needs(ends, nodes, places))
 
-    def meetings(self, nest: Nest, nodes: tuple[Node, ...], sources: Collection[Step]) -> Iterator[Dependence]:
+    def meetings(
+        self, nest: Nest, nodes: tuple[Node, ...], sources: Collection[Step], lent: Collection[tuple[Step, Buffer]] = ()
+    ) -> Iterator[Dependence]:
         """The later accesses to the elements of `sources`, whose effects are asynchronous: of what these write, and writes of
-        what they read."""
+        what they read; of what is `lent` to them, also reads by others."""
         around = surroundings(nodes)
         ends = tuple(self.ends_of(nest, nodes))
         for source, sink in product((end for end in ends if end.leaf in sources), ends):
             one, other = source.access, sink.access
-            if one.buffer is not other.buffer or not (one.writes or other.writes):
+            kept = (source.leaf, one.buffer) in lent and sink.leaf not in sources
+            if one.buffer is not other.buffer or not (one.writes or other.writes or kept):
                 continue
             inner = around[sink.leaf].loops
             common = tuple(a for a, b in zip(around[source.leaf].loops, inner, strict=False) if a is b)

@@ -77,7 +77,8 @@ def decide(
     copied = tuple(needs.meetings(nest, nodes, copying)) if copying else ()
     groups = tuple(warpgroup.runs(nodes, started))
     closers, committed = {step: run.last for run in groups for step in run.steps}, frozenset(run.last for run in groups)
-    ended = tuple(warpgroup.waited_for(needs.meetings(nest, nodes, started), started)) if started else ()
+    lent = frozenset(warpgroup.lent(started))
+    ended = tuple(warpgroup.waited_for(needs.meetings(nest, nodes, started, lent), started)) if started else ()
     along = tuple(need for need in (*met, *ended) if split is not None and split.covers(need))
     waited = tuple(need for need in ended if need not in along)
 
@@ -144,9 +145,12 @@ def _operations(
 
 
 def _ended(wait: Wait, started: Mapping[Step, warpgroup.Started]) -> k.Stmt:
-    """A wait for groups of a warpgroup, behind which its lanes have registers again."""
+    """A wait for groups of a warpgroup, behind which its lanes have registers again: for all, where it has read some of them
+    (`proof.plan.landing.landed`)."""
     registers = dict.fromkeys(each for meeting in wait.meetings for each in warpgroup.held(meeting, started))
-    return k.WaitWarpgroup(wait.pending, tuple(registers), wait.covers)
+    lent = {(step, local.name) for step, local in warpgroup.lent(started)}
+    whole = any((meeting.source, meeting.covered.buffer) in lent for meeting in wait.meetings)
+    return k.WaitWarpgroup(0 if whole else wait.pending, tuple(registers), wait.covers)
 
 
 def _done(

@@ -128,6 +128,12 @@ def waited_for(meetings: Iterable[Dependence], steps: Mapping[Step, Started]) ->
             yield meeting
 
 
+def lent(steps: Mapping[Step, Started]) -> Iterator[tuple[Step, Buffer]]:
+    """The locals whose registers steps read until they are done."""
+    for step, each in steps.items():
+        yield from ((step, local) for local, held in each.registers.items() if held.access == "read")
+
+
 def held(meeting: Dependence, steps: Mapping[Step, Started]) -> tuple[Held, ...]:
     """The registers that a lane has again behind a wait for a meeting."""
     found = (h for local, h in steps[meeting.source].registers.items() if local.name == meeting.covered.buffer)

@@ -145,11 +145,14 @@ def landed(
 ) -> tuple[Landing, ...]:
     """The waits behind which a copy in a group has landed, or, without `write`, has read what it stores.
 
-    `site`: where it starts, or all do who start it. `register`: of a lane, which the wait has to name.
+    `site`: where it starts, or all do who start it. `register`: of a lane, which the wait has to name. Behind a wait for a
+    register that was only read nothing may be under way: ptxas before 13.3 does not keep it apart from what is left.
     """
 
     def fits(what: Grouped) -> Formula:
         if not isinstance(what, Awaits) or what.group is not copy.group or (write and what.read):
+            return FALSE
+        if register is not None and not write and what.pending:
             return FALSE
         return TRUE if register is None else _named(register, what.registers)
 

@@ -272,7 +272,7 @@ class _Prover(Mutable):
         for accesses in self.flow.by_home.values():
             names, groups = {a: f"{a} of line {a.event.span.line}" for a in accesses}, [*families(accesses)]
             for one, two in product(groups, groups):
-                for a, b in pairs(one, two) if one[0].write or two[0].write else ():
+                for a, b in pairs(one, two) if one[0].write or two[0].write or self.flow.lent(one[0], two[0]) else ():
                     about, how = f"{names[a]} and {names[b]}", "one comes first, or they never meet"
                     yield claim(a.event, "in order", how, about), self.flow.misordered, (a, b)
                 if one[0].write:

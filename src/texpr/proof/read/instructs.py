@@ -12,7 +12,7 @@ from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
-from texpr.ir.instr import Give, Instr, Operand, Step, Turn
+from texpr.ir.instr import Give, Instr, Operand, Step, Turn, stays_in_warps
 from texpr.ir.instr.descriptor import offset
 from texpr.ir.ops.collective import Held, loop_count
 from texpr.ir.program.rewrite import map_value
@@ -35,6 +35,8 @@ def not_understood(op: k.Collective, launch: Launch) -> str | None:
         return "an instruction that the kernel does not have"
     if loop_count(instr, op.threads or launch.kernel.threads) != len(op.loops):
         return "an instruction in other loops than its meaning has"
+    if not stays_in_warps(instr, launch.kernel.warp):
+        return "an instruction that reads registers of other warps"
     return None if len(launch.threads) == 1 else "lanes of a block in several dimensions"
 
 
