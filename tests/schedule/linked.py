@@ -49,40 +49,45 @@ fn f(Q: {of}[H, L, {d}]{align}, K: {of}[H, L, {d}]{align}, V: {of}[H, L, {d}]{al
 """
 
 
-EXACT = """\
-fn f(Q: bf16[H, L, 16], K: bf16[H, L, 16], V: bf16[H, L, 16], most: f32): (f32[H, L, 16], f32[H, L], f32[H, L]) {
-    new O: f32[H, L, 16]
+def exact(d: int = 16, keys: int = 32, align: str = "") -> str:
+    """Whole numbers, and halves of them, `keys` at a time: no sum rounds."""
+    of = f"bf16[H, L, {d}]{align}"
+    return f"""\
+fn f(Q: {of}, K: {of}, V: {of}, most: f32): (f32[H, L, {d}], f32[H, L], f32[H, L]) {{
+    new O: f32[H, L, {d}]
     new sums: f32[H, L]
     new tops: f32[H, L]
-    let Kp = pad(K, (0, 0, 0), (0, 31, 0), 0.0)
-    let Vp = pad(V, (0, 0, 0), (0, 31, 0), 0.0)
-    par H |h| { par L |i| {
+    let Kp = pad(K, (0, 0, 0), (0, {keys - 1}, 0), 0.0)
+    let Vp = pad(V, (0, 0, 0), (0, {keys - 1}, 0), 0.0)
+    par H |h| {{ par L |i| {{
         new m: f32
         new l: f32
-        new acc: f32[16]
+        new acc: f32[{d}]
         m = 0.0
         l = 0.0
-        par 16 |da| { acc[da] = 0.0 }
-        seq (L + 31) / 32 |kb| {
-            new s: f32[32]
-            new p: bf16[32]
-            par 32 |j| { s[j] = 0.0 }
-            par 32 |js| { seq 16 |ds| reduce(s) { s[js] += Q[h, i, ds] * Kp[h, 32 * kb + js, ds] } }
-            par 32 |jk| { s[jk] = select(32 * kb + jk < L, min(max(s[jk], 0.0), most), 0.0) }
-            par 32 |jm| reduce(m) { m max= s[jm] }
-            par 32 |jl| reduce(l) { l += s[jl] }
-            par 32 |jp| { p[jp] = bf16(s[jp]) }
-            par 16 |dk| { acc[dk] = acc[dk] * 0.5 + m }
-            par 16 |dv| { seq 32 |jv| reduce(acc) { acc[dv] += p[jv] * Vp[h, 32 * kb + jv, dv] } }
-        }
-        par 16 |d| { O[h, i, d] = acc[d] - l }
+        par {d} |da| {{ acc[da] = 0.0 }}
+        seq (L + {keys - 1}) / {keys} |kb| {{
+            new s: f32[{keys}]
+            new p: bf16[{keys}]
+            par {keys} |j| {{ s[j] = 0.0 }}
+            par {keys} |js| {{ seq {d} |ds| reduce(s) {{ s[js] += Q[h, i, ds] * Kp[h, {keys} * kb + js, ds] }} }}
+            par {keys} |jk| {{ s[jk] = select({keys} * kb + jk < L, min(max(s[jk], 0.0), most), 0.0) }}
+            par {keys} |jm| reduce(m) {{ m max= s[jm] }}
+            par {keys} |jl| reduce(l) {{ l += s[jl] }}
+            par {keys} |jp| {{ p[jp] = bf16(s[jp]) }}
+            par {d} |dk| {{ acc[dk] = acc[dk] * 0.5 + m }}
+            par {d} |dv| {{ seq {keys} |jv| reduce(acc) {{ acc[dv] += p[jv] * Vp[h, {keys} * kb + jv, dv] }} }}
+        }}
+        par {d} |d| {{ O[h, i, d] = acc[d] - l }}
         sums[h, i] = l
         tops[h, i] = m
-    } }
+    }} }}
     return O, sums, tops
-}
+}}
 """
-"""Whole numbers, and halves of them: no sum rounds."""
+
+
+EXACT = exact()
 
 CHAIN = """\
 fn f(X: bf16[B, 32], W: bf16[32, 64], V: bf16[64, 16], b: f32[64]): f32[B, 16] {
@@ -120,6 +125,31 @@ schedule f for cuda {{
     {staged}
     mma(r, js, ds)
     mma({last}, dv, jv)
+    {more}
+}}
+"""
+
+
+def by_warpgroups(
+    d: int = 64, keys: int = 64, rows: int = 64, last: str = "r_14", of: str = "bf16", more: str = "pipeline(kb, stages=2)"
+) -> str:
+    """A schedule of both products by warpgroups of 64 of a block's `rows`: the second one reads what lanes hold."""
+    wide, tall = (f", box=(1, {count}, 64)" if d > 64 else "" for count in (keys, rows))
+    strips = ("split(i, 64) -> (bi, r)\n    reorder(bi, kb, r)", "distribute(r)")
+    if rows > 64:
+        strips = (
+            f"split(i, {rows}) -> (bi, ii)\n    split(ii, 64) -> (w, r)\n    reorder(bi, kb, w, r)",
+            "distribute(r)\n    distribute(w)\n    bind(w, block.y)",
+        )
+    return f"""
+schedule f for sm_90a {{
+    {strips[0]}
+    {strips[1]}
+    stage(Q, at=bi, in=shared, via=tma, swizzle=128B{tall}) -> Qs
+    stage(K, at=kb, in=shared, via=tma, swizzle=128B{wide}) -> Ks
+    stage(V, at=kb, in=shared, via=tma, swizzle=128B{wide}) -> Vs
+    mma(r, js, ds, wgmma_m64n{keys}k16_f32_{of})
+    mma({last}, dv, jv, wgmma_m64n{d}k16_f32_{of}_ar_bn)
     {more}
 }}
 """

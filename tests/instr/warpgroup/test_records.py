@@ -16,7 +16,7 @@ from tests.proofs import undecided
 from texpr.affine.expr import expr
 from texpr.driver import lower
 from texpr.frontend import elaborate, parse_text
-from texpr.ir.instr import Instr, Operand
+from texpr.ir.instr import Instr, Operand, stays_in_warps
 from texpr.ir.instr.descriptor import Descriptor, along, is_summed, offset
 from texpr.ir.program import Instruction, walk
 from texpr.isa.instructions.wgmma import product
@@ -49,6 +49,41 @@ def test_the_sum_is_held_as_the_figure_says(name: str) -> None:
         column = 8 * (i // 4) + thread * 2 + (i & 1)
         place = tuple(e.constant for e in found.fragment.element(expr(lane), expr(i)))
         assert place == (row, column)
+
+
+def held(of: str, lane: int, i: int) -> tuple[int, int]:
+    """The row and column of a's element i of a lane: PTX ISA 8.5, figures "WGMMA .m64n*k16 register fragment layout for matrix
+    A", and those of k8 and k32."""
+    group, thread = (lane % 32) >> 2, lane % 4
+    if of == "tf32":
+        below, column = i in (1, 3), thread + (4 if i >= 2 else 0)
+    elif of in ("f16", "bf16"):
+        below, column = not (i < 2 or 4 <= i < 6), thread * 2 + (i & 1) + (8 if i >= 4 else 0)
+    else:
+        below, column = not (i < 4 or 8 <= i < 12), thread * 4 + (i & 3) + (16 if i >= 8 else 0)
+    return 16 * (lane // 32) + group + 8 * below, column
+
+
+@pytest.mark.parametrize("of", ["bf16", "f16", "tf32", "f8e4m3", "i8"])
+def test_what_lanes_lend_is_held_as_the_figure_says(of: str) -> None:
+    record = product(64, of, "i32" if of == "i8" else "f32", in_registers=True)
+    (instr,) = elaborate(parse_text(record.text)).instrs
+    a, b, d = instr.operands
+    assert (a.access, b.is_described, d.access, instr.lanes) == ("read", True, "update", 128)
+    for lane, i in every(range(128), range(a.fragment.registers)):
+        place = tuple(e.constant for e in a.fragment.element(expr(lane), expr(i)))
+        assert place == held(of, lane, i)
+    assert stays_in_warps(instr, 32)
+
+
+@pytest.mark.parametrize("of", ["bf16", "f16"])
+def test_a_sum_is_what_the_next_product_reads(of: str) -> None:
+    """Element by element: 16 columns of what one product leaves are a left operand of the next, once they are rounded."""
+    *_, left = instr_of(f"wgmma_m64n64k16_f32_{of}").operands
+    right = instr_of(f"wgmma_m64n64k16_f32_{of}_ar_bn").operands[0]
+    for lane, i, part in every(range(128), range(8), range(4)):
+        row, column = left.fragment.element(expr(lane), expr(8 * part + i))
+        assert right.fragment.element(expr(lane), expr(i)) == (row, column - 16 * part)
 
 
 def at(units: Units, index: int) -> int:
@@ -135,4 +170,8 @@ def test_shipped_records_are_lowered_and_proved(name: str) -> None:
 
 def test_others_are_made_alike() -> None:
     assert product(24, "i8", "i32").name == "wgmma_m64n24k32_i32_i8"
+    assert product(64, "bf16", in_registers=True).operands[0].fragment.startswith("((4,8,4)")
+    assert "{b}, 1, 1, 1, 1;" in product(64, "bf16", by_n=True, in_registers=True).asm[0][1]
+    assert "{b}, 1, 1, 1;" in product(64, "f8e4m3", in_registers=True).asm[0][1]
+    assert "{b}, 1;" in product(64, "i8", "i32", in_registers=True).asm[0][1]
     assert product(64, "bf16").text == INSTRUCTIONS["wgmma_m64n64k16_f32_bf16"].text

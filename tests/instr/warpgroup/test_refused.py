@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.instr.warpgroup.texts import GROUPS, TILED, UNITS, WRITTEN
+from tests.instr.warpgroup.texts import GROUPS, LENT, TILED, UNITS, WRITTEN
 
 from texpr.checks import check
 from texpr.driver import lower
@@ -63,6 +63,10 @@ WRONG: dict[str, tuple[str, str, str, str, str]] = {
         TILED, STAGED, "stage(A, at=ko, in=shared, via=tma)", "E0541", "no descriptor says where elements of `a`",
     ),
     "rows that threads copy": (TILED, "via=tma, swizzle=128B) -> As", "via=cp_async) -> As", "E0541", "no descriptor says"),
+    "registers of other warps": (
+        LENT, "fragment a: ((4,8,4),(2,2,2)):((2@1,1@0,16@0)", "fragment a: ((4,8,2,2),(2,2,2)):((2@1,1@0,32@0,16@0)",
+        "E0541", "from registers that lanes of other warps have",
+    ),
     "a template of another target": (TILED, 'asm "sm_90a"', 'asm "sm_100a"', "E0541", "has no template for sm_90a"),
 }  # fmt: skip
 
@@ -77,7 +81,7 @@ def test_it_is_said(name: str) -> None:
 
 
 def test_what_is_not_wrong_is_not_said() -> None:
-    assert not said(TILED) and not said(WRITTEN) and not said(GROUPS)
+    assert not said(TILED) and not said(WRITTEN) and not said(GROUPS) and not said(LENT)
 
 
 def test_copies_that_threads_start_are_not_read_yet() -> None:

@@ -259,6 +259,38 @@ schedule product for sm_90a {{
 """
 
 
+LENT = (
+    product(64, "bf16", in_registers=True).text
+    + """
+
+fn product(A: bf16[64 * m, 64 * p], B: bf16[64 * n, 64 * p] align(16)): f32[64 * m, 64 * n] {
+    new C: f32[64 * m, 64 * n]
+    par m |bi| { par n |bj| {
+        fully par 128 |t| #align(128) #block {
+            reg d: f32[32] = 0.0
+            reg a: bf16[8] = 0.0
+            seq p |ko| {
+                seq 4 |kk| {
+                    seq 8 |i| {
+                        let row = 64 * bi + 16 * (t / 32) + t / 4 % 8 + 8 * (i / 2 % 2)
+                        a[i] = A[row, 64 * ko + 16 * kk + 2 * (t % 4) + i % 2 + 8 * (i / 4)]
+                    }
+                    wgmma_m64n64k16_f32_bf16_ar(a, transpose(B[64 * bj : +64, 64 * ko + 16 * kk : +16]), d)
+                }
+            }
+            seq 32 |r| {
+                C[64 * bi + 16 * (t / 32) + t / 4 % 8 + 8 * (r / 2 % 2), 64 * bj + 8 * (r / 4) + 2 * (t % 4) + r % 2] = d[r]
+            }
+        }
+    } }
+    return C
+}
+
+schedule product for sm_90a { stage(B, at=ko, in=shared, via=tma, swizzle=128B) -> Bs }
+"""
+)
+"""Rows that lanes have in registers, which they lend."""
+
 BF16, FP8 = ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn
 
 CASES = {
@@ -267,6 +299,7 @@ CASES = {
     "written": Case(WRITTEN),
     "scaled": Case(SCALED, doubled=True),
     "groups": Case(GROUPS, tile=(128, 64, 64)),
+    "lent": Case(LENT),
     "units": Case(UNITS, "engine", units=True),
     "units by threads": Case(UNITS, "threads", units=True),
     "n8": Case(of_record(8, "bf16"), tile=(64, 8, 64)),
