@@ -14,15 +14,20 @@ phases are products is a question of `texpr.schedule.joint.match`; what else hap
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import ceil, prod
-from typing import Any
+from typing import Any, TypeAlias
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import program as ir
 from texpr.ir.instr import Instr
 from texpr.ir.program.rewrite import map_value
 from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value
+from texpr.isa.levels import WARP
+from texpr.isa.registry import DEVICES
+from texpr.isa.target import Target
+from texpr.model.bound import SYNC, bound
+from texpr.model.work import Shape, Work
 from texpr.planner.budget import MULTIPROCESSORS
 from texpr.planner.copies import COPIED, Copies
 from texpr.planner.follow import Refused
@@ -46,19 +51,33 @@ STAGES = 2
 LEAST = 64
 """The least rows that are known for which a tile is worth it."""
 
+LESSER = 0.01
+"""What the units beside the busiest count, of the time of rows."""
+
 
 class Linked(Record):
-    """A product inside of a row: the loops over columns and the sum, and the instruction."""
+    """A product inside of a row: the loops over columns and the sum, the instruction, and how often a row has it."""
 
     columns: ir.Loop
     sum: ir.Loop
     found: Match
     rows: int
+    turns: int
 
     @property
     def operands(self) -> tuple[Buffer, ...]:
         """What is read."""
         return tuple(dict.fromkeys(load.buffer for load in self.found.reads.values()))
+
+    @property
+    def size(self) -> int:
+        """Bytes of an element that is read."""
+        return max(buffer.dtype.bytes for buffer in self.operands)
+
+    @property
+    def panel(self) -> int:
+        """Elements of the operand that all rows share: columns by the depth of the sum."""
+        return self.columns.extent.constant * self.sum.extent.constant
 
     def words(self, strips: int) -> int:
         """Registers of a lane for strips of rows that it sums up, and for what it multiplies these with at a time."""
@@ -70,10 +89,11 @@ class Linked(Record):
 
 
 class Rows(Record):
-    """A nest as rows: the loops around, of which the last is over rows, and the products of a row."""
+    """A nest as rows: the loops around, of which the last is over rows, the products of a row, and its locals."""
 
     way: tuple[ir.Par, ...]
     products: tuple[Linked, ...]
+    local: frozenset[Buffer]
 
     @property
     def row(self) -> ir.Par:
@@ -87,11 +107,23 @@ class Rows(Record):
 
 
 class Strips(Record):
-    """`rows` of a block, and `own` rows of a warp, for the rows of a nest."""
+    """`rows` of a block, and `own` rows of a warp, for the rows of a nest; registers of a thread, and bytes of a block."""
 
     of: Rows
     rows: int
     own: int
+    registers: int
+    shared: int
+
+    @property
+    def lanes(self) -> int:
+        """How many do an instruction together."""
+        return self.of.products[0].found.instr.lanes
+
+    def read(self, product: Linked) -> int:
+        """Bytes of shared memory that a block reads for a product of its rows: each warp all that rows share, and its rows."""
+        left = 0 if product.operands[0] in self.of.local else self.rows * product.sum.extent.constant
+        return (self.rows // self.own * product.panel + left) * product.size
 
     def data(self) -> dict[str, Any]:
         """For `explain`."""
@@ -185,7 +217,14 @@ class LinkedScript(Copies, kw_only=True):
         return any(isinstance(s, ir.New) and s.space == "shared" for s in loop.body)
 
 
-def rows_of(par: ir.Par, instrs: Sequence[Instr]) -> Rows | None:
+Choices: TypeAlias = Callable[[ir.Par, ir.Bind], Iterable[Instr]]
+"""The instructions that may do a product of these columns, those to prefer first."""
+
+Fits: TypeAlias = Callable[[Match, frozenset[Buffer]], bool]
+"""Whether an instruction reads operands where they are, given the locals of a row."""
+
+
+def rows_of(par: ir.Par, choices: Choices, fits: Fits = lambda _, __: True) -> Rows | None:
     """The nest of `par` as rows with products."""
     way = [par]
     while len(way[-1].body) == 1 and isinstance(inner := way[-1].body[0], ir.Par):
@@ -196,41 +235,49 @@ def rows_of(par: ir.Par, instrs: Sequence[Instr]) -> Rows | None:
     local |= {
         s.buffer for stmt in way[-1].body if isinstance(stmt, ir.Seq) for s in ir.walk(stmt.body) if isinstance(s, ir.New)
     }
-    products = tuple(_products(way[-1], way[-1].body, local, instrs))
+    products = tuple(_Finder(way[-1], frozenset(local), choices, fits).products(way[-1].body))
     strips = {each.rows for each in products}
     if len(strips) != 1 or len({each.found.instr.lanes for each in products}) != 1:
         return None
-    return Rows(tuple(way), products)
+    return Rows(tuple(way), products, frozenset(local))
 
 
-def _products(row: ir.Par, body: Sequence[ir.Stmt], local: set[Buffer], instrs: Sequence[Instr]) -> Iterator[Linked]:
-    """The products below a row, in the order of the text."""
-    for stmt in body:
-        found = _product(row, stmt, local, instrs) if isinstance(stmt, ir.Par) else None
-        if found is not None:
-            yield found
-        elif isinstance(stmt, ir.Seq):
-            yield from _products(row, stmt.body, local, instrs)
+class _Finder(Record):
+    """Finds the products of a `row`, whose locals are `local`."""
 
+    row: ir.Par
+    local: frozenset[Buffer]
+    choices: Choices
+    fits: Fits
 
-def _product(row: ir.Par, columns: ir.Par, local: set[Buffer], instrs: Sequence[Instr]) -> Linked | None:
-    """The loop as a product of a row, the first of `instrs` that does it."""
-    sums = [s for s in columns.body if isinstance(s, ir.Par | ir.Seq)]
-    bind = sums[0].body[0] if len(sums) == 1 and len(sums[0].body) == 1 else None
-    if not isinstance(bind, ir.Bind) or len(bind.targets) != 1 or bind.targets[0].buffer not in local:
+    def products(self, body: Sequence[ir.Stmt], turns: int = 1) -> Iterator[Linked]:
+        """The products below a row, in the order of the text."""
+        for stmt in body:
+            found = self.product(stmt, turns) if isinstance(stmt, ir.Par) else None
+            if found is not None:
+                yield found
+            elif isinstance(stmt, ir.Seq):
+                yield from self.products(stmt.body, turns * trips(stmt.extent))
+
+    def product(self, columns: ir.Par, turns: int) -> Linked | None:
+        """The loop as a product of a row, by the first instruction that does it."""
+        sums = [s for s in columns.body if isinstance(s, ir.Par | ir.Seq)]
+        bind = sums[0].body[0] if len(sums) == 1 and len(sums[0].body) == 1 else None
+        if not isinstance(bind, ir.Bind) or len(bind.targets) != 1 or bind.targets[0].buffer not in self.local:
+            return None
+        nest = (self.row, columns, sums[0])
+        if not columns.extent.is_constant or not sums[0].extent.is_constant:
+            return None
+        bind = _of_row(bind, self.row, self.local)
+        for instr in self.choices(columns, bind):
+            for shape, found in cut(instr, nest, bind):
+                whole = columns.extent.constant % shape[1] == 0 and sums[0].extent.constant % shape[2] == 0
+                if whole and self.fits(found, self.local):
+                    return Linked(columns, sums[0], found, shape[0], turns)
         return None
-    nest = (row, columns, sums[0])
-    if not columns.extent.is_constant or not sums[0].extent.is_constant:
-        return None
-    bind = _of_row(bind, row, local)
-    for instr in instrs:
-        for shape, found in cut(instr, nest, bind):
-            if columns.extent.constant % shape[1] == 0 and sums[0].extent.constant % shape[2] == 0:
-                return Linked(columns, sums[0], found, shape[0])
-    return None
 
 
-def _of_row(bind: ir.Bind, row: ir.Par, local: set[Buffer]) -> ir.Bind:
+def _of_row(bind: ir.Bind, row: ir.Par, local: frozenset[Buffer]) -> ir.Bind:
     """A statement whose locals have an element for each row, as fission makes them, and that reads what is padded as staged."""
 
     def leaf(node: Value) -> Value | None:
@@ -250,14 +297,43 @@ def strips_of(rows: Rows, shared: int, refused: int) -> Strips | None:
     """Rows of a block: the most that leave no multiprocessor idle, after as many as were refused; none if they do not fit."""
     if _bytes(rows) > shared:
         return None
-    blocks, trips = prod(_trips(loop.extent) for loop in rows.way[:-1]), _trips(rows.row.extent)
+    words = {strips: sum(each.words(strips) for each in rows.products) for _, strips in SHAPES}
     found = [
-        Strips(rows, warps * strips * rows.strip, strips * rows.strip)
+        Strips(rows, warps * strips * rows.strip, strips * rows.strip, WORDS, _bytes(rows))
         for warps, strips in SHAPES
-        if sum(each.words(strips) for each in rows.products) <= WORDS
+        if words[strips] <= WORDS
     ]
-    busy = [each for each in found if each is found[-1] or blocks * ceil(trips / each.rows) >= MULTIPROCESSORS]
+    return most(found, refused)
+
+
+def most(found: Sequence[Strips], refused: int) -> Strips | None:
+    """The first of `found` that leaves no multiprocessor idle, after as many as were refused."""
+    busy = [each for each in found if each is found[-1] or _blocks(each) >= MULTIPROCESSORS]
     return busy[refused] if refused < len(busy) else None
+
+
+def _blocks(strips: Strips) -> int:
+    way = strips.of.way
+    return prod(trips(loop.extent) for loop in way[:-1]) * ceil(trips(way[-1].extent) / strips.rows)
+
+
+def microseconds(strips: Strips, target: Target, sync: bool) -> float:
+    """The least time that the units of products and of memory need for rows in such strips; 0 where nobody says how fast the
+    device is. `sync`: whether instructions are those of a warp. What else happens to a row, all strips have alike."""
+    device = DEVICES.get(target.name)
+    if device is None:
+        return 0.0
+    products, shared, l2, blocks = dict[str, float](), 0.0, 0.0, _blocks(strips)
+    for each in strips.of.products:
+        name = each.operands[0].dtype.name + SYNC * sync
+        products[name] = products.get(name, 0.0) + blocks * strips.rows * each.panel * each.turns
+        copied = each.panel * each.size
+        shared += blocks * each.turns * (strips.read(each) + copied) / (device.bandwidth.shared.value or 1.0)
+        l2 += blocks * each.turns * copied
+    work = Work(issued=0, units={}, products=products, shared=shared, l2=l2, dram=None)
+    threads = strips.rows // strips.own * max(strips.lanes, WARP)
+    found = bound(work, Shape(blocks, threads, strips.registers, strips.shared), target, device)
+    return found.us + LESSER * sum(part.us or 0.0 for part in found.parts)
 
 
 def _bytes(rows: Rows) -> int:
@@ -270,7 +346,8 @@ def _bytes(rows: Rows) -> int:
     return total
 
 
-def _trips(extent: Expr) -> int:
+def trips(extent: Expr) -> int:
+    """How many iterations there are, or are taken to be."""
     return extent.constant if extent.is_constant else NOMINAL
 
 
@@ -282,14 +359,16 @@ def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
     target = subject.state.target
     instrs = usable(subject.state.function, target)
     rows = allowed(
-        rows_of(subject.par, instrs),
-        lambda: rows_of(replace(subject.par, body=all_unmarked(subject.par.body)), instrs),
+        rows_of(subject.par, lambda _, __: instrs),
+        lambda: rows_of(replace(subject.par, body=all_unmarked(subject.par.body)), lambda _, __: instrs),
         lambda other: other.products[0].found.instr.name,
     )
-    if rows is None or _trips(rows.row.extent) < LEAST:
+    if rows is None or trips(rows.row.extent) < LEAST:
         return None
     tile = strips_of(rows, target.shared, len(refused))
-    return None if tile is None else Proposal(LinkedScript(subject.state, subject.span, tile=tile), tile=tile)
+    if tile is None:
+        return None
+    return Proposal(LinkedScript(subject.state, subject.span, tile=tile), microseconds(tile, target, sync=True), tile)
 
 
 STRATEGY = Strategy(Rank.PRODUCT, _applies, _propose)

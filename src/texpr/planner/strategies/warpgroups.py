@@ -20,12 +20,13 @@ from typing import Any
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.ir import program as ir
-from texpr.ir.instr import DESCRIBED, GROUPS
+from texpr.ir.instr import DESCRIBED, GROUPS, Operand
 from texpr.ir.instr.fragment import core_matrix
 from texpr.ir.value import Load
 from texpr.isa.cuda import WARPGROUP, WGMMA
 from texpr.isa.engine import CHUNK, LINE
 from texpr.isa.instruction import Instruction
+from texpr.isa.instruction import Operand as RecordOperand
 from texpr.isa.instructions.wgmma import ROWS
 from texpr.isa.registry import INSTRUCTIONS
 from texpr.isa.target import Target
@@ -34,6 +35,7 @@ from texpr.planner.follow import Refused, Value
 from texpr.planner.nest import Nest
 from texpr.planner.strategies.products import LEAST, WORDS, Product, ProductScript, Shape, Tile, allowed, product_of, unmarked
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
+from texpr.schedule.joint.match import Match
 from texpr.schedule.joint.records import called, usable
 from texpr.support.record import field, replace
 
@@ -114,12 +116,7 @@ class WarpgroupScript(ProductScript, kw_only=True):
         """Has the engine copy an operand, in rows of as many bytes as the swizzle."""
         buffer = load.buffer
         (name,) = self.fresh(buffer.name, "s")
-        keys: dict[str, Value] = {"via": "tma", "at": at, "space": "shared", "swizzle": f"{SPAN}B", **self.which(load)}
-        extents = [_extent(e, self.tile.sizes) for e in load.index]
-        most = SPAN // buffer.dtype.bytes
-        if extents[-1] > most:
-            box = (*extents[:-1], most)
-            keys["box"] = ir.Group(tuple(ir.Argument(size) for size in box))
+        keys: dict[str, Value] = {"at": at, **by_engine(load, self.tile.sizes), **self.which(load)}
         alike = [name for sym, name in self.clusters.items() if all(sym not in e.syms() for e in load.index)]
         if alike:
             keys["multicast"] = alike[0]
@@ -149,7 +146,16 @@ class WarpgroupScript(ProductScript, kw_only=True):
             super()._ahead(turn)
 
 
-def _extent(index: Expr, sizes: Mapping[Sym, int]) -> int:
+def by_engine(load: Load, sizes: Mapping[Sym, int]) -> dict[str, Value]:
+    """How the engine copies what is read in iterations of so many: to rows of as many bytes as the swizzle."""
+    keys: dict[str, Value] = {"via": "tma", "space": "shared", "swizzle": f"{SPAN}B"}
+    extents, most = [extent(e, sizes) for e in load.index], SPAN // load.buffer.dtype.bytes
+    if extents[-1] > most:
+        keys["box"] = ir.Group(tuple(ir.Argument(size) for size in (*extents[:-1], most)))
+    return keys
+
+
+def extent(index: Expr, sizes: Mapping[Sym, int]) -> int:
     """Elements from the least to the greatest that a subscript is in a tile."""
     first = index.evaluate({sym: 0 for sym in index.syms()})
     return index.evaluate({sym: sizes.get(sym, 1) - 1 for sym in index.syms()}) - first + 1
@@ -190,17 +196,18 @@ def _turned(product: Product, nest: Nest) -> Product:
 
 def _lies_so(record: Instruction, product: Product) -> bool:
     """Whether elements of operands that the instruction has side by side are neighbours in rows of memory."""
-    for mine, theirs in zip(record.operands, product.found.instr.operands, strict=True):
-        if theirs is product.found.result:
-            continue
-        core = core_matrix(mine.fragment.removeprefix(DESCRIBED).strip(), len(mine.shape))
-        (dim,) = {digit.dim for digit in core.digits if not digit.of_lane}
-        assert dim is not None
-        sym, load = product.found.along(theirs)[dim], product.found.reads[theirs.memory]
-        moved = [e.substitute({sym: expr(sym) + 1}) - e for e in load.index]
-        if load.data or moved[-1] is not ONE or any(e is not ZERO for e in moved[:-1]):
-            return False
-    return True
+    pairs = zip(record.operands, product.found.instr.operands, strict=True)
+    return all(lies_so(mine, theirs, product.found) for mine, theirs in pairs if theirs is not product.found.result)
+
+
+def lies_so(record: RecordOperand, operand: Operand, found: Match) -> bool:
+    """Whether elements that a described operand of a record has side by side are neighbours in rows of what is read for one."""
+    core = core_matrix(record.fragment.removeprefix(DESCRIBED).strip(), len(record.shape))
+    (dim,) = {digit.dim for digit in core.digits if not digit.of_lane}
+    assert dim is not None
+    sym, load = found.along(operand)[dim], found.reads[operand.memory]
+    moved = [e.substitute({sym: expr(sym) + 1}) - e for e in load.index]
+    return not load.data and moved[-1] is ONE and all(e is ZERO for e in moved[:-1])
 
 
 def tiles_of(product: Product, records: Sequence[Instruction], nest: Nest, target: Target) -> Iterator[Operands]:
@@ -213,7 +220,7 @@ def tiles_of(product: Product, records: Sequence[Instruction], nest: Nest, targe
         part = tiles * ROWS, _columns(record)
         rows, columns, stages = down * part[0], across * part[1], min(STAGES, turns)
         tile = Operands(Shape(rows, columns, part, SPAN, stages), product, depth, record.name)
-        whole = all(_extent(load.index[-1], tile.sizes) * size % SPAN == 0 for load in product.found.reads.values())
+        whole = all(extent(load.index[-1], tile.sizes) * size % SPAN == 0 for load in product.found.reads.values())
         kept, shared = prod(part) * words / WARPGROUP, stages * (rows + columns) * SPAN + BARRIERS
         if whole and kept <= WORDS and shared <= target.shared:
             yield tile

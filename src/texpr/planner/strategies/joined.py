@@ -1,0 +1,159 @@
+"""Rows that go through several phases, products of a warpgroup among them: what one leaves in registers, the next reads there.
+
+split, reorder, …      as for strips of a warp (`linked`), of 64 rows a warpgroup
+stage … via=tma        what products read from memory of callers, as a descriptor says where elements lie; what all turns
+                       read, once
+pipeline               copies one turn ahead
+mma                    an instruction of a warpgroup for each product: of matrices in shared memory; or with the left operand in
+                       registers, where that is what a phase of the row before left there
+
+No turn goes on behind its own, with what lanes lend: ptxas waits behind each product then (C7515).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from texpr.affine.expr import Sym
+from texpr.ir import program as ir
+from texpr.ir.instr import GROUPS, Instr
+from texpr.ir.value import Buffer, Load, walk
+from texpr.isa.cuda import WARPGROUP, WGMMA
+from texpr.isa.registry import INSTRUCTIONS
+from texpr.isa.target import Target
+from texpr.planner.follow import Refused
+from texpr.planner.nest import NoPlan
+from texpr.planner.strategies.linked import LEAST, STAGES, WORDS, LinkedScript, Rows, Strips, microseconds, most, rows_of, trips
+from texpr.planner.strategies.products import all_unmarked, allowed
+from texpr.planner.strategies.warpgroups import ADDRESSES, BARRIERS, SPAN, WORD, by_engine, extent, lies_so
+from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
+from texpr.schedule.joint.match import Match
+from texpr.schedule.joint.records import called
+from texpr.support.record import replace
+
+GROUPS_OF_A_BLOCK = (2, 1)
+"""Warpgroups of a block, in the order in which they are tried: more of them read operands less often."""
+
+
+class Teams(Strips):
+    """Strips of warpgroups."""
+
+    def data(self) -> dict[str, Any]:
+        """For `explain`."""
+        return {**super().data(), "team": "warpgroup"}
+
+
+class JoinedScript(LinkedScript, kw_only=True):
+    """Gives strips of rows to warpgroups."""
+
+    def to_shared(self, load: Load, at: str) -> None:
+        """Has the engine copy an operand."""
+        (name,) = self.fresh(load.buffer.name, "s")
+        keys = {"at": at, **by_engine(load, _sizes(self.tile.of, self.tile.rows)), **self.which(load)}
+        self.must("stage", load.buffer.name, results=(name,), of=load.buffer, **keys)
+
+
+def _sizes(rows: Rows, count: int) -> Mapping[Sym, int]:
+    """How many iterations of each loop are in a block at once, of so many rows."""
+    found = {rows.row.sym: count}
+    for each in rows.products:
+        found |= {each.columns.sym: each.columns.extent.constant, each.sum.sym: each.sum.extent.constant}
+    return found
+
+
+def _choices(target: Target, columns: ir.Par, bind: ir.Bind) -> Iterator[Instr]:
+    """The instructions of warpgroups of the types of a product, of as many columns as there are, or parts of them."""
+    read = {load.dtype.name for load in _loads(bind)}
+    records = [each for each in INSTRUCTIONS.values() if each.effect in GROUPS and each.template(target) is not None]
+    for each in sorted(records, key=lambda record: -record.operands[-1].shape[1]):
+        types = {operand.dtype for operand in each.operands if not operand.inout}
+        if read == types and columns.extent.constant % each.operands[-1].shape[1] == 0:
+            instr = called(each.name)
+            if instr is not None:
+                yield instr
+
+
+def _loads(bind: ir.Bind) -> Iterator[Load]:
+    return (node for value in bind.values for node in walk(value) if isinstance(node, Load))
+
+
+def _fits(found: Match, local: frozenset[Buffer]) -> bool:
+    """Whether rows of the instruction are those of the nest, and operands lie so: what is in memory in rows of as many bytes as
+    the swizzle, and in registers what a row keeps."""
+    record = INSTRUCTIONS[found.instr.name]
+    for mine, operand in zip(record.operands, found.instr.operands, strict=True):
+        if operand is not found.result:
+            kept = found.reads[operand.memory].buffer in local
+            if kept == operand.is_described or not (kept or lies_so(mine, operand, found)):
+                return False
+    return True
+
+
+def _whole(rows: Rows) -> bool:
+    """Whether rows of all operands in memory are as many bytes as the swizzle, or several times as many."""
+    sizes = _sizes(rows, rows.strip)
+    loads = (load for each in rows.products for load in each.found.reads.values() if load.buffer not in rows.local)
+    return all(extent(load.index[-1], sizes) * load.dtype.bytes % SPAN == 0 for load in loads)
+
+
+def teams_of(rows: Rows, shared: int, refused: int) -> Teams | None:
+    """Rows of a block: the most that leave no multiprocessor idle, after as many as were refused; none if they do not fit."""
+    words = sum(_words(rows, each.columns.extent.constant, each.found) for each in rows.products)
+    found: list[Teams] = []
+    for groups in GROUPS_OF_A_BLOCK:
+        count = groups * rows.strip
+        bytes = _bytes(rows, count) + BARRIERS
+        if words <= WORDS and bytes <= shared:
+            found.append(Teams(rows, count, rows.strip, words + ADDRESSES, bytes))
+    tile = most(found, refused) if found else None
+    return tile if isinstance(tile, Teams) else None
+
+
+def _words(rows: Rows, columns: int, found: Match) -> int:
+    """Registers of a lane for what a product sums up, and for what lanes lend to it."""
+    total = columns * rows.strip * found.result.dtype.bytes
+    for operand in found.instr.operands:
+        if operand is not found.result and not operand.is_described:
+            load = found.reads[operand.memory]
+            total += load.buffer.shape[-1].constant * rows.strip * operand.dtype.bytes
+    return total // WORD // WARPGROUP
+
+
+def _bytes(rows: Rows, count: int) -> int:
+    """Bytes of shared memory for what the engine brings, about."""
+    total = 0
+    for each in rows.products:
+        total += each.panel * each.size * STAGES
+        total += 0 if each.operands[0] in rows.local else count * each.sum.extent.constant * each.size
+    return total
+
+
+def _applies(subject: Subject) -> bool:
+    return WGMMA in subject.state.target.features and isinstance(subject.nest, NoPlan) and not subject.is_part
+
+
+def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
+    target = subject.state.target
+
+    def found(par: ir.Par) -> Rows | None:
+        return rows_of(par, lambda columns, bind: _choices(target, columns, bind), _fits)
+
+    rows = allowed(
+        found(subject.par),
+        lambda: found(replace(subject.par, body=all_unmarked(subject.par.body))),
+        lambda other: other.products[0].found.instr.name,
+    )
+    if rows is None or trips(rows.row.extent) < LEAST or not _whole(rows):
+        return None
+    if any(each.buffer is not None for each in refused):
+        return None  # the engine does not copy it, of however many rows
+    tile = teams_of(rows, target.shared, len(refused))
+    if tile is None:
+        return None
+    script = JoinedScript(subject.state, subject.span, tile=tile)
+    return Proposal(script, microseconds(tile, target, sync=False), tile)
+
+
+STRATEGY = Strategy(Rank.PRODUCT, _applies, _propose)
+"""Rows that a warp may keep as well, by the bound of both."""

@@ -1,0 +1,175 @@
+"""Rows whose products the planner gives to warpgroups, one after the other: which; proved, and their numbers are right.
+
+What decides is the relation: attention, and two layers of a network, are rows with two products each.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import chain
+
+import numpy as np
+import pytest
+from tests.lowering.emulated import run_plan
+from tests.proofs import undecided
+from tests.schedule.linked import exact, online
+from tests.schedule.test_linked import OPEN, arguments
+
+from texpr.backends.cuda.headers import headers
+from texpr.driver import Compiled, lower, parse
+from texpr.interp import run
+from texpr.ir import program as ir
+from texpr.isa.registry import resolve
+from texpr.planner.nest import nests
+from texpr.planner.strategies import joined, linked
+from texpr.planner.strategy import Subject
+from texpr.proof.schedule import faithful
+from texpr.schedule.apply import start
+from texpr.support.diagnostic import TexprError
+from texpr.support.record import Record
+from texpr.toolchain.cuda import compile_cuda, find_nvcc
+from texpr.toolchain.machine import this_machine
+
+WIDE = " align(16)"
+
+LAYERS = """\
+fn f(X: bf16[B, 64] align(16), W: bf16[64, 128] align(16), V: bf16[128, 64] align(16), b: f32[128]): f32[B, 64] {
+    new Y: f32[B, 64]
+    par B |i| {
+        new h: f32[128]
+        new g: bf16[128]
+        new y: f32[64]
+        par 128 |j| { h[j] = 0.0 }
+        par 128 |js| { seq 64 |k| reduce(h) { h[js] += X[i, k] * W[k, js] } }
+        par 128 |jr| { g[jr] = bf16(max(h[jr] + b[jr], 0.0)) }
+        par 64 |n| { y[n] = 0.0 }
+        par 64 |ns| { seq 128 |t| reduce(y) { y[ns] += g[t] * V[t, ns] } }
+        par 64 |no| { Y[i, no] = y[no] }
+    }
+    return Y
+}
+"""
+"""Two layers of a network: columns of W are neighbours in memory, those of keys are not."""
+
+
+class Case(Record):
+    """A program, its open size, and the instructions that its products get. `apart`: as in `tests.schedule.test_linked`."""
+
+    text: str
+    first: str
+    second: str
+    size: str = "L"
+    apart: float = 0.0
+
+
+NAMES = ("wgmma_m64n64k16_f32_bf16", "wgmma_m64n64k16_f32_bf16_ar_bn")
+
+CASES = {
+    "whole numbers": Case(exact(64, 64, WIDE), *NAMES),
+    "rows of two lines": Case(exact(128, 64, WIDE), NAMES[0], "wgmma_m64n128k16_f32_bf16_ar_bn"),
+    "more keys": Case(exact(64, 128, WIDE), "wgmma_m64n128k16_f32_bf16", NAMES[1]),
+    "online, of f16": Case(
+        online("f16", 64, 64, align=WIDE), "wgmma_m64n64k16_f32_f16", "wgmma_m64n64k16_f32_f16_ar_bn", apart=2**-10
+    ),
+    "causal": Case(online(d=64, keys=64, causal=True, align=WIDE), *NAMES, apart=2**-7),
+    "two layers": Case(LAYERS, "wgmma_m64n128k16_f32_bf16_bn", NAMES[1], "B"),
+}  # fmt: skip
+
+
+@cache
+def compiled(name: str) -> Compiled:
+    return lower(parse(CASES[name].text)["f"], "sm_90a", schedule="auto")
+
+
+def given_to(made: Compiled) -> list[str]:
+    """The instructions of products, in the order of the schedule."""
+    directives = () if made.schedule is None else made.schedule.directives
+    return [str(each.args[3].value) for each in directives if each.name == "mma"]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_both_products_are_given_to_warpgroups(name: str) -> None:
+    made, case = compiled(name), CASES[name]
+    assert given_to(made) == [case.first, case.second]
+    assert made.planned is not None and made.planned.nests[0].candidate is not None
+    told = made.planned.nests[0].candidate.data()
+    assert (told["team"], told["instruction"]) == ("warpgroup", f"{case.first}, {case.second}")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_proved(name: str) -> None:
+    made = compiled(name)
+    assert made.written is not None
+    proof = faithful(made.written, made.function)
+    assert [*chain(*(proof.of(verdict) for verdict in OPEN))] == []
+    assert list(undecided(made.function, made.plan)) == []
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_emulated(name: str) -> None:
+    case, made = CASES[name], compiled(name)
+    for length in (0, 1, 65, 130):
+        given = arguments(made, {"H": 1, case.size: length})
+        wanted = run(parse(case.text)["f"], given)
+        for seed in (None, 1):
+            found = run_plan(made.function, made.plan, given, {case.size: length}, seed=seed)
+            assert not found.reports, (length, seed)
+            for result, value in wanted.items():
+                one, other = (np.asarray(each, np.float32) for each in (found.arrays[result], value))
+                assert np.all(np.abs(one - other) <= case.apart * np.abs(other)), (result, length, seed)
+
+
+KEY = "K: bf16[H, L, 64] align(16)"
+
+TURNED = (
+    exact(64, 64, WIDE)
+    .replace(KEY, "K: bf16[H, 64, L] align(16)")
+    .replace("pad(K, (0, 0, 0), (0, 63, 0), 0.0)", "pad(K, (0, 0, 0), (0, 0, 63), 0.0)")
+    .replace("Kp[h, 64 * kb + js, ds]", "Kp[h, ds, 64 * kb + js]")
+)
+"""Rows of L keys, of which nobody promises that they are whole chunks."""
+
+OTHERS = {
+    "nothing promised": (exact(64, 64), "sm_90a"),
+    "keys that begin anywhere": (exact(64, 64, WIDE).replace(KEY, "K: bf16[H, L, 64]"), "sm_90a"),
+    "rows of half a line": (exact(32, 64, WIDE), "sm_90a"),
+    "no tensor core of a warpgroup": (exact(64, 64, WIDE), "sm_90"),
+    "another machine": (exact(64, 64, WIDE), "sm_80"),
+    "keys that are turned": (TURNED, "sm_90a"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_warpgroups_do_not_do(name: str) -> None:
+    """Warps do it."""
+    text, target = OTHERS[name]
+    assert set(given_to(lower(parse(text)["f"], target, schedule="auto"))) == {"mma_m16n8k16_f32_bf16"}
+
+
+def test_sums_that_are_rounded_as_ieee_says() -> None:
+    text = exact(64, 64, WIDE).replace("reduce(acc) {", "reduce(acc) #ieee {").replace("reduce(s) {", "reduce(s) #ieee {")
+    assert given_to(lower(parse(text)["f"], "sm_90a", schedule="auto")) == []
+
+
+def subject(text: str) -> Subject:
+    """The nest of a program."""
+    state = start(parse(text)["f"], resolve("sm_90a"))
+    ((par, nest),) = [each for each in nests(state.function) if isinstance(each[0], ir.Par)]
+    return Subject(par, nest, state)
+
+
+@pytest.mark.parametrize("wide", [64, 128])
+def test_the_bound_decides(wide: int) -> None:
+    """Of the same rows: matrix units of warps do 0.63 of what those of warpgroups do, and read more of shared memory."""
+    about = subject(online(d=wide, keys=64, align=WIDE))
+    one, other = (each.STRATEGY.propose(about, ()) for each in (joined, linked))
+    assert one is not None and other is not None and 0 < one.cost < 0.75 * other.cost
+
+
+@pytest.mark.parametrize("name", ["rows of two lines", "causal"])
+def test_nothing_spills(name: str) -> None:
+    try:
+        binary = compile_cuda(this_machine(), find_nvcc(this_machine()), compiled(name).source, headers(), "sm_90a")
+    except TexprError as reason:
+        pytest.skip(str(reason))
+    assert all((each.spill_stores, each.spill_loads) == (0, 0) for each in binary.kernels)
