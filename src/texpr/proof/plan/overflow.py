@@ -19,7 +19,7 @@ from math import inf
 from operator import add, mul
 from typing import TypeAlias
 
-from texpr.affine.expr import Expr, FloorDiv, Min, Sym, Xor, expr, maximum, minimum, term
+from texpr.affine.expr import Expr, FloorDiv, Min, Sym, Xor, combination, expr, maximum, minimum, term
 from texpr.affine.typed import Typed, joined
 from texpr.ir.kernel import HostStep, Plan, kernels
 from texpr.ir.kernel.arithmetic import Around, Computed, Datum, Named, Test, Turn, computed
@@ -179,6 +179,7 @@ class _Here(Record, eq=False):
             if node.op == "product":
                 high = _product([way.above(arg.value) for arg in node.args])
             ends = spans.meet(ends, (-self._most(low), self._most(high)))
+            ends = spans.meet(ends, self._apart(node.value, way))
             if lowest <= ends[0] and ends[1] <= highest:
                 return "bounds on sizes"
         if self._signs(node.value):
@@ -187,6 +188,12 @@ class _Here(Record, eq=False):
         under = [] if isinstance(lowest, float) else [Ge(lowest - 1 - node.value)]
         self._none(disj((Ge(node.value - highest - 1), *under)), told)
         return "the solver"
+
+    def _apart(self, value: Expr, way: Spans) -> Ends:
+        """The products of a sum by bounds on sizes, and its other terms, which are small, by intervals."""
+        products = combination(0, ((monomial, c) for monomial, c in value.terms if len(monomial) > 1))
+        least, most = way.ends_of(value - products)
+        return least - self._most(way.above(-products)), most + self._most(way.above(products))
 
     def _signs(self, value: Expr) -> bool:
         """Whether the solver proves that a minimum in a product is never negative, if no interval did."""

@@ -377,13 +377,11 @@ def is_sum(action: Action) -> bool:
 
 
 def fixed(action: Action) -> tuple[Sym, ...]:
-    """The indices that one sum of updates by `action` has: of the loops outside of those with a free order, and of those inside
-    that occur in the subscripts of the element."""
-    free = [action.stored in loop.reduce for loop in action.spot.loops]
-    depth = free.index(True) if any(free) else 0
+    """The indices that one sum of updates by `action` has: of the loops outside of those with a free order, and all others that
+    are subscripts of the element, as it is another element in each iteration of such a loop, free or not."""
+    depth = next((at for at, loop in enumerate(action.spot.loops) if action.stored in loop.reduce), 0)
     named = {e.as_sym for e in subscripts(action.target)}
-    inside = (s for s, is_free in zip(indices(action.spot)[depth:], free[depth:], strict=True) if s in named and not is_free)
-    return (*indices(action.spot)[:depth], *inside)
+    return (*indices(action.spot)[:depth], *(s for s in indices(action.spot)[depth:] if s in named))
 
 
 def arm(event: Event) -> tuple[object, ...]:
