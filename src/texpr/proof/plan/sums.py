@@ -378,9 +378,9 @@ def is_sum(action: Action) -> bool:
 
 def fixed(action: Action) -> tuple[Sym, ...]:
     """The indices that one sum of updates by `action` has: of the loops outside of those with a free order, and all others that
-    are subscripts of the element, as it is another element in each iteration of such a loop, free or not."""
+    occur in the subscripts of the element, free or not."""
     depth = next((at for at, loop in enumerate(action.spot.loops) if action.stored in loop.reduce), 0)
-    named = {e.as_sym for e in subscripts(action.target)}
+    named = {sym for e in subscripts(action.target) for sym in e.syms()}
     return (*indices(action.spot)[:depth], *(s for s in indices(action.spot)[depth:] if s in named))
 
 
