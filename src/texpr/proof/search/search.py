@@ -344,7 +344,14 @@ class _Search(Mutable):
         plain, held = (event.target, source) if outward else (source, event.target)
         stored = self.kept(plain.buffer) if isinstance(plain, Load) and not plain.data else ()
         if not stored or not isinstance(plain, Load):
-            return self.passed_on(event, source, anchors)
+            found = self.passed_on(event, source, anchors)
+            if found is not None:
+                return found
+            outward = isinstance(event.target, Load) and bool(self.alone(event.target.buffer))
+            plain, held = (event.target, source) if outward else (source, event.target)
+            stored = self.alone(plain.buffer) if isinstance(plain, Load) and not plain.data else ()
+            if not stored or not isinstance(plain, Load):
+                return None
         fitting = [m for m in anchors if m.action.stored in stored and home_of(m.event.target) == home_of(held)]
         actions = dict.fromkeys(m.action for m in sorted(fitting, key=lambda m: -len(m.action.spot.loops)))
         tags = (tag for action in actions for tag in self.moves(event, action, 1 if outward else -1, plain, (held, fitting)))
@@ -426,6 +433,11 @@ class _Search(Mutable):
         if self.asked.reading.spaces[buffer] not in (Space.SHARED, Space.LANES):
             return ()
         return [*(m.action.stored for m in self.matches.values() if home_of(m.event.target) is buffer), *named]
+
+    def alone(self, buffer: Buffer) -> Sequence[Buffer | Sym]:
+        """The program memory that may be in an array of one thread: that of its name."""
+        local = self.asked.reading.spaces.get(buffer) is Space.LOCAL
+        return [stored for stored in self.asked.program.scopes if local and stored.name == buffer.name]
 
     def outer(
         self, event: Event, place: Load | Ref, action: Action, loops: Sequence[Sym],
