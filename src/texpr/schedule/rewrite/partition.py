@@ -135,7 +135,8 @@ class _Parter(Mutable):
         return (*both, ir.If(test, then, copied(orelse, self._fresh), span=orelse[0].span))
 
     def _fresh(self, base: str) -> str:
-        name = next(n for k in count(1) if (n := f"{base}_{k}") not in self.taken)
+        plain, _, _ = base.partition("'")  # nothing may follow the number of `x'1` in a text
+        name = next(n for k in count(1) if (n := f"{plain}_{k}") not in self.taken)
         self.taken.add(name)
         return name
 
