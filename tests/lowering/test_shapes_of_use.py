@@ -219,6 +219,58 @@ fn f(x: f32[n], w: f32[m]): f32[n] {
     return y
 }"""
 
+EACH_ROW = """
+fn f(x: f32[B, N, M]): f32[B, N] {
+    new y: f32[B, N]
+    par B |b| { par N |j| { y[b, j] = 0.0 } }
+    par B |b| { par N |i| reduce(y) { par M |j| reduce(y) { y[b, i] += x[b, i, j] } } }
+    return y
+}"""
+
+TURNED_ROWS = """
+fn f(x: f32[B, N, M]): f32[B, N] {
+    new y: f32[B, N]
+    par B |b| { par N |j| { y[b, j] = 0.0 } }
+    par B |b| { seq N |i| reduce(y) { par M |j| reduce(y) { y[b, N - 1 - i] += x[b, i, j] } } }
+    return y
+}"""
+
+GREATEST_OF_ROWS = """
+fn f(x: f32[B, N, M]): (f32[B, N], i32[B, N]) {
+    new y: f32[B, N]
+    new z: i32[B, N]
+    par B |b| { par N |i| {
+        y[b, i] = -inf
+        z[b, i] = 0
+        par M |j| reduce(y, z) { (y[b, i], z[b, i]) max= (x[b, i, j], j) }
+    } }
+    return y, z
+}"""
+
+SOME_OF_ROWS = """
+fn f(x: f32[B, N, M]): f32[B, N] {
+    new y: f32[B, N]
+    par B |b| { par N |i| {
+        y[b, i] = 0.0
+        par i |j| reduce(y) { if j < M { y[b, i] += x[b, i, j] } }
+    } }
+    return y
+}"""
+
+HIDDEN = """
+fn f(x: f32[B, K], w: f32[K, 64]): f32[B, 64] {
+    new y: f32[B, 64]
+    par B |b| {
+        new h: f32[64]
+        par 64 |j| {
+            h[j] = 0.0
+            par K |k| reduce(h) { h[j] += x[b, k] * w[k, j] }
+        }
+        par 64 |c| { y[b, c] = h[63 - c] }
+    }
+    return y
+}"""
+
 SHAPES = {
     "a local of fixed extent": Shape(LOCALS, ({"b": 3, "n": 0}, {"b": 2, "n": 5})),
     "scores into a local": Shape(SCORES, ({"b": 3, "n": 0}, {"b": 2, "n": 5})),
@@ -238,6 +290,11 @@ SHAPES = {
     "a gradient of groups": Shape(GRADIENT, ({"n": 0, "C": 6, "G": 2}, {"n": 3, "C": 0, "G": 4}, {"n": 5, "C": 119, "G": 7})),
     "a gradient of five groups": Shape(GRADIENT_OF_FIVE, ({"n": 0, "C": 5}, {"n": 3, "C": 0}, {"n": 5, "C": 215})),
     "a gradient of five rows": Shape(GRADIENT_OF_FIVE_ROWS, ({"n": 0, "q": 1}, {"n": 3, "q": 0}, {"n": 5, "q": 43})),
+    "a sum for each row, where rows are free": Shape(EACH_ROW, ({"B": 3, "N": 5, "M": 70}, {"B": 2, "N": 3, "M": 0})),
+    "the same from the last row on": Shape(TURNED_ROWS, ({"B": 3, "N": 5, "M": 70}, {"B": 2, "N": 3, "M": 0})),
+    "the greatest of each row of planes": Shape(GREATEST_OF_ROWS, ({"B": 2, "N": 3, "M": 70}, {"B": 2, "N": 3, "M": 0})),
+    "some of each row of planes": Shape(SOME_OF_ROWS, ({"B": 2, "N": 70, "M": 40}, {"B": 2, "N": 3, "M": 0})),
+    "a layer that one thread keeps": Shape(HIDDEN, ({},), {"B": 3, "K": 7}),
     "means of groups": Shape(MEANS, ({"n": 0, "C": 6, "G": 2}, {"n": 3, "C": 0, "G": 4}, {"n": 5, "C": 119, "G": 7})),
     "groups of a product": Shape(
         GROUPS_OF_A_PRODUCT,
@@ -325,3 +382,21 @@ schedule f for sm_90a { serial(j) partition(j) split(j, 16) -> (jo, ji) }"""
     run = run_plan(compiled.function, compiled.plan, given, {"n": 37}, 0, compiled.source)
     assert run.reports == []
     np.testing.assert_array_equal(results(compiled.function, run)["y"], interpret(function, given, {"n": 37})["y"])
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize("name", ["a sum for each row, where rows are free", "the same from the last row on"])
+@pytest.mark.parametrize("target", ["cpu", "sm_90a"])
+def test_a_sum_is_of_its_own_row(name: str, target: str) -> None:
+    """Rows whose order is free are apart: what is added to a row is the sum of that row."""
+    text = plan_text((compiled := made(name, target, None)).plan)
+    own = "b'1, i" if name.endswith("free") else "b'1, N - i - 1"
+    (final,) = (line for line in text.splitlines() if f"y[{own}] = (y[{own}]" in line)
+    reads = [line for line in text.splitlines() if "x[b'1, i, " in line]
+    assert reads
+    for line, right, wrong in (
+        (final, own, "b'1, 0"),
+        *((line, "x[b'1, i,", f"x[b'1, {at},") for line in reads for at in "0N"),
+    ):
+        other = text.replace(line, line.replace(right, wrong))
+        assert open_of(proved(compiled.function, parse_plan(other))), wrong

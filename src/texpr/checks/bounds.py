@@ -18,6 +18,7 @@ from texpr.relation.dependence import extended_syms
 from texpr.relation.facts import facts_of, never_negative
 from texpr.relation.model import Access
 from texpr.support.diagnostic import Diagnostic, Note, Offer
+from texpr.support.limits import LARGEST_SIZE
 
 
 def bounds(subject: Subject) -> Iterator[Diagnostic]:
@@ -53,13 +54,16 @@ def _access(subject: Subject, access: Access, doubtful: list[int]) -> Iterator[D
 
 
 def _violation(subject: Subject, access: Access, doubtful: list[int]) -> Witness | None:
-    """A point at which a subscript is out of bounds. Raises Undecided."""
+    """A point at which a subscript is out of bounds, of sizes that launchers take. Raises Undecided."""
     if not access.draft.affine:
         raise Undecided("a subscript that is not affine")
     split = len(access.shape) != access.buffer.rank
     positions = range(len(access.shape)) if split else doubtful
     outside = disj(_leaves(access.index[k], access.shape[k]) for k in positions)
-    witness = subject.point(extended_syms(access), conj((access.formula, outside)))
+    dims, asked = extended_syms(access), conj((access.formula, outside))
+    witness = subject.point(dims, asked)
+    if witness is not None and any(witness.get(size, 0) > LARGEST_SIZE for size in subject.function.sizes):
+        witness = subject.point(dims, conj((asked, *(Ge(LARGEST_SIZE - expr(size)) for size in subject.function.sizes))))
     if witness is not None and not access.instance.affine:
         raise Undecided("a condition that is not affine")
     return witness

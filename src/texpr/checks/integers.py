@@ -23,12 +23,10 @@ from texpr.presburger.isl.raw import Undecided
 from texpr.relation.facts import known
 from texpr.relation.model import Access, Instance
 from texpr.support.diagnostic import Diagnostic, Note, Offer
+from texpr.support.limits import LARGEST_INT, MOST_INDEX, Width
 from texpr.support.record import Record
 
-SIZE_LIMIT = 2**31
-"""Sizes are below this; the launcher checks it."""
-
-_HALF = 2**62
+_HALF = MOST_INDEX
 """If both parts of a sum stay within this, no order of additions overflows 64 bits."""
 
 
@@ -50,8 +48,8 @@ def _ranges(subject: Subject) -> Mapping[Sym, Interval]:
     """Ranges of sizes, then of loop indices by the bounds of their extents, clipped to 62 bits: launchers refuse longer
     loops."""
     function = subject.function
-    ranges: dict[Sym, Interval] = {size: (0, SIZE_LIMIT - 1) for size in function.sizes}
-    ranges.update({const: (-SIZE_LIMIT, SIZE_LIMIT - 1) for const, _ in function.consts})
+    ranges: dict[Sym, Interval] = {size: (0, LARGEST_INT) for size in function.sizes}
+    ranges.update({const: (-LARGEST_INT - 1, LARGEST_INT) for const, _ in function.consts})
     ranges.update(_promised(subject, ranges))
     for stmt in walk(function.body):
         if isinstance(stmt, Par | Seq):
@@ -105,10 +103,10 @@ class _Place(Record, eq=False, dict=True):
     @cached_property
     def known(self) -> Known:
         function = self.subject.function
-        limits = [SIZE_LIMIT - 1 - expr(size) for size in function.sizes]
+        limits = [LARGEST_INT - expr(size) for size in function.sizes]
         dense = (b for b in (*function.params, *function.results) if b.strides is None)
         # The launcher checks their size in bytes. A product of more sizes may overflow before a factor 0.
-        counts = [(2**63 - 1) // b.dtype.bytes - reduce(mul, b.shape, expr(1)) for b in dense if b.rank <= 3]
+        counts = [Width.LONG.most // b.dtype.bytes - reduce(mul, b.shape, expr(1)) for b in dense if b.rank <= 3]
         return known((*self.facts, *limits, *counts))
 
     def within(self, value: Expr, low: int, high: int) -> bool:
@@ -155,7 +153,7 @@ def _value(subject: Subject, instance: Instance, node: Index, ranges: Mapping[Sy
     shown = text(node.expr)
     try:
         outside = disj((Ge(low - 1 - node.expr), Ge(node.expr - high - 1)))
-        small = [Ge(SIZE_LIMIT - 1 - expr(size)) for size in subject.function.sizes]
+        small = [Ge(LARGEST_INT - expr(size)) for size in subject.function.sizes]
         dims, around = subject.around(instance, node.expr)
         closed, affine = subject.close(conj((around, outside, *small)))
         witness = subject.point(dims, closed) if affine else None
@@ -180,10 +178,10 @@ def _limits(dtype: DType) -> tuple[int, int]:
     return -(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1
 
 
-def _bounds_on(subject: Subject, value: Expr, most: int = 2**31 - 1) -> Iterator[Offer]:
+def _bounds_on(subject: Subject, value: Expr, most: int = LARGEST_INT) -> Iterator[Offer]:
     """Promises with which a value may fit: a bound on itself; or on each size in it, in the extents of loops and in data."""
-    help = "use a wider type, or add" if most < 2**31 else "add"
-    most = min(most, 2**31 - 1)
+    help = "use a wider type, or add" if most <= LARGEST_INT else "add"
+    most = min(most, LARGEST_INT)
     yield from where(subject.function, (value, "<=", most), help=help)
     reached, rest = set[Sym](), [value]
     extents = {stmt.sym: stmt.extent for stmt in walk(subject.function.body) if isinstance(stmt, Par | Seq)}

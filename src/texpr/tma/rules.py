@@ -15,6 +15,7 @@ from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
 from texpr.isa.engine import CHUNK, LINE
 from texpr.presburger.formula import Eq, Ge
+from texpr.support.limits import LARGEST_INT
 from texpr.support.record import Record
 from texpr.tma.descriptor import BulkUse, Im2col, Interleave, TensorMap, Tiled, Use
 from texpr.tma.elements import Fill
@@ -248,8 +249,8 @@ def _pixels(map: TensorMap) -> Asks:
 
 def _coordinates(use: Use) -> Asks:
     yield _is_true("coordinates", len(use.coordinates) == use.map.rank)
-    yield from _each("coordinate", use.coordinates, -(1 << 31), (1 << 31) - 1)
-    yield from _each("row", use.rows, -(1 << 31), (1 << 31) - 1)
+    yield from _each("coordinate", use.coordinates, -LARGEST_INT - 1, LARGEST_INT)
+    yield from _each("row", use.rows, -LARGEST_INT - 1, LARGEST_INT)
 
 
 def _coordinate_alignment(use: Use) -> Asks:

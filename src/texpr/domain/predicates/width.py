@@ -11,7 +11,7 @@ from texpr.affine.ranges import Interval
 from texpr.domain.context import Context
 from texpr.domain.graph import DomainGraph
 from texpr.domain.predicates.needed import predicates
-from texpr.support.limits import LARGEST_SIZE
+from texpr.support.limits import LARGEST_INT, LARGEST_SIZE
 
 
 def index_bits(graph: DomainGraph, known: Known | None = None) -> Literal[32, 64]:
@@ -58,4 +58,4 @@ def _fits(value: Expr, known: Known) -> bool:
 
 
 def _is_narrow(ends: Interval) -> bool:
-    return ends[0] >= -(1 << 31) and ends[1] < 1 << 31
+    return ends[0] >= -LARGEST_INT - 1 and ends[1] <= LARGEST_INT
