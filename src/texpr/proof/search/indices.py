@@ -10,7 +10,7 @@ from texpr.ir import kernel as k
 from texpr.ir.program import Loop
 from texpr.ir.program.marked import level_of
 from texpr.ir.value import Buffer, Literal, Load, Ref, Value
-from texpr.isa.levels import Level
+from texpr.isa.levels import Level, Space
 from texpr.presburger.formula import Ge
 from texpr.presburger.solve.products import parted
 from texpr.presburger.solve.relaxed import flat
@@ -70,6 +70,17 @@ def enclosing(event: Event, action: Action, held: Load | Ref, updates: Sequence[
         ones = (at for at, loop in enumerate(loops) if loop.extent is ONE and not match.indices[loop.sym].syms() <= known)
         counts.append(next(ones, len(loops)))
     return max(counts, default=len(loops))
+
+
+def of_a_thread(
+    event: Event, source: Load | Ref, spaces: Mapping[Buffer, Space], scopes: Collection[Buffer | Sym]
+) -> tuple[Load, Load | Ref, Sequence[Buffer | Sym], bool] | None:
+    """What a copy moves to, or from, an array of one thread: the element there, the other place, the program memory of the
+    array's name, and whether it is moved there."""
+    for plain, held in ((event.target, source), (source, event.target)):
+        if isinstance(plain, Load) and not plain.data and spaces.get(plain.buffer) is Space.LOCAL:
+            return plain, held, [each for each in scopes if each.name == plain.buffer.name], plain is event.target
+    return None
 
 
 class Kept(Record):

@@ -31,6 +31,7 @@ from texpr.proof.search.indices import (
     keeps,
     laid_out_alike,
     named_alike,
+    of_a_thread,
     rank,  # fmt: skip
     solutions,
     solve,
@@ -344,21 +345,16 @@ class _Search(Mutable):
         plain, held = (event.target, source) if outward else (source, event.target)
         stored = self.kept(plain.buffer) if isinstance(plain, Load) and not plain.data else ()
         if not stored or not isinstance(plain, Load):
-            found = self.passed_on(event, source, anchors)
-            if found is not None:
+            own = of_a_thread(event, source, self.asked.reading.spaces, self.asked.program.scopes)
+            if (found := self.passed_on(event, source, anchors)) is not None or own is None:
                 return found
-            outward = isinstance(event.target, Load) and bool(self.alone(event.target.buffer))
-            plain, held = (event.target, source) if outward else (source, event.target)
-            stored = self.alone(plain.buffer) if isinstance(plain, Load) and not plain.data else ()
-            if not stored or not isinstance(plain, Load):
-                return None
+            plain, held, stored, outward = own
         fitting = [m for m in anchors if m.action.stored in stored and home_of(m.event.target) == home_of(held)]
         actions = dict.fromkeys(m.action for m in sorted(fitting, key=lambda m: -len(m.action.spot.loops)))
         tags = (tag for action in actions for tag in self.moves(event, action, 1 if outward else -1, plain, (held, fitting)))
         first = next(tags, None)
-        loops = [loop for action in actions for loop in action.spot.loops]
-        guarded = any(len(action.spot.domain) > len(action.spot.loops) for action in actions)
-        guarded |= any(not loop.extent.is_constant for loop in loops)  # a loop that may have no iteration
+        guarded = any(len(action.spot.domain) > len(action.spot.loops) for action in actions)  # or some loop has no iteration
+        guarded |= any(not loop.extent.is_constant for action in actions for loop in action.spot.loops)
         if first is None or not guarded or self.keeps_to(event, source, first):
             return first
         return next((tag for tag in tags if self.keeps_to(event, source, tag)), first)
@@ -427,17 +423,11 @@ class _Search(Mutable):
         named = [stored for stored in self.asked.program.scopes if stored.name == buffer.name]
         if buffer not in self.asked.reading.spaces:
             copied = self.copied.get(buffer)
-            return (
-                (buffer,) if copied is None and buffer in self.asked.program.scopes else (copied.stored,) if copied else named
-            )
+            alone = copied is None and buffer in self.asked.program.scopes
+            return (buffer,) if alone else (copied.stored,) if copied else named
         if self.asked.reading.spaces[buffer] not in (Space.SHARED, Space.LANES):
             return ()
         return [*(m.action.stored for m in self.matches.values() if home_of(m.event.target) is buffer), *named]
-
-    def alone(self, buffer: Buffer) -> Sequence[Buffer | Sym]:
-        """The program memory that may be in an array of one thread: that of its name."""
-        local = self.asked.reading.spaces.get(buffer) is Space.LOCAL
-        return [stored for stored in self.asked.program.scopes if local and stored.name == buffer.name]
 
     def outer(
         self, event: Event, place: Load | Ref, action: Action, loops: Sequence[Sym],
