@@ -215,10 +215,10 @@ class _Kernel:
         cores = [axis for axis in self.kernel.axes if axis.level is Level.CORE]
         for axis in cores:
             tree = typed(axis.extent, here)
-            yield self._said(tree, f"iterations of {axis.sym}", self.kernel.span, here, (), most=Width.LONG.most)
+            yield self._said(tree, f"iterations of {axis.sym}", self.kernel.span, here, around, most=Width.LONG.most)
         if len(cores) > 1:
             tree = count([axis.extent for axis in cores], here)
-            yield self._said(tree, "iterations", self.kernel.span, here, (), most=Width.LONG.most)
+            yield self._said(tree, "iterations", self.kernel.span, here, around, most=Width.LONG.most)
         for axis in self.kernel.axes:
             here = axis_knowledge(axis, here)
             around = (*around, Turn(axis.sym, ZERO, axis.extent, axis.level is Level.GRID))
