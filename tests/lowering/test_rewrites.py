@@ -36,7 +36,7 @@ def fused(function: Function) -> Function:
 
 
 def promoted(function: Function) -> Function:
-    return replace(function, body=promote(function.body, Names(function)))
+    return replace(function, body=promote(function.body, Names(function), {}))
 
 
 def check_same(function: Function, rewrite: Rewrite, given: dict[str, np.ndarray], sizes: dict[str, int]) -> bool:

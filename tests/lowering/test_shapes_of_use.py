@@ -271,6 +271,42 @@ fn f(x: f32[B, K], w: f32[K, 64]): f32[B, 64] {
     return y
 }"""
 
+PRODUCT_BY_ROWS = """
+fn f(A: f32[N, K], B: f32[K, M]): f32[N, M] {
+    new C: f32[N, M]
+    par N |i| { seq M |j| {
+        C[i, j] = 0.0
+        seq K |k| { C[i, j] += A[i, k] * B[k, j] }
+    } }
+    return C
+}"""
+
+ADDED_IN_TURN = """
+fn f(x: f32[B, N, M]): f32[B, N] {
+    new y: f32[B, N]
+    par B |b| { par N |j| { y[b, j] = 0.0 } }
+    par B |b| { seq N |i| { seq M |j| { y[b, N - 1 - i] += x[b, i, j] } } }
+    return y
+}"""
+
+PAIRS_OF_ROWS = """
+fn f(x: f32[B, N, M]): f32[B, N] {
+    new y: f32[B, N]
+    par B |b| { par N |j| { y[b, j] = 0.0 } }
+    par B |b| { par N |i| reduce(y) { par M |j| reduce(y) { y[b, i / 2] += x[b, i, j] } } }
+    return y
+}"""
+
+DECOMPOSITION = """
+fn f(A: f32[N, N]): f32[N, N] {
+    new L: f32[N, N]
+    par N |i| { par N |j| { L[i, j] = A[i, j] } }
+    seq N |k| { par N - k - 1 |i| { seq N - k - 1 |j| {
+        L[k + 1 + i, k + 1 + j] -= L[k + 1 + i, k] * L[k, k + 1 + j]
+    } } }
+    return L
+}"""
+
 SHAPES = {
     "a local of fixed extent": Shape(LOCALS, ({"b": 3, "n": 0}, {"b": 2, "n": 5})),
     "scores into a local": Shape(SCORES, ({"b": 3, "n": 0}, {"b": 2, "n": 5})),
@@ -295,6 +331,10 @@ SHAPES = {
     "the greatest of each row of planes": Shape(GREATEST_OF_ROWS, ({"B": 2, "N": 3, "M": 70}, {"B": 2, "N": 3, "M": 0})),
     "some of each row of planes": Shape(SOME_OF_ROWS, ({"B": 2, "N": 70, "M": 40}, {"B": 2, "N": 3, "M": 0})),
     "a layer that one thread keeps": Shape(HIDDEN, ({},), {"B": 3, "K": 7}),
+    "a product, row by row": Shape(PRODUCT_BY_ROWS, ({"N": 67, "M": 3, "K": 5}, {"N": 2, "M": 3, "K": 0})),
+    "added in turn": Shape(ADDED_IN_TURN, ({"B": 67, "N": 3, "M": 5}, {"B": 2, "N": 3, "M": 0})),
+    "pairs of rows": Shape(PAIRS_OF_ROWS, ({"B": 67, "N": 5, "M": 3}, {"B": 2, "N": 3, "M": 0})),
+    "what is left of a matrix": Shape(DECOMPOSITION, ({"N": 0}, {"N": 1}, {"N": 5})),
     "means of groups": Shape(MEANS, ({"n": 0, "C": 6, "G": 2}, {"n": 3, "C": 0, "G": 4}, {"n": 5, "C": 119, "G": 7})),
     "groups of a product": Shape(
         GROUPS_OF_A_PRODUCT,

@@ -16,7 +16,7 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.program.marked import mark
 from texpr.ir.program.marks import LaunchBounds, Together
-from texpr.ir.value import Buffer
+from texpr.ir.value import Buffer, Load
 from texpr.isa.target import Target
 from texpr.lowering.build.build import Title
 from texpr.lowering.build.instructions import require_templates
@@ -25,7 +25,7 @@ from texpr.lowering.emit.kernel import emit
 from texpr.lowering.host.bounded import bounded
 from texpr.lowering.host.divide import Choose, Item, Piece, Repeat, divide
 from texpr.lowering.host.fuse import fuse
-from texpr.lowering.host.promote import promote
+from texpr.lowering.host.promote import in_memory, promote
 from texpr.lowering.host.together import gather
 from texpr.lowering.names import Names
 from texpr.lowering.nests import lower_nest
@@ -60,17 +60,18 @@ def lower(
     if target.has_blocks:
         arranged = split_at_radices(arranged, function.sizes, values, THREADS, target.coalescing)
     names = Names(arranged)
-    arranged = replace(arranged, body=promote(arranged.body, names))
+    kept = dict[Buffer, Load]()
+    arranged = replace(arranged, body=promote(arranged.body, names, kept))
     host = divide(arranged, names, for_grid)
-    lowering = _Lowering(function, target, names, Needs(model(arranged)), host.lets, values, ending)
+    lowering = _Lowering(function, target, names, Needs(model(arranged)), host.lets, values, kept, ending)
     steps, meetings = tuple(lowering.steps(host.items)), ()
     require_found(function, k.kernels(steps))
     if target.has_blocks:
         steps, meetings = gather(function.name, steps, names, lowering.together, target.shared)
-    kept = [b for b in host.locals if b not in function.results]
-    for buffer in kept:
+    held = [b for b in host.locals if b not in function.results]
+    for buffer in held:
         require_sizes(buffer, frozenset(function.sizes))
-    workspace = (*kept, *lowering.workspace, *meetings)
+    workspace = (*held, *lowering.workspace, *meetings)
     plan = k.Plan(
         function.name,
         function.params,
@@ -93,6 +94,7 @@ class _Lowering(Mutable):
     needs: Needs
     lets: Mapping[Sym, Buffer]
     values: Mapping[Sym, int]
+    kept: Mapping[Buffer, Load]
     ending: str
     workspace: list[Buffer] = field(default_factory=list[Buffer])
     notes: list[Notes] = field(default_factory=list[Notes])
@@ -121,7 +123,7 @@ class _Lowering(Mutable):
 
     def _kernel(self, body: tuple[ir.Stmt, ...]) -> k.Kernel:
         known = frozenset((*self.function.sizes, *(sym for sym, _ in self.hosts)))
-        nest = map_nest(body, self.target, known, self.values)
+        nest = in_memory(map_nest(body, self.target, known, self.values), self.kept)
         nest = deal(nest, self.values, met(nest, self.names.fork(), self.needs), self.target.shared_static)
         own = self.names.fork()
         name = self.names.name(f"{self.function.name}_{_title(body)}{self.ending}")

@@ -10,20 +10,24 @@ enclosing loop reduces into it. A bind directly before the loop becomes the init
 is loaded: only if each iteration is known to access it, and under a test that the loop has iterations, as the element may be
 out of bounds, or another thread's, otherwise. It is not loaded if the loop assigns it before it is read, as it may be
 undefined; where that depends on a branch, it is not promoted.
+
+`in_memory` undoes it in a nest whose threads have tiles of points, where elements of other turns would come into one array.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Literal, TypeAlias
 
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
-from texpr.ir.program.rewrite import Rewriter, replace_loads
+from texpr.ir.program.rewrite import Rewriter, replace_loads, with_blocks
 from texpr.ir.program.uses import bound, loads
 from texpr.ir.value import Buffer, Index, Load, Op
 from texpr.ir.value.types import BOOL, I64
 from texpr.lowering.names import Names
+from texpr.mapping.distribute import distributes
+from texpr.mapping.nest import Nest
 from texpr.support.record import replace
 
 _Touch: TypeAlias = Literal["read", "write", "none"]
@@ -33,26 +37,78 @@ _READ: frozenset[_Touch] = frozenset({"read"})
 _NONE: frozenset[_Touch] = frozenset({"none"})
 
 
-def promote(body: tuple[ir.Stmt, ...], names: Names, met: frozenset[Buffer] = frozenset()) -> tuple[ir.Stmt, ...]:
-    """`body` with repeated updates of one element in a local, outermost loops first; `met`: buffers that other threads may
-    access."""
+def promote(
+    body: tuple[ir.Stmt, ...], names: Names, kept: dict[Buffer, Load], met: frozenset[Buffer] = frozenset()
+) -> tuple[ir.Stmt, ...]:
+    """`body` with repeated updates of one element in a local, outermost loops first; the element of each is added to `kept`.
+    `met`: buffers that other threads may access."""
     found: list[ir.Stmt] = []
     for stmt in body:
         match stmt:
             case ir.Seq() if not any(isinstance(s, ir.Par | ir.Instruction) for s in ir.walk(stmt.body)):
-                _loop(stmt, found, names, met)
+                _loop(stmt, found, names, kept, met)
             case ir.Par():
-                found.append(replace(stmt, body=promote(stmt.body, names, met | frozenset(stmt.reduce))))
+                found.append(replace(stmt, body=promote(stmt.body, names, kept, met | frozenset(stmt.reduce))))
             case ir.Seq():
-                found.append(replace(stmt, body=promote(stmt.body, names, met)))
+                found.append(replace(stmt, body=promote(stmt.body, names, kept, met)))
             case ir.If():
-                found.append(replace(stmt, then=promote(stmt.then, names, met), orelse=promote(stmt.orelse, names, met)))
+                then, orelse = (promote(arm, names, kept, met) for arm in (stmt.then, stmt.orelse))
+                found.append(replace(stmt, then=then, orelse=orelse))
             case _:
                 found.append(stmt)
     return tuple(found)
 
 
-def _loop(loop: ir.Seq, found: list[ir.Stmt], names: Names, met: frozenset[Buffer]) -> None:
+def in_memory(nest: Nest, kept: Mapping[Buffer, Load]) -> Nest:
+    """`nest` with its elements in memory again where points of a tile would keep them in an array, and have others there in
+    each turn of a loop around."""
+    points = frozenset(each.loop.sym for each in nest.grid if each.points > 1)
+    if nest.team > 1 or not points or not distributes(nest.body, points):
+        return nest
+    gone = {buffer: kept[buffer] for buffer in _turning(nest.body, kept, frozenset())}
+    return replace(nest, body=_put_back(nest.body, gone)) if gone else nest
+
+
+def _turning(body: tuple[ir.Stmt, ...], kept: Mapping[Buffer, Load], around: frozenset[Sym]) -> Iterator[Buffer]:
+    """The locals in `body` whose element depends on a loop around them."""
+    for stmt in body:
+        inside = around | {stmt.sym} if isinstance(stmt, ir.Seq) else around
+        if isinstance(stmt, ir.New) and stmt.buffer in kept and any(e.syms() & around for e in kept[stmt.buffer].index):
+            yield stmt.buffer
+        for block in ir.blocks(stmt):
+            yield from _turning(block, kept, inside)
+
+
+def _put_back(body: tuple[ir.Stmt, ...], gone: Mapping[Buffer, Load]) -> tuple[ir.Stmt, ...]:
+    """`body` with elements in place of locals."""
+
+    def load(old: Load) -> Load | None:
+        return gone.get(old.buffer)
+
+    def target(old: Load) -> Load:
+        moved = replace_loads(old, load)
+        assert isinstance(moved, Load)
+        return moved
+
+    def without(body: tuple[ir.Stmt, ...], stmt_is: Callable[[ir.Stmt], bool]) -> tuple[ir.Stmt, ...]:
+        left = (stmt for stmt in body if not stmt_is(stmt))
+        return tuple(with_blocks(stmt, tuple(without(block, stmt_is) for block in ir.blocks(stmt))) for stmt in left)
+
+    body = without(body, lambda stmt: isinstance(stmt, ir.New) and stmt.buffer in gone)
+    moved = Rewriter(
+        value=lambda v: replace_loads(v, load),
+        target=target,
+        buffer=lambda b: gone[b].buffer if b in gone else b,
+    )
+    return without(moved.block(body), _is_nothing)
+
+
+def _is_nothing(stmt: ir.Stmt) -> bool:
+    """Whether it stores an element to itself."""
+    return isinstance(stmt, ir.Bind) and stmt.update is None and stmt.targets == stmt.values
+
+
+def _loop(loop: ir.Seq, found: list[ir.Stmt], names: Names, kept: dict[Buffer, Load], met: frozenset[Buffer]) -> None:
     """Appends `loop`, rewritten, to `found`, whose last statements may be the binds that initialise its elements."""
     before: list[ir.Stmt] = []
     after: list[ir.Stmt] = []
@@ -64,6 +120,7 @@ def _loop(loop: ir.Seq, found: list[ir.Stmt], names: Names, met: frozenset[Buffe
         if element.buffer in met or (start is None and (element.buffer not in surely or len(first) > 1)):
             continue
         own = Load(Buffer(names.name(_title(element.buffer.name)), element.dtype, (), "local", span=element.span), ())
+        kept[own.buffer] = element
         store = ir.Bind((element,), (own,), span=loop.span)
         if start is None:
             load = [ir.Bind((own,), (element,), span=loop.span)] if first == _READ else []
@@ -75,7 +132,7 @@ def _loop(loop: ir.Seq, found: list[ir.Stmt], names: Names, met: frozenset[Buffe
             found[start : start + 1] = [ir.New(own.buffer, span=loop.span), replace(given, targets=(own,))]
             after.append(store)
         loop = replace(loop, body=_into(loop.body, element, own), reduce=_renamed(loop.reduce, element, own))
-    inner = replace(loop, body=promote(loop.body, names, met))
+    inner = replace(loop, body=promote(loop.body, names, kept, met))
     if not before:
         found.extend((inner, *after))
     elif loop.extent.is_constant and loop.extent.constant > 0:
