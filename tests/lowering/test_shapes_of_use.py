@@ -307,6 +307,19 @@ fn f(A: f32[N, N]): f32[N, N] {
     return L
 }"""
 
+SUMS_IN_TURN = """
+fn f(x: f32[C, B, N]): (f32[C], f32) {
+    new y: f32[C]
+    new z: f32
+    par C |c| {
+        y[c] = 0.0
+        seq B |i| reduce(y) { par N |j| reduce(y) { y[c] += x[c, i, j] } }
+    }
+    z = 0.0
+    seq B |i| reduce(z) { par N |j| reduce(z) { if j < C { z += x[j, i, j] } } }
+    return y, z
+}"""
+
 SHAPES = {
     "a local of fixed extent": Shape(LOCALS, ({"b": 3, "n": 0}, {"b": 2, "n": 5})),
     "scores into a local": Shape(SCORES, ({"b": 3, "n": 0}, {"b": 2, "n": 5})),
@@ -335,6 +348,7 @@ SHAPES = {
     "added in turn": Shape(ADDED_IN_TURN, ({"B": 67, "N": 3, "M": 5}, {"B": 2, "N": 3, "M": 0})),
     "pairs of rows": Shape(PAIRS_OF_ROWS, ({"B": 67, "N": 5, "M": 3}, {"B": 2, "N": 3, "M": 0})),
     "what is left of a matrix": Shape(DECOMPOSITION, ({"N": 0}, {"N": 1}, {"N": 5})),
+    "sums in turn, of any order": Shape(SUMS_IN_TURN, ({"C": 3, "B": 4, "N": 70}, {"C": 2, "B": 3, "N": 0})),
     "means of groups": Shape(MEANS, ({"n": 0, "C": 6, "G": 2}, {"n": 3, "C": 0, "G": 4}, {"n": 5, "C": 119, "G": 7})),
     "groups of a product": Shape(
         GROUPS_OF_A_PRODUCT,

@@ -300,7 +300,8 @@ class Sums(Mutable):
     def final(self, event: Event, tag: Tag | None, action: Action, shares: Sequence[Share]) -> Match:
         """`event` as all iterations of those loops of `action` whose order is free, by its tag. Raises Wrong."""
         said = [s for s in tag.of if self.flow.program.actions[s.action] is action] if isinstance(tag, Joined) else []
-        outer = fixed(action)
+        found = (fixed(action, depth) for depth in range(len(action.spot.loops) + 1))
+        outer = next((each for each in found if said and len(each) == len(said[0].indices)), ())  # of each length there is one
         home, alike = home_of(event.target), self.joins[event].how == self.kind(shares)[0]
         fits = not isinstance(home, Buffer) or home.role == "local" or home == action.stored
         if not (alike and fits and said) or len(said[0].indices) != len(outer) or not is_sum(action):
@@ -376,10 +377,10 @@ def is_sum(action: Action) -> bool:
     return any(action.stored in loop.reduce for loop in action.spot.loops)
 
 
-def fixed(action: Action) -> tuple[Sym, ...]:
-    """The indices that one sum of updates by `action` has: of the loops outside of those with a free order, and all others that
-    occur in the subscripts of the element, free or not."""
-    depth = next((at for at, loop in enumerate(action.spot.loops) if action.stored in loop.reduce), 0)
+def fixed(action: Action, least: int = 0) -> tuple[Sym, ...]:
+    """The indices that one sum of updates by `action` has: of the loops outside of those with a free order, or of the `least`
+    outermost ones, and all others that occur in the subscripts of the element, free or not."""
+    depth = max(least, next((at for at, loop in enumerate(action.spot.loops) if action.stored in loop.reduce), 0))
     named = {sym for e in subscripts(action.target) for sym in e.syms()}
     return (*indices(action.spot)[:depth], *(s for s in indices(action.spot)[depth:] if s in named))
 

@@ -411,7 +411,7 @@ class _Search(Mutable):
         meant = meant if plain is None or plain.buffer != action.stored else plain.index
         element = tuple(e.substitute(known) for e in meant)
         where = inverse(event.site, {**dict(zip(ELEMENTS, element, strict=False)), **known}, self.own(event))
-        return Moved(self.number(action), values, side, element, where)
+        return Moved(self.numbers[action], values, side, element, where)
 
     def own(self, event: Event) -> tuple[Sym, ...]:
         """The coordinates that select the instance of the memory that an event writes."""
@@ -451,10 +451,6 @@ class _Search(Mutable):
                 return tuple(found[sym] for sym in loops)
         return None
 
-    def number(self, action: Action) -> int:
-        """The number of an action."""
-        return self.numbers[action]
-
     def tag(self, event: Event, parts: Parts, leaves: Mapping[Event, Match]) -> Tag | None:
         """The tag of an event."""
         match = self.matches.get(event) or leaves.get(event)
@@ -462,7 +458,7 @@ class _Search(Mutable):
             found = {sym: where_done(match.indices[sym], event) for sym in indices(match.action.spot)}
             kept = ((match.indices[sym], e) for sym, e in found.items())
             own = tuple(e if e.is_linear else plain for e, plain in kept)  # products with sizes as in the program
-            return Statement(self.number(match.action), own, inverse(event.site, found, self.own(event)), match.partial)
+            return Statement(self.numbers[match.action], own, inverse(event.site, found, self.own(event)), match.partial)
         if event in parts.joins:
             update, source = parts.joins[event]
             within = home_of(event.target) in parts.homes
@@ -475,7 +471,7 @@ class _Search(Mutable):
         beside = [m for m in self.matches.values() if m.event.stmt is event.stmt] if event.engine else []
         whole = next((m for m in beside if m.event.target == event.target), None)
         if whole is not None and isinstance(event.value, Literal):
-            return Hole(self.number(whole.action), tuple(whole.indices[sym] for sym in indices(whole.action.spot)))
+            return Hole(self.numbers[whole.action], tuple(whole.indices[sym] for sym in indices(whole.action.spot)))
         return self.copies.get(event)
 
     def element(self, event: Event, place: Load | Ref) -> tuple[Expr, ...]:
@@ -488,13 +484,17 @@ class _Search(Mutable):
     def ended(self, event: Event, leaves: Iterable[Match]) -> tuple[Statement, ...]:
         """The sums that a combination with program memory may complete."""
         found: list[Statement] = []
+        # executed in each iteration of a loop, it completes no sum over all iterations
+        host = {s.sym for s in event.site.launch.time if isinstance(s, k.HostLoop) and s.extent is not ONE}
+        turns = host | {loop.sym for loop in event.site.loops}
         for action in dict.fromkeys(match.action for match in leaves):
-            outer = fixed(action)
-            values = self.outer(event, event.target, action, outer)
-            said = {sym for e in values or () for sym in e.syms()}
-            # executed in each iteration of a host loop, it completes no sum over all iterations
-            host = {s.sym for s in event.site.launch.time if isinstance(s, k.HostLoop) and s.extent is not ONE}
-            if values is not None and said >= host:
-                where = inverse(event.site, dict(zip(outer, values, strict=True)), self.own(event))
-                found.append(Statement(self.number(action), values, where))
+            first = len(found)
+            for outer in dict.fromkeys(fixed(action, depth) for depth in range(len(action.spot.loops) + 1)):
+                values = self.outer(event, event.target, action, outer)
+                said = {sym for e in values or () for sym in e.syms()}
+                if values is not None and said >= (turns if found[first:] else host):
+                    where = inverse(event.site, dict(zip(outer, values, strict=True)), self.own(event))
+                    found[first:] = [Statement(self.numbers[action], values, where)]
+                if said >= turns:
+                    break
         return tuple(found)
