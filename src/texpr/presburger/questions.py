@@ -23,6 +23,7 @@ from texpr.presburger.solve.first import sample
 from texpr.presburger.solve.omega import refuted
 from texpr.presburger.solve.products import multiplied, without_divisions
 from texpr.presburger.solve.relaxed import divisions, divisions_of, eliminated, flat, relaxed
+from texpr.presburger.solve.swizzles import in_bits
 from texpr.support.limits import LARGEST_INT
 
 ALTERNATIVES = 12
@@ -50,7 +51,7 @@ def is_false(formula: Formula) -> bool:
 
 def witness(parts: Iterable[Formula], premises: Formula) -> Point | None:
     """A point at which all of `parts` hold, None where there is none. Raises Undecided."""
-    facts = list(flat(parts))
+    facts = [*in_bits([*flat(parts)])]
     if is_quickly_refuted(facts, premises):
         return None
     numbers = sorted({s for fact in facts for s in syms(fact) if isinstance(s, Number)}, key=lambda s: s.name)

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from texpr.affine.expr import Sym
-from texpr.presburger.formula import TRUE, Formula
+from texpr.presburger.formula import TRUE, Formula, conj
 from texpr.presburger.solve.clauses import Clause, clause
 from texpr.presburger.solve.store import Choice, Never, Store, TooLong
+from texpr.presburger.solve.swizzles import in_bits
 
 MOST_CASES = 96
 """The number of alternatives tried over all choices; four times as many where only a contradiction is an answer."""
@@ -40,7 +41,7 @@ class System:
         self._views: dict[frozenset[Sym], System] = {}
         self._answers: dict[Formula, bool | None] = {}
         self._contradictory = False
-        self._take(clause(formula, True))
+        self._take(clause(conj(in_bits((formula,))), True))
 
     def is_empty(self, also: Formula = TRUE) -> bool | None:
         """Whether no point fulfils `also` as well; None where that is undecided. Raises NotAffine."""
@@ -97,7 +98,7 @@ def refuted(facts: Iterable[Formula]) -> bool:
 def _refuted(facts: tuple[Formula, ...]) -> bool:
     store = Store()
     try:
-        return _Search(certain=False).none(store, store.take([clause(fact, False) for fact in facts], 0), 0) >= 0
+        return _Search(certain=False).none(store, store.take([clause(fact, False) for fact in in_bits(facts)], 0), 0) >= 0
     except Never:
         return True
 
