@@ -28,6 +28,14 @@ def some_facts(seed: int) -> list[Formula]:
     said = rng.choice([Eq(one - two), differ([one], [two]), Eq(4 * one - 4 * two), Eq(one - two + 1)])
     facts: list[Formula] = [between(low, sym, high + 1) for sym, (low, high) in BOX.items() if rng.random() < 0.7]
     facts += [Eq(expr(A) - C + rng.choice([0, 0, 1]))] if rng.random() < 0.5 else []
+    if rng.random() < 0.5:
+        other = rng.choice([B, D])
+        digits = [
+            Eq(expr(C) % 2 - expr(other) % 2),
+            Eq(expr(C) // 2 % 4 - expr(other) // 2 % 4),
+            Eq(expr(C) // 8 - expr(other) // 8),
+        ]
+        facts += rng.sample(digits, rng.randint(1, 3))
     facts.append(rng.choice([said, disj((said, Eq(expr(D) - 3))), conj((said, Eq(expr(D) - 3)))]))
     rng.shuffle(facts)
     return facts
@@ -46,6 +54,28 @@ def test_what_is_decomposed_has_the_same_points() -> None:
         for at in rng.sample(box, 150):
             assert all(holds(fact, at) for fact in facts) == all(holds(fact, at) for fact in found), (seed, at)
     assert changed > 200  # so that the comparison says something
+
+
+def test_numbers_of_equal_digits_are_equal() -> None:
+    digits = [Eq(expr(A) % 8 - expr(C) % 8), Eq(swizzled(A, B) - swizzled(C, B)), Eq(expr(A) // 64 - expr(C) // 64)]
+    assert Eq(expr(A) - C) in in_bits(digits)
+    for number in range(3):
+        assert Eq(expr(A) - C) not in in_bits([*digits[:number], *digits[number + 1 :]])
+
+
+@pytest.mark.parametrize("low", [-1, 0])
+@pytest.mark.parametrize("high", [7, 8])
+def test_ranges_are_as_wide_as_they_are_said_to_be(low: int, high: int) -> None:
+    facts = [between(low, A, high + 1), between(low, C, high + 1), Eq(xor(expr(A) % 8, B, 3) - xor(expr(C) % 8, B, 3))]
+    found = in_bits(facts)
+    for a, c in product(range(-3, 11), repeat=2):
+        at = {A: a, C: c, B: 5}
+        assert all(holds(fact, at) for fact in facts) == all(holds(fact, at) for fact in found), at
+
+
+def test_digits_of_different_weights_are_not_joined() -> None:
+    digits = [Eq(expr(A) % 4 - expr(C) % 8), Eq(swizzled(A, B) - swizzled(C, B)), Eq(expr(A) // 4 - expr(C) // 8)]
+    assert Eq(expr(A) - C) not in in_bits(digits)
 
 
 def test_facts_without_swizzles_are_left_as_they_are() -> None:

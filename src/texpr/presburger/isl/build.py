@@ -7,9 +7,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from texpr.affine.expr import Expr, Sym
-from texpr.presburger.formula import And, Eq, Formula, Ge, Or, syms
+from texpr.presburger.formula import And, Eq, Formula, Ge, Or, conj, syms
 from texpr.presburger.isl.raw import Row, Shape, basic, limited, nothing
 from texpr.presburger.linear import linear, simple_extrema
+from texpr.presburger.solve.swizzles import in_bits
 from texpr.support.lazy import Module
 from texpr.support.record import Record
 
@@ -47,7 +48,7 @@ def _map(
     bound = {*visible, *exists}
     free = sorted((s for s in syms(formula) if s not in bound and s not in params), key=lambda s: s.name)
     frame = _Frame((*params, *free), visible, len(ins), tuple(exists))
-    formula = simple_extrema(formula)
+    formula = simple_extrema(conj(in_bits((formula,))))
 
     def answer() -> isl.Map:
         built = _build(formula, frame)

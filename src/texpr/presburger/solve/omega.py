@@ -14,8 +14,9 @@ from functools import lru_cache
 from texpr.affine.expr import Sym
 from texpr.presburger.formula import TRUE, Formula, conj
 from texpr.presburger.solve.clauses import Clause, clause
+from texpr.presburger.solve.hints import in_use
 from texpr.presburger.solve.store import Choice, Never, Store, TooLong
-from texpr.presburger.solve.swizzles import in_bits
+from texpr.presburger.solve.swizzles import in_bits, origins
 
 MOST_CASES = 96
 """The number of alternatives tried over all choices; four times as many where only a contradiction is an answer."""
@@ -58,7 +59,7 @@ class System:
 
     def _take(self, more: Clause) -> None:
         try:
-            self._choices += self._store.take((more,), 0)
+            self._choices += self._store.take((more,), (0,))
         except Never:
             self._contradictory = True
 
@@ -91,16 +92,31 @@ class System:
 
 def refuted(facts: Iterable[Formula]) -> bool:
     """Whether `facts` are shown to be contradictory. Terms that are not affine become unknowns."""
-    return _refuted(tuple(dict.fromkeys(facts)))
+    asked = tuple(dict.fromkeys(facts))
+    hints = in_use()
+    if hints is None:
+        return _core(asked) is not None
+    core, hint = None, hints.next(len(asked))
+    if hint is None:
+        core = _core(asked)
+    elif hint[1] is not None:
+        core = hint[1] if _core(tuple([asked[at] for at in hint[1]])) is not None else _core(asked)
+    hints.made.append((len(asked), core))
+    return core is not None
 
 
 @lru_cache(maxsize=1 << 12)
-def _refuted(facts: tuple[Formula, ...]) -> bool:
-    store = Store()
+def _core(facts: tuple[Formula, ...]) -> tuple[int, ...] | None:
+    """The positions of facts that are contradictory by themselves; None where no contradiction is shown."""
+    store, plain = Store(), in_bits(facts)
     try:
-        return _Search(certain=False).none(store, store.take([clause(fact, False) for fact in in_bits(facts)], 0), 0) >= 0
-    except Never:
-        return True
+        choices = store.take([clause(fact, False) for fact in plain], [1 << at for at in range(len(plain))])
+        why = _Search(certain=False).none(store, choices, len(plain))
+    except Never as never:
+        why = never.why
+    if why < 0:
+        return None
+    return origins(facts, [at for at in range(len(plain)) if why >> at & 1])
 
 
 def _named(each: Clause) -> Iterator[Sym]:
@@ -146,7 +162,7 @@ class _Search:
                 return _OPEN
             inner = store.copy()
             try:
-                why = self.none(inner, [*rest, *inner.take((part,), bit)], depth + 1)
+                why = self.none(inner, [*rest, *inner.take((part,), (bit,))], depth + 1)
             except Never as never:
                 why = never.why
             if why == _SOME or (why == _OPEN and not self.certain):

@@ -67,21 +67,21 @@ class Store:
         found = self.known.get(sym)
         return (sym,) if found is None else found[1]
 
-    def take(self, more: Sequence[Clause], why: int) -> list[Choice]:
-        """Adds conjunctions, equations first, and returns their choices. Raises Never."""
+    def take(self, more: Sequence[Clause], whys: Sequence[int]) -> list[Choice]:
+        """Adds conjunctions, each with its mask, equations first, and returns their choices. Raises Never."""
         if NEVER in more:
-            raise Never(why)
-        for each in more:
+            raise Never(whys[more.index(NEVER)])
+        for each, why in zip(more, whys, strict=True):
             for row in each.equal:
                 self.equate(*self.reduced(row.constant, row.terms, why))
         solved = self.known.keys()
-        for each in more:
+        for each, why in zip(more, whys, strict=True):
             for row in each.least:
                 if solved.isdisjoint(row.terms):
                     self.bound(row.constant, row.terms, why, row)
                 else:
                     self.bound(*self.reduced(row.constant, row.terms, why))
-        return [(choice, why) for each in more for choice in each.choices]
+        return [(choice, why) for each, why in zip(more, whys, strict=True) for choice in each.choices]
 
     def reduced(self, constant: int, terms: Terms, why: int) -> Comparison:
         """The same with solved symbols substituted."""
@@ -205,7 +205,7 @@ class Store:
                 if not fitting:
                     raise Never(why)
                 if len(fitting) == 1:
-                    left += self.take(fitting, why)
+                    left += self.take(fitting, (why,))
                     taken = True
                 else:
                     left.append((tuple(fitting), why))

@@ -14,32 +14,69 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from math import inf
 
-from texpr.affine.expr import Expr, Sym, Xor, children, expr, term
+from texpr.affine.expr import ZERO, Expr, Mod, Sym, Xor, children, expr, term
 from texpr.affine.facts import Known
 from texpr.affine.ranges import EVERYTHING, Interval, as_range
 from texpr.affine.simplify import Simplifier
 from texpr.presburger.formula import And, Eq, Formula, Ge, Or, conj, disj, leaves, mapped, negate, rename
 from texpr.presburger.solve.relaxed import flat
 
+MOST_TERMS = 4
+"""The most terms of an equation by which operands are compared."""
+
 
 def in_bits(facts: Sequence[Formula]) -> Sequence[Formula]:
     """`facts` with equalities of swizzles, and their negations, decomposed."""
+    return _in_bits(tuple(facts))[0] if any(map(_is_swizzled, facts)) else facts
+
+
+def origins(facts: Sequence[Formula], needed: Sequence[int]) -> tuple[int, ...]:
+    """The positions in `facts` of those that decomposed ones come from, and of all that are used to decompose any."""
     if not any(map(_is_swizzled, facts)):
-        return facts
-    return _in_bits(tuple(facts))
+        return tuple(needed)
+    _, come_from = _in_bits(tuple(facts))
+    used = (at for at, fact in enumerate(facts) if not isinstance(fact, Or))
+    return tuple(sorted({*used, *(come_from[at] for at in needed)}))
 
 
 @lru_cache(maxsize=1 << 10)
-def _in_bits(facts: tuple[Formula, ...]) -> Sequence[Formula]:
-    every = list(flat(facts))
-    same = _equal(every)
-    plain = _simplifier(frozenset(_ranges(every, same).items()))
+def _in_bits(facts: tuple[Formula, ...]) -> tuple[Sequence[Formula], Sequence[int]]:
+    """The decomposed facts, and the positions of those that they come from."""
+    every = [(part, at) for at, fact in enumerate(facts) for part in flat((fact,))]
+    same = _equal([fact for fact, _ in every])
+    plain = _simplifier(frozenset(_ranges([fact for fact, _ in every], same).items()))
     if plain is None:
-        return facts
+        return facts, range(len(facts))
     try:
-        return [_apart(mapped(rename(fact, same), plain), plain) if _is_swizzled(fact) else fact for fact in every]
+        parts = [(_apart(mapped(rename(f, same), plain), plain) if _is_swizzled(f) else f, at) for f, at in every]
+        apart = [(part, at) for fact, at in parts for part in flat((fact,))]
+        return _joined([fact for fact, _ in apart], plain), [at for _, at in apart]
     except ZeroDivisionError:
-        return facts
+        return facts, range(len(facts))
+
+
+def _joined(facts: list[Formula], plain: Simplifier) -> list[Formula]:
+    """The same with x = x' for x mod d = x' mod d where ⌊x / d⌋ = ⌊x' / d⌋ is said or follows, from the highest digit on."""
+    left = {number: pair for number, fact in enumerate(facts) if (pair := _digits(fact)) is not None}
+    equal = {pair for one, other in left.values() for pair in ((one, other), (other, one))}
+    for _ in range(len(left)):
+        for at, (one, other) in [*left.items()]:
+            low, high = one.as_atom, other.as_atom
+            if not isinstance(low, Mod) or not isinstance(high, Mod) or low.den is not high.den or not low.den.is_constant:
+                continue
+            if (plain(low.num // low.den), plain(high.num // high.den)) in equal:
+                facts[at] = Eq(low.num - high.num)
+                left[at] = low.num, high.num
+                equal |= {(low.num, high.num), (high.num, low.num)}
+    return facts
+
+
+def _digits(fact: Formula) -> tuple[Expr, Expr] | None:
+    """The sides of an equation between two terms."""
+    if not isinstance(fact, Eq) or fact.expr.constant or len(fact.expr.terms) != 2:
+        return None
+    (one, c), (other, d) = fact.expr.terms
+    return (term(one), term(other)) if c == -d else None
 
 
 @lru_cache(maxsize=1 << 14)
@@ -54,10 +91,10 @@ def _has_swizzle(value: Expr) -> bool:
 
 
 def _equal(facts: Sequence[Formula]) -> dict[Sym, Expr]:
-    """Symbols that equations between two symbols define, by others."""
+    """Symbols that short equations define, by others."""
     found: dict[Sym, Expr] = {}
     for fact in facts:
-        if isinstance(fact, Eq) and len(fact.expr.terms) == 2 and fact.expr.is_linear:
+        if isinstance(fact, Eq) and 2 <= len(fact.expr.terms) <= MOST_TERMS and fact.expr.is_linear:
             value = fact.expr.substitute(found)
             for (atom, *_), c in value.terms:
                 if isinstance(atom, Sym) and abs(c) == 1:
@@ -125,7 +162,7 @@ def _same(value: Expr, plain: Simplifier) -> list[Formula] | None:
     if more or others or c != -d or not isinstance(one, Xor) or not isinstance(other, Xor) or one.bits != other.bits:
         return None
     size = 1 << one.bits
-    if one.mask is other.mask:
+    if one.mask is other.mask or plain((one.mask - other.mask) % size) is ZERO:
         return [Eq(one.value - other.value)]
     if one.value is other.value:
         return [Eq(plain(one.mask % size - other.mask % size))]
