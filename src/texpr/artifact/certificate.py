@@ -33,6 +33,9 @@ Data: TypeAlias = dict[str, Any]
 
 PROOF = "proof.json"
 
+PLAN, SCHEDULE = "plan", "schedule"
+"""The proofs of which there are hints."""
+
 
 def written(tags: Tags, asked: Question) -> str:
     """The tags of a plan, of which `asked` is the question, as text, which is checked to parse to the same."""
@@ -142,12 +145,13 @@ def program_text(function: Function) -> str:
 def said(function: Function) -> tuple[str, Function]:
     """`function` as text, and what that parses to. Raises CompilerBug where the language cannot express something in it."""
     try:
-        first = _parsed(_print(function))  # numbers may be written otherwise, such as 0 as a float
+        printed = _print(function)
+        first = _parsed(printed)  # numbers may be written otherwise, such as 0 as a float
         text = _print(first)
-        again = _parsed(text)
+        again = first if text == printed else _parsed(text)
     except TexprError as why:
         raise CompilerBug(f"`{function.name}` cannot be read as it is written: {why}") from why
-    if _print(again) != text:
+    if again is not first and _print(again) != text:
         raise CompilerBug(f"`{function.name}` is read as something else than it is written")
     return text, again
 

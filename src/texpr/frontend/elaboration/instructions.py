@@ -146,6 +146,11 @@ def _written(give: Give, loops: tuple[Turn, ...]) -> Iterator[tuple[int, ...]]:
     around = [loop for loop in loops if loop.sym in used]
     if prod(loop.extent for loop in around) > MOST_STEPS:
         return
+    plain = [e.as_sym for e in give.target.index]
+    if len(plain) == len(around) and {*plain} == used:
+        extents = {loop.sym: loop.extent for loop in around}
+        yield from product(*(range(extents[sym]) for sym in plain if sym is not None))
+        return
     for values in product(*(range(loop.extent) for loop in around)):
         at: dict[Sym, int] = {loop.sym: value for loop, value in zip(around, values, strict=True)}
         yield tuple(e.evaluate(at) for e in give.target.index)
