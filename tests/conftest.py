@@ -37,6 +37,14 @@ def overflow_traps() -> Generator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def nothing_kept() -> Generator[None]:
+    """No build in these processes takes a plan of an earlier one, which a planted bug may have made."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("texpr.delivery.plans", lambda folder: None)
+        yield
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
     """Refuses files that hide each other, and leaves to the long suite what is listed, before tests are chosen by marks."""

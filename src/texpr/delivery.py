@@ -10,11 +10,10 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import NoneType
-from typing import TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from texpr import __version__, artifact, runtime
 from texpr.checks import faults
-from texpr.driver import Compiled, lower, own
 from texpr.ir import program as ir
 from texpr.ir.program import Function
 from texpr.ir.program.rounded import given_away
@@ -22,13 +21,23 @@ from texpr.ir.program.selection import AUTO, Selected, select_schedule
 from texpr.ir.proof import UNPROVED
 from texpr.isa.registry import resolve
 from texpr.isa.target import Target
+from texpr.kept import again, keep, name_of, plans
 from texpr.proof.schedule import faithful, require_kept
 from texpr.proof.search import proved
-from texpr.schedule.builder import Schedule
+from texpr.sizes import fix, own
 from texpr.support.diagnostic import CompilerBug, Limitation
 from texpr.support.expect import expect
+from texpr.support.lazy import Module
 from texpr.support.record import replace
-from texpr.toolchain import Toolchain, shared, this_machine
+from texpr.toolchain import Cache, Toolchain, shared, this_machine
+
+if TYPE_CHECKING:
+    from texpr import driver
+    from texpr.driver import Compiled
+    from texpr.schedule import builder
+    from texpr.schedule.builder import Schedule
+else:  # imported on first use: a kept plan needs none of what makes plans
+    driver, builder = Module("texpr.driver"), Module("texpr.schedule.builder")
 
 T = TypeVar("T")
 Progress: TypeAlias = Callable[[str], None]
@@ -108,7 +117,7 @@ def build(
     title = name if name is not None else chosen[0].name if chosen else "empty"
     tools = Toolchain(this_machine(jobs))
     artifact.refuse_early(tools, targets if chosen else (), Path(directory))
-    made = parts(chosen, targets, sizes, _record(schedule), jobs, progress)
+    made = parts(chosen, targets, sizes, _record(schedule), jobs, progress, plans(tools.machine.cache))
     progress("the compilers of this machine")
     return artifact.build(tools, title, made, Path(directory), version=__version__, sign=signer, consts=consts)
 
@@ -129,8 +138,12 @@ def parts(
     schedule: ir.Schedule | str = AUTO,
     jobs: int = 1,
     progress: Progress = lambda done: None,
+    kept: Cache | None = None,
 ) -> list[artifact.Part]:
-    """The inputs of an artifact: each function compiled for each target, and proved, by `jobs` parallel processes."""
+    """The inputs of an artifact: each function compiled for each target, and proved, by `jobs` parallel processes.
+
+    `kept`: plans of earlier builds, which are proved again where they are for the same functions.
+    """
     machines = [resolve(target) for target in targets]
     wanted: list[tuple[Function, Target, Selected]] = [
         (function, machine, select_schedule(function, schedule, machine)) for machine in machines for function in functions
@@ -138,9 +151,15 @@ def parts(
 
     def made(at: int) -> bytes:
         function, machine, chosen = wanted[at]
-
-        _, found, wide = _kept(function, machine, own(function, sizes), chosen, _show)
-        return json.dumps(replace(found, wide=wide).data).encode()
+        given = own(function, sizes)
+        name = None if kept is None else name_of(function, machine, chosen, given)
+        shown = None if kept is None or name is None else again(kept, name, fix(function, given)[0], machine)
+        if shown is None:
+            _, found, wide = _kept(function, machine, given, chosen, _show)
+            shown = replace(found, wide=wide)
+            if kept is not None and name is not None:
+                keep(kept, name, shown)
+        return json.dumps(shown.data).encode()
 
     names = [f"`{function.name}` for {machine.name}" for function, machine, _ in wanted]
     found: list[artifact.Shown] = []
@@ -158,8 +177,10 @@ def _at_hand(target: Target, tools: Toolchain) -> Target:
 
 
 def _record(schedule: Schedule | ir.Schedule | str) -> ir.Schedule | str:
-    expect(schedule, (Schedule, ir.Schedule, str), _SCHEDULE)
-    return schedule.record if isinstance(schedule, Schedule) else schedule
+    if isinstance(schedule, ir.Schedule | str):
+        return schedule
+    expect(schedule, builder.Schedule, _SCHEDULE)
+    return schedule.record
 
 
 def _show(compiled: Compiled) -> artifact.Shown:
@@ -171,14 +192,14 @@ def _kept(
 ) -> tuple[Compiled, T, T | None]:
     """`function` compiled, and the results of `proved` of it and of its wide plan; without an automatic schedule if its
     equivalence is not proved, and without a wide plan if that is not."""
-    compiled = lower(function, machine.name, sizes, schedule=chosen)
+    compiled = driver.lower(function, machine.name, sizes, schedule=chosen)
     _require_legal(compiled)
     try:
         found = proved(compiled)
     except Limitation as reason:
         if compiled.planned is None or reason.diagnostics[0].code != "E0509":
             raise
-        compiled = lower(function, machine.name, sizes, schedule=None)
+        compiled = driver.lower(function, machine.name, sizes, schedule=None)
         return compiled, proved(compiled), None
     if compiled.wide is None:
         return compiled, found, None

@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,7 @@ def lower(function, *more, **named):
         {deed}
     return own(function, *more, **named)
 
-own, delivery.lower = delivery.lower, lower
+own, delivery.driver.lower = delivery.driver.lower, lower
 sys.exit(main())
 """
 
@@ -51,9 +52,11 @@ def file_of(folder: Path, count: int, *wrong: int) -> Path:
 def texpr(*words: object, planted: str | None = None, cache: Path | None = None) -> tuple[int, str, str]:
     """Exit code, output and error of the command; `planted`: what to do instead of compiling `plus3`."""
     begin = ["-m", "texpr"] if planted is None else ["-c", PLANTED.replace("{deed}", planted)]
-    environment = {**os.environ, **({} if cache is None else {"TEXPR_CACHE": str(cache)})}
     command = [sys.executable, *begin, *map(str, words)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    with tempfile.TemporaryDirectory() as empty:  # a plan that is kept is not made again
+        where = cache or (None if planted is None else empty)
+        environment = {**os.environ, **({} if where is None else {"TEXPR_CACHE": str(where)})}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
     return done.returncode, done.stdout, done.stderr
 
 

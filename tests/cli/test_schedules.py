@@ -54,7 +54,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
         found.append((getattr(function, "name", "?"), family, called))
         raise error("E0999", None, "stop")
 
-    monkeypatch.setattr("texpr.delivery.lower", stop)
+    monkeypatch.setattr("texpr.delivery.driver.lower", stop)
     return found
 
 

@@ -4,25 +4,15 @@
 """
 
 from texpr.artifact.build import Artifact, build, refuse_early
+from texpr.artifact.certificate import may_be_open, program_text
+from texpr.artifact.check.recheck import FAULTS, rechecked
 from texpr.artifact.check.verify import Verified, verify
 from texpr.artifact.proofs import show
 from texpr.artifact.signature import signer, signs
-from texpr.artifact.texts.sources import Part, Shown, shipped
+from texpr.artifact.texts.sources import Part, Shown, read_origin, shipped
 from texpr.artifact.told import believed_schedules, counts, open_plans
 
 __all__ = [
-    "Artifact",
-    "Part",
-    "Shown",
-    "Verified",
-    "believed_schedules",
-    "build",
-    "counts",
-    "open_plans",
-    "refuse_early",
-    "shipped",
-    "show",
-    "signer",
-    "signs",
-    "verify",
-]
+    "FAULTS", "Artifact", "Part", "Shown", "Verified", "believed_schedules", "build", "counts", "may_be_open", "open_plans",
+    "program_text", "read_origin", "rechecked", "refuse_early", "shipped", "show", "signer", "signs", "verify",
+]  # fmt: skip

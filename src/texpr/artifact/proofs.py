@@ -14,7 +14,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from texpr.artifact.certificate import (
+    PLAN,
     PROOF,
+    SCHEDULE,
     Data,
     carried,
     may_be_open,
@@ -36,6 +38,7 @@ from texpr.ir.program import Function
 from texpr.ir.program.instances import statements
 from texpr.ir.proof import Proof
 from texpr.ir.proof.notes_text import noted, notes_text
+from texpr.presburger.solve.hints import hinted
 from texpr.proof.plan import question
 from texpr.proof.schedule import faithful, require_kept
 from texpr.proof.search import certified, proved, search
@@ -54,7 +57,9 @@ def show(function: Function, plan: Plan, written: Function | None = None) -> Sho
     shipped = parse_plan(text)
     own = question(function, plan)  # its lines are the most useful ones in messages
     asked = question(spoken, shipped)
-    found = certified(asked, shipped, *carried(search(own), own, asked))
+    known = [*carried(search(own), own, asked)]
+    with hinted() as of_plan:
+        found = certified(asked, shipped, *known)
     unproved = may_be_open(function)
     try:
         found.proof.require(unproved)
@@ -62,11 +67,13 @@ def show(function: Function, plan: Plan, written: Function | None = None) -> Sho
         proved(function, plan).require(unproved)  # its places are those of the source text
         raise
     tags = tags_as_text(found.tags, asked)
-    before, notes, schedule = _as_written(written, function, spoken) if written is not None else (None, None, None)
+    with hinted() as of_schedule:
+        before, notes, schedule = _as_written(written, function, spoken) if written is not None else (None, None, None)
     origin, texts = origin_of(plan), shipped_texts(text, program, tags, before, notes)
     proof = of_texts(found.proof, schedule, texts)
     file = None if origin is None else as_dict(replace(origin, lines={str(at): line for at, line in origin.lines.items()}))
-    return Shown(text, program, tags, proof, file, before, notes)
+    hints = {PLAN: of_plan.made, SCHEDULE: of_schedule.made}
+    return Shown(text, program, tags, proof, file, before, notes, hints)
 
 
 def _as_written(written: Function, laid: Function, spoken: Function) -> tuple[str, str, Proof]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from texpr.delivery import parts
-from texpr.driver import fix, fix_schedule, own
+from texpr.driver import fix_schedule
 from texpr.ir.program import Function, Schedule
 from texpr.ir.program.selection import AUTO
 from texpr.isa.registry import resolve
 from texpr.isa.target import Target
 from texpr.schedule.apply import followed
 from texpr.schedule.proposals import tried
+from texpr.sizes import fix, own
 from texpr.support.diagnostic import CompilerBug, Diagnostic, TexprError
 
 MACHINES: Mapping[str | None, tuple[str, ...]] = {"cuda": ("sm_90a",), "cpu": ("cpu",), None: ("sm_90a", "cpu")}

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from texpr.artifact.certificate import (
+    PLAN,
+    SCHEDULE,
     WIDE,
     Data,
     may_be_open,
@@ -31,6 +33,7 @@ from texpr.ir.proof.notes_text import noted, notes_text
 from texpr.ir.proof.tags_parse import parse_tags
 from texpr.ir.proof.tags_text import tags_text
 from texpr.isa.registry import INSTRUCTIONS, resolve
+from texpr.presburger.solve.hints import hinted
 from texpr.proof.plan import prove, question
 from texpr.proof.schedule import faithful, require_kept
 from texpr.support.diagnostic import CompilerBug, Diagnostic, TexprError
@@ -53,27 +56,27 @@ def recheck(parts: Sequence[Part], share: Share = in_turn) -> tuple[list[str], d
     def task(number: int) -> bytes:
         target, at = plans[number]
         part = by_target[target]
-        return json.dumps(_both(target, part.plans[at].name, part.shown[at])._asdict()).encode()
+        return json.dumps(rechecked(target, part.plans[at].name, part.shown[at])._asdict()).encode()
 
     names = [proof_path(target, by_target[target].plans[at].name, "plan") for target, at in plans]
     wrong: list[str] = []
     proofs: dict[str, list[Data]] = {part.target: [] for part in parts}
     for (target, _), answer in zip(plans, share(task, names), strict=True):
-        found = _Found(**json.loads(answer))
+        found = Found(**json.loads(answer))
         wrong += found.wrong
         proofs[target] += [] if found.proof is None else [found.proof]
     return wrong, proofs
 
 
-class _Found(NamedTuple):
+class Found(NamedTuple):
     """The errors of one plan, and its proof."""
 
     wrong: list[str]
     proof: Data | None
 
 
-def _both(target: str, function: str, shown: Shown) -> _Found:
-    """Of a function: its plan, and its wide one, whose program is the plan's for callers who promise more."""
+def rechecked(target: str, function: str, shown: Shown) -> Found:
+    """The proof of a function: of its plan, and of its wide one, whose program is the plan's for callers who promise more."""
     found = _found(target, function, shown)
     if shown.wide is None or found.proof is None:
         return found
@@ -84,7 +87,7 @@ def _both(target: str, function: str, shown: Shown) -> _Found:
             wrong.append(f"not the program for callers who promise more: {proof_path(target, function, f'{WIDE}te')}")
     except (TexprError, *FAULTS) as why:
         wrong.append(f"cannot be read: {proof_path(target, function, f'{WIDE}plan')}, or its program: {told_of(why)}")
-    return _Found(wrong, None if wide.proof is None else {**found.proof, "wide": wide.proof})
+    return Found(wrong, None if wide.proof is None else {**found.proof, "wide": wide.proof})
 
 
 def _is_promised(shown: Shown, wide: Shown) -> bool:
@@ -97,21 +100,25 @@ def _is_promised(shown: Shown, wide: Shown) -> bool:
     return program_text(promised(base, align, more)) == (wide.program if wide.written is None else wide.written)
 
 
-def _found(target: str, function: str, shown: Shown, before: str = "") -> _Found:
+def _found(target: str, function: str, shown: Shown, before: str = "") -> Found:
     ends = ("plan", "te", "tags", "written.te", "notes")
     names = {end: proof_path(target, function, before + end) for end in ends}
+    if (shown.written is None) != (shown.notes is None):
+        return Found([f"missing: {names['notes' if shown.notes is None else 'written.te']}"], None)
     try:
         plan = parse_plan(shown.plan, names["plan"])
         verify(plan, resolve(target))
         laid = _program(shown.program, names["te"], plan)
         written = laid if shown.written is None else _program(shown.written, names["written.te"], plan)
     except (TexprError, *FAULTS) as why:
-        return _Found([f"cannot be read: {names['plan']}, or its program: {told_of(why)}"], None)
+        return Found([f"cannot be read: {names['plan']}, or its program: {told_of(why)}"], None)
     wrong = [*_otherwise(laid, names["te"])]
+    hints = shown.hints or {}
     try:
-        proof = _proved(laid, plan, shown.tags, names["tags"], wrong)
+        with hinted(hints.get(PLAN, ())):
+            proof = _proved(laid, plan, shown.tags, names["tags"], wrong)
     except (TexprError, *FAULTS) as why:
-        return _Found([*wrong, f"not proved as it was by its tags: {names['plan']}: {told_of(why)}"], None)
+        return Found([*wrong, f"not proved as it was by its tags: {names['plan']}: {told_of(why)}"], None)
     left = [*proof.of(Verdict.REFUSED), *(() if may_be_open(laid) else proof.of(Verdict.UNDECIDED))]
     wrong += [f"not proved as it was by its tags: {names['plan']}: {_open(each)}" for each in left[:1]]
     schedule = None
@@ -119,11 +126,12 @@ def _found(target: str, function: str, shown: Shown, before: str = "") -> _Found
         wrong += _illegal(written, check, names["te" if shown.written is None else "written.te"])
         if shown.written is not None and shown.notes is not None:
             wrong += _illegal(laid, faults, names["te"])
-            schedule = _of_schedule(written, laid, shown.notes, names["notes"], wrong)
+            with hinted(hints.get(SCHEDULE, ())):
+                schedule = _of_schedule(written, laid, shown.notes, names["notes"], wrong)
     except (TexprError, *FAULTS) as why:
-        return _Found([*wrong, f"not proved to be as it was written: {names['te']}: {told_of(why)}"], None)
+        return Found([*wrong, f"not proved to be as it was written: {names['te']}: {told_of(why)}"], None)
     texts = shipped_texts(shown.plan, shown.program, shown.tags, shown.written, shown.notes)
-    return _Found(wrong, of_texts(proof, schedule, texts))
+    return Found(wrong, of_texts(proof, schedule, texts))
 
 
 def _program(text: str, name: str, plan: Plan) -> Function:

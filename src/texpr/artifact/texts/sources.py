@@ -29,7 +29,8 @@ class Shown(Record):
     schedule, and the tags of the plan's proof, as texts; and the proof, as written.
 
     `written`: the program before a schedule, with `notes` that relate its statements to those of the other. `origin`: the
-    source file, and the lines of it that the plan mentions; None where it has none. `wide`: the same of the wide plan.
+    source file, and the lines of it that the plan mentions; None where it has none. `hints`: of the proofs of the plan and of
+    the schedule, which are not shipped. `wide`: the same of the wide plan.
     """
 
     plan: str
@@ -39,6 +40,7 @@ class Shown(Record):
     origin: dict[str, Any] | None = None
     written: str | None = None
     notes: str | None = None
+    hints: dict[str, Any] | None = None
     wide: Shown | None = None
 
     def printed(self) -> Plan:

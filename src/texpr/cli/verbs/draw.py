@@ -22,7 +22,7 @@ from texpr.draw.page.picture import captioned, document, line, stacked
 from texpr.draw.page.text import CAPTION
 from texpr.draw.staged import written
 from texpr.draw.timeline import draw_timeline
-from texpr.driver import fix, fix_schedule, lower
+from texpr.driver import fix_schedule, lower
 from texpr.ir import program as ir
 from texpr.ir.kernel import Kernel, collectives, kernels
 from texpr.ir.program.selection import select_schedule
@@ -33,6 +33,7 @@ from texpr.relation.facts import known
 from texpr.schedule.apply import followed, start
 from texpr.schedule.joint.records import by_name
 from texpr.schedule.rewrite.materialise import given
+from texpr.sizes import fix
 from texpr.support.record import Record
 
 

@@ -13,8 +13,8 @@ import click
 from texpr import artifact
 from texpr.cli.console import Console
 from texpr.cli.program import JOBS, read_program
-from texpr.driver import fix
 from texpr.ir.program import Function
+from texpr.sizes import fix
 from texpr.support.diagnostic import TexprError, error
 from texpr.support.record import replace
 from texpr.toolchain import Toolchain, this_machine

@@ -8,7 +8,7 @@ original one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 from pathlib import PurePath
 
@@ -34,8 +34,12 @@ def origin_of(plan: k.Plan) -> Origin | None:
     source = plan.span.source
     if source is NOWHERE.source:
         return None
-    lines = {number: _plain(source.line(number)) for number in sorted(set(_lines(plan)))}
-    return Origin(_plain(PurePath(source.name).name), lines)
+    return lines_of(source, sorted(set(_lines(plan))))
+
+
+def lines_of(source: Source, numbers: Iterable[int]) -> Origin:
+    """A file with some of its lines. Raises IndexError where it has no such line."""
+    return Origin(_plain(PurePath(source.name).name), {number: _plain(source.line(number)) for number in numbers})
 
 
 def printed_plan(text: str, name: str, origin: Origin | None) -> k.Plan:
