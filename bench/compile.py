@@ -8,6 +8,7 @@ What is made is source and certificate: of proofs, `compile ms` is from the text
 is by; `search ms` is what of that the tags took. `proof ms` is what `texpr verify` repeats, in another process that knows
 nothing yet: what is to be proved is read off plan and program, and proved by the tags; `schedule ms`, of that, is to prove that
 the program as it was laid out is the one that was written. `read ms` is to parse these texts.
+A package is built twice: `cold s` finds its plan, `warm s` proves the one of the build before.
 Processor time, as one process runs on one core and the machine may have other work; by the clock where two share the work.
 Modules are imported before the clock starts, isl's among them; every program is the first that its process compiles, so nothing
 is remembered from another one, and searches for garbage as seldom as the command does.
@@ -19,10 +20,13 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import os
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
@@ -56,6 +60,9 @@ PARTS = {
     "schedule ms": ("schedule",),
 }
 """What is told of a proof, each by what it is a sum of."""
+
+PACKAGES = ("saxpy", "softmax", "attention", "matmul")
+"""Examples of which packages are built."""
 
 LENGTHS: dict[str, tuple[int, ...]] = {
     "nests": (50, 100, 200, 400),
@@ -228,6 +235,32 @@ def start_up() -> list[Row]:
     return [{"process": name, "s": seconds(partial(run, command), _of_children)} for name, command in asked.items()]
 
 
+def packages() -> list[Row]:
+    """Seconds of `texpr build`, its start included and what other compilers take left out: with no plan of an earlier build,
+    and with the plan of the build before, which is proved again."""
+    rows: list[Row] = []
+    for program in PACKAGES:
+        with tempfile.TemporaryDirectory() as folder:
+            build = partial(_build, program, Path(folder))
+            build()  # what nvcc and the host's compiler make is kept from here on
+            found: list[tuple[float, float]] = []
+            for _ in range(TIMES):
+                shutil.rmtree(Path(folder, "cache", "plans"))
+                found.append((build(), build()))
+        cold, warm = (statistics.median(times) for times in zip(*found, strict=True))
+        rows.append({"program": program, "cold s": cold, "warm s": warm})
+    return rows
+
+
+def _build(program: str, folder: Path) -> float:
+    """Seconds of the command that builds an example, with a cache in `folder`."""
+    command = [sys.executable, "-m", "texpr", "build", str(EXAMPLES / f"{program}.te"), "--for", "sm_90a"]
+    environment = {**os.environ, "TEXPR_CACHE": str(folder / "cache")}
+    before = _of_children()
+    subprocess.run([*command, "-o", str(folder / "out")], env=environment, check=True, capture_output=True)
+    return _of_children() - before
+
+
 def _of_children() -> float:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
@@ -250,11 +283,12 @@ def main() -> int:
         sys.stdout.write(json.dumps(asked) + "\n")
         return 0
     out: Path | None = options.json
-    rows, proved_in, growing, start = gallery(), proofs(), growth(), start_up()
+    rows, proved_in, growing, start, whole = gallery(), proofs(), growth(), start_up(), packages()
     show("from text to .cu", rows, out)
     show("proofs", proved_in, out and out.with_stem(f"{out.stem}-proofs"))
     show("files that grow", growing, out and out.with_stem(f"{out.stem}-growth"))
     show("start", start, out and out.with_stem(f"{out.stem}-start"))
+    show("packages", whole, out and out.with_stem(f"{out.stem}-packages"))
     kept = [
         all(float(row["ratio"]) < 1 for row in proved_in if (row["program"], row["target"]) == ("all", "all")),
         all(float(row["text to .cu, first ms"]) <= 1e3 * LONGEST for row in rows),
