@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from texpr.driver import Compiled, lower, parse
+from references import FOLDER
+from texpr import driver
+from texpr.driver import Compiled, load, lower, parse
 from texpr.ir import kernel as k
 from texpr.ir.kernel.point import SIZE
-from texpr.model.gain import SHARE, saves
+from texpr.isa.target import Target
+from texpr.model import gain
+from texpr.model.gain import SHARE, cost, saves
 from texpr.model.plan.walk import walk_of
 
 TEXTS = {
@@ -21,8 +25,8 @@ TEXTS = {
 }
 
 
-def made(text: str) -> Compiled:
-    return lower(parse(text)["f"], "sm_90a", schedule="auto")
+def made(text: str, **sizes: int) -> Compiled:
+    return lower(parse(text)["f"], "sm_90a", sizes, schedule="auto")
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -40,3 +44,38 @@ def test_what_saves() -> None:
     plan, wide = compiled.plan, compiled.plan.wide
     assert wide is not None and saves(wide, plan, compiled.target)
     assert not saves(plan, plan, compiled.target) and not saves(plan, wide, compiled.target) and SHARE < 1
+
+
+def attention() -> Compiled:
+    function = load(FOLDER.parent / "bench" / "problems" / "attention_bf16.te")["attention"]
+    return lower(function, "sm_90a", {"H": 4, "L": 512, "D": 128}, schedule="auto")
+
+
+def test_work_of_the_first_warp_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vectors leave one warp of four all the work, and keep it in shared memory: a lane of another warp saves by that."""
+    seen = list[tuple[k.Plan, k.Plan]]()
+
+    def watched(one: k.Plan, other: k.Plan, target: Target) -> bool:
+        seen.append((one, other))
+        return saves(one, other, target)
+
+    monkeypatch.setattr(driver, "saves", watched)
+    compiled = attention()
+    ((wide, plain),) = seen
+    assert compiled.plan.wide is None
+    assert cost(wide, compiled.target).us > SHARE * cost(plain, compiled.target).us
+
+
+def test_a_size_that_nobody_gave_says_nothing_of_how_full_a_machine_is() -> None:
+    """At 4096 elements a launch of whole vectors has fewer blocks than there are multiprocessors."""
+    compiled = made("fn f(x: f32[n]): f32[n] { new y: f32[n] par n |i| { y[i] = max(x[i], 0.0) } return y }")
+    assert compiled.plan.wide is not None
+
+
+def test_where_nothing_is_known_of_machines_instructions_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = made(TEXTS["a transpose"])
+    plan, wide = compiled.plan, compiled.plan.wide
+    monkeypatch.setattr(gain, "DEVICES", {})
+    assert wide is not None and saves(wide, plan, compiled.target) and not saves(plan, wide, compiled.target)
+    found = cost(plan, compiled.target)
+    assert found.us == found.issued

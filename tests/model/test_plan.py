@@ -126,6 +126,68 @@ def test_an_element_that_a_turn_does_not_change_is_read_once() -> None:
     assert only(text, {"n": 4096}).work.requests == (1 + 64 + 1) * 4096 // 32
 
 
+PRODUCT = """fn f(A: f32[1024, 1024], B: f32[1024, 1024]): f32[1024, 1024] {
+    new C: f32[1024, 1024]
+    par 1024, 1024 |i, j| {
+        C[i, j] = 0.0
+        seq 1024 |k| reduce(C) { C[i, j] += A[i, k] * B[k, j] }
+    }
+    return C
+}
+schedule f for sm_90a {
+    split(i, 128) -> (bi, ie)
+    split(ie, 16) -> (vi, ti)
+    split(j, 128) -> (bj, je)
+    split(je, 64) -> (vj, jq)
+    split(jq, 4) -> (tj, lj)
+    split(k, 16) -> (ko, ki)
+    reorder(bi, bj, ko, ti, tj, ki, vi, vj, lj)
+    bind(tj, block.x)
+    bind(ti, block.y)
+    stage(C, at=bj, in=registers) -> Ca
+    stage(A, at=ko, in=shared) -> As
+    stage(B, at=ko, in=shared) -> Bs
+    resize(As.d1, 0, PAD)
+    resize(Bs.d1, 0, PAD)
+    UNROLL
+    unroll(vi)
+    unroll(vj)
+    unroll(lj)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("pad", "unrolled", "reads"),
+    [
+        (4, "unroll(ki)", 2 + 2),
+        (4, "unroll(ki, 4)", 2 + 2),
+        (4, "unroll(ki, 2)", 4 + 2),
+        (2, "unroll(ki)", 4 + 4),
+        (1, "unroll(ki)", 8 + 8),
+        (4, "", 8 + 2),
+    ],
+)
+def test_neighbours_in_shared_memory_are_one_load(pad: int, unrolled: str, reads: int) -> None:
+    """Of 8 rows of `As` those of turns of `ki` that stand side by side, of `Bs` those of `lj`; as rows begin at multiples of
+    four, of two, or anywhere."""
+    function = parse(PRODUCT.replace("PAD", str(pad)).replace("UNROLL", unrolled)).functions[0]
+    compiled = lower(function, "sm_90a", {}, schedule=function.schedules[0])
+    (found,) = launches(compiled.plan, {}, TARGET)
+    turns = 1024**3 // 64 // 32
+    copies = 2 * 2 * 128 * 16 * 64 * 64 // 32
+    assert found.work.units["lsu"] == turns * reads + copies + 1024**2 // 32
+
+
+def test_what_a_test_chooses_is_loaded_by_itself() -> None:
+    """Turns of a loop that are tested one by one stand side by side, and each has its own load."""
+    text = PRODUCT.replace("PAD", "4").replace("UNROLL", "unroll(ki)").replace("seq 1024 |k|", "seq 1000 |k|")
+    function = parse(text).functions[0]
+    compiled = lower(function, "sm_90a", {}, schedule=function.schedules[0])
+    (found,) = launches(compiled.plan, {}, TARGET)
+    assert found.work.units["lsu"] > 1000 * 1024**2 // 64 // 32 * (8 + 2)
+
+
 def test_what_finds_a_place_is_read_too() -> None:
     text = "fn f(x: i32[n], inout y: i32[64]) assume x in 0..64 {\n par n |i| reduce(y) #atomic { y[x[i]] += 1 }\n}"
     found = only(text, {"n": 1 << 20})

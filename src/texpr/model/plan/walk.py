@@ -18,6 +18,7 @@ from texpr.ir import kernel as k
 from texpr.ir.instr import Instr
 from texpr.ir.kernel.point import Point, address, holds, number
 from texpr.ir.operation import BLOCK, CLUSTER, WARP, Moved
+from texpr.ir.ops.vectors import VECTOR_BYTES
 from texpr.ir.value import Buffer, Index, Load, Op, Ref, Value, walk
 from texpr.ir.value.types import BOOL, F8E4M3, F8E5M2
 from texpr.isa.levels import Level, Space
@@ -38,6 +39,12 @@ POINTER = {"other": 1.0, "imad": 1.0}
 TURN = {"alu": 2.0, "control": 1.0}
 """Of a loop that stays one: counted up, compared, jumped back."""
 
+COPY = {"lsu": -1.0, "alu": 3.0, "imad": 1.0}
+"""An asynchronous copy is one instruction, whose two addresses are computed for each: no offset is a constant of assembler."""
+
+FAR = {"alu": 6.0, "imad": 2.0, "other": 3.0}
+"""What a place in an array takes more where its rows are of open sizes, so that it has 64 bits. Counted in machine code."""
+
 UNROLLED = 4
 """Turns that nvcc writes out of a loop whose body is short."""
 
@@ -54,17 +61,23 @@ FEW = 3
 PARTS = 6
 """Of an axis that a test compares with another one, as of a triangle: one place from between stands for each."""
 
+MERGED = (16, 8, 4, 2)
+"""Neighbours that a compiler may load at once, the most first."""
+
 MANY = 16
 """Warps up to which each is looked at: of the last block, tests may let any number do something."""
 
 
 class Loop(Mutable, eq=False):
-    """A loop that is being gone through. `flat`: it is written out whole. `writes`: what is written in it; `meets`: threads
-    wait in it for each other."""
+    """A loop that is being gone through. `first`: its index in the first turn, None where lanes begin apart. `beside`: so many
+    turns are written out one beside the other; `flat`: all of them. `writes`: what is written in it; `meets`: threads wait in
+    it for each other."""
 
     sym: Sym
     trips: int
     step: int
+    first: int | None
+    beside: int
     flat: bool
     writes: frozenset[Buffer]
     meets: bool
@@ -87,8 +100,8 @@ class Counted(Mutable):
 class Walk(Mutable, eq=False):
     """One kernel at given sizes. `decides`: coordinates on which a test or a bound depends, so that it matters where one is;
     `compared`: those that a test compares with each other. `literal`: as it is written, nothing moved out of loops, each warp
-    and each turn looked at. `roughly`: one lane, of a warp and a block from
-    between, and one turn of each loop stand for all, so that nothing is known of where requests go."""
+    and each turn looked at. `roughly`: one block from between stands for all, and in it one lane of
+    its first warp, of one from between, and of the last, so that nothing is known of where requests go."""
 
     kernel: k.Kernel
     machine: Coalescing
@@ -119,7 +132,7 @@ class Walk(Mutable, eq=False):
         inside = [axis for axis in self.kernel.axes if axis.level is Level.BLOCK]
         others = [axis for axis in self.kernel.axes if axis.level is Level.CLUSTER]
         parts = {axis.sym: PARTS if axis.sym in self.compared else 1 for axis in grid}
-        places = [self._some(self._extent(a.extent), a.sym in self.decides, parts=parts[a.sym]) for a in grid]
+        places = [self._places(self._extent(a.extent), a.sym in self.decides, parts[a.sym]) for a in grid]
         threads = self.kernel.threads
         warps = -(-threads // self.kernel.warp)
         by_thread = any(axis.sym in self.decides for axis in inside)
@@ -132,18 +145,20 @@ class Walk(Mutable, eq=False):
             for axis in others:
                 along = next((at for each, (at, _) in zip(grid, chosen, strict=True) if each.dim == axis.dim), 0)
                 point[axis.sym] = along % axis.extent.constant
-            for warp, times in self._some(warps, by_thread, MANY):
+            for warp, times in self._some(warps, by_thread, FEW if self.roughly else MANY):
                 first = warp * self.kernel.warp
                 end = first + 1 if self.roughly else min(threads, first + self.kernel.warp)
                 lanes = [{**point, **_coordinates(inside, at)} for at in range(first, end)]
                 yield weight * times, lanes
 
+    def _places(self, extent: int, each: bool, parts: int) -> Sequence[tuple[int, int]]:
+        """The same of blocks."""
+        return [(extent // 2, extent)] if self.roughly else self._some(extent, each, parts=parts)
+
     def _some(self, extent: int, each: bool, few: int = FEW, parts: int = 1) -> Sequence[tuple[int, int]]:
         """Places, and how many each stands for: between the first and the last one of each of some parts."""
         if self.literal:
             return [(at, 1) for at in range(extent)]
-        if self.roughly:
-            return [(extent // 2, extent)]
         if not each:
             return [(0, extent)]
         if extent <= few + parts - 1:
@@ -177,7 +192,9 @@ class Walk(Mutable, eq=False):
         writes = frozenset(each.buffer for each in k.memory(loop.body)[1])
         meets = any(isinstance(each, k.Operation) and each.waits_for is not None for each in inside)
         self.derived[loop.sym] = frozenset({loop.sym}) | self._from((loop.lo,))
-        self.loops.append(Loop(loop.sym, most, ends[0][2], _is_flat(loop), writes, meets))
+        first, flat = ends[0][0], _is_flat(loop)
+        alike = first if all(lo == first for lo, _, _ in ends) else None
+        self.loops.append(Loop(loop.sym, most, ends[0][2], alike, most if flat else loop.factor or 1, flat, writes, meets))
         before = self.counted.sums["issued"]
         for turn, times in self._some(most, loop.sym in self.decides or len(set(trips)) > 1):
             running = [
@@ -244,6 +261,10 @@ class Walk(Mutable, eq=False):
         for load, kind, count in every_touch(stmt):
             self._access(load, kind, count, lanes, weight, made.get(load, {}))
         self._compute(stmt, weight)
+        if isinstance(stmt, k.CopyAsync):
+            self.counted.units(COPY, weight)
+            if not all(extent.is_constant for extent in stmt.source.buffer.shape[1:]):
+                self.counted.units(FAR, weight)
         if stmt.together:
             team = self.kernel.warp if self.roughly else len(lanes)
             self._together(self.kernel.instr_of[stmt.together], weight * team / self.kernel.warp)
@@ -308,6 +329,9 @@ class Walk(Mutable, eq=False):
                 return
             weight /= self._moved_out(load)
             self.seen[-1].add(key)
+            if space is Space.SHARED and count == 1:
+                count, lanes = self._merged(load, lanes)
+                weight /= count
         else:
             for level in self.seen:
                 level -= {each for each in level if each[0] is load.buffer}
@@ -346,6 +370,39 @@ class Walk(Mutable, eq=False):
             else:
                 break
         return times * self._alike(load, beside)
+
+    def _merged(self, load: Load, lanes: list[Point]) -> tuple[int, list[Point]]:
+        """Neighbours that one load brings, and lanes in a turn that reads the first of them: those of a row of shared memory
+        that turns of one loop read side by side, where all begin at a multiple of them whatever other loops do."""
+        for loop in reversed(self.loops):
+            if load.buffer in loop.writes or loop.meets:
+                break
+            if self._depends(load, loop.sym):
+                found = self._neighbours(load, loop, lanes)
+                if found is not None:
+                    return found
+                if not loop.flat:
+                    break
+        return 1, lanes
+
+    def _neighbours(self, load: Load, loop: Loop, lanes: list[Point]) -> tuple[int, list[Point]] | None:
+        """The same of the turns of one loop, none of which is tested by itself."""
+        size, first = load.dtype.bytes, loop.first
+        if loop.beside < 2 or first is None or loop.sym in self.decides or load.data:
+            return None
+        at = [address(load, {**point, loop.sym: first}) for point in lanes]
+        following = [address(load, {**point, loop.sym: first + loop.step}) for point in lanes]
+        if any(one is None or other != one + 1 for one, other in zip(at, following, strict=True)):
+            return None
+        moved = [at[0], *(address(load, {**lanes[0], each.sym: lanes[0][each.sym] + each.step}) for each in self._others(loop))]
+        for count in (count for count in MERGED if loop.beside % count == 0 and count * size in VECTOR_BYTES):
+            if all(place is not None and place % count == 0 for place in (*at, *moved)):
+                starts = ({**p, loop.sym: p[loop.sym] - (p[loop.sym] - first) % (count * loop.step)} for p in lanes)
+                return count, [*starts]
+        return None
+
+    def _others(self, loop: Loop) -> Iterator[Loop]:
+        return (each for each in self.loops if each is not loop)
 
     def _alike(self, load: Load, loops: Sequence[Loop]) -> float:
         """How many turns of loops that stand side by side read one element, as `x[r + v]` does: on average."""

@@ -70,16 +70,30 @@ _COMPARED: Mapping[str, Callable[[int, int], bool]] = {
 }
 
 
+def instructed(kernel: k.Kernel, sizes: Mapping[Sym, int], target: Target) -> tuple[Work, Shape]:
+    """What lanes of one launch run, by a block from between, and its shape: no requests of memory."""
+    sums = (counted := walk_of(kernel, sizes, target.coalescing, roughly=True).run()).sums
+    return Work(sums["issued"], _units(sums), counted.products), _shape(kernel, sizes)
+
+
+def _units(sums: Mapping[str, float]) -> dict[str, float]:
+    return {name: amount for name, amount in sums.items() if name not in _NAMES}
+
+
+def _shape(kernel: k.Kernel, sizes: Mapping[Sym, int]) -> Shape:
+    blocks = prod(extent_of(axis.extent, sizes) for axis in kernel.axes if axis.level is Level.GRID)
+    return Shape(blocks, kernel.threads, 0, shared_bytes(kernel))
+
+
 def _launched(kernel: k.Kernel, times: int, sizes: Mapping[Sym, int], target: Target) -> Launched:
     counted = walk_of(kernel, sizes, target.coalescing).run()
-    blocks = prod(extent_of(axis.extent, sizes) for axis in kernel.axes if axis.level is Level.GRID)
+    shape = _shape(kernel, sizes)
     everywhere = _reach(kernel, sizes, False)
     sums = counted.sums
-    units = {name: amount for name, amount in sums.items() if name not in _NAMES}
-    l2, dram = sum(_l2(kernel, counted, sizes, blocks)), sum(_dram(kernel, counted, everywhere, sizes))
+    l2, dram = sum(_l2(kernel, counted, sizes, shape.blocks)), sum(_dram(kernel, counted, everywhere, sizes))
     work = Work(
         sums["issued"],
-        units,
+        _units(sums),
         counted.products,
         sums["requests"],
         sums["l1"],
@@ -89,7 +103,7 @@ def _launched(kernel: k.Kernel, times: int, sizes: Mapping[Sym, int], target: Ta
         sums["barriers"],
     )
     elements = max(_elements(counted, everywhere, sizes), default=0)
-    return Launched(kernel, times, Shape(blocks, kernel.threads, 0, shared_bytes(kernel)), work, elements)
+    return Launched(kernel, times, shape, work, elements)
 
 
 def _reach(kernel: k.Kernel, sizes: Mapping[Sym, int], one_block: bool) -> Reach:
