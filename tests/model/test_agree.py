@@ -69,6 +69,19 @@ def test_readings_agree_on_a_product_of_matrices() -> None:
     assert 1.1 < found["ratio"] < 1.4
 
 
+def test_readings_agree_on_a_product_that_nobody_scheduled() -> None:
+    """A turn of the sum is 64 products and 4 loads of 16 bytes; copies and the loop are not a tenth of all."""
+    path = Path(__file__).parents[2] / "bench" / "problems" / "matmul_f32.te"
+    found = speed(lower(load(path)["matmul_f32"], "sm_90a", {"M": 2048, "N": 2048, "K": 2048}, schedule=AUTO))
+    compared(found)
+    (kernel,) = found["kernels"].values()
+    code = kernel["code"]
+    assert code["units_us"]["issue"] < 1.25 * code["units_us"]["fma"]
+    assert code["units_us"]["lsu"] < 0.35 * code["units_us"]["fma"], "4 loads for 64 products, at a quarter of the rate"
+    for unit in ("issue", "fma", "lsu"):
+        assert kernel["units_us"][unit] == pytest.approx(code["units_us"][unit], rel=0.05), unit
+
+
 def test_readings_agree_where_turns_that_stand_side_by_side_read_one_element() -> None:
     """Of `Z[p + r, …]` over both, written out, 6 rows are read, not 12."""
     found = speed(scheduled("conv2d", None, {"B": 8, "H": 64, "W": 64, "C": 64, "F": 128}))

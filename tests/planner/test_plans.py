@@ -9,7 +9,7 @@ from references import EXAMPLES, FOLDER
 from texpr.driver import load, lower, parse
 from texpr.ir import kernel as k
 from texpr.ir.program.selection import AUTO
-from texpr.ir.program.text import print_schedule
+from texpr.ir.program.text import print_directive, print_schedule
 from texpr.isa.levels import Space
 from texpr.isa.registry import resolve
 from texpr.planner import nest as planner_nest
@@ -63,12 +63,12 @@ def count(array: k.Array) -> int:
 
 @pytest.mark.parametrize("text", [MATMUL, CONV, JACOBI])
 def test_the_text_of_a_plan_is_a_schedule(text: str) -> None:
-    """Pasted into the file it gives the same code."""
+    """Pasted into the file it gives the same code, but for a second plan, which a written schedule has not."""
     compiled = built(text)
     assert compiled.schedule is not None
     pasted = parse(f"{text}\n{print_schedule(compiled.schedule, function(text))}")
     (again,) = pasted.functions
-    assert strip(lower(again, "sm_90a", schedule=again.schedules[0]).source) == strip(compiled.source)
+    assert strip(lower(again, "sm_90a", schedule=again.schedules[0]).source) == strip(compiled.with_wide(None).source)
 
 
 def strip(source: str) -> str:
@@ -169,3 +169,59 @@ def test_a_buffer_that_cannot_be_staged_is_left_out_and_told() -> None:
     text = MATMUL.replace("B: f32[K, N]", "B: f32[K * N + 3]").replace("B[k, j]", "B[k * N + j]")
     (chosen,) = planned(text).nests
     assert chosen.candidate is None or [s.form.buffer.name for s in chosen.candidate.staged] == ["A"]
+
+
+EVEN = {"M": 4096, "N": 4096, "K": 4096}
+
+
+def said(text: str, sizes: dict[str, int], target: str = "sm_90a") -> list[str]:
+    compiled = lower(parse(text)["matmul"], target, sizes, schedule=AUTO)
+    assert compiled.schedule is not None
+    return [print_directive(each) for each in compiled.schedule.directives]
+
+
+def test_what_a_thread_reads_of_a_row_are_neighbours() -> None:
+    """Those of B lie along j, which results are written along, too; those of A along k, which is unrolled."""
+    made = said(MATMUL, EVEN)
+    assert {"split(j_q, 4) -> (j_t, j_l)", "unroll(k_i)", "unroll(j_l)", "vectorize(j_l_2)"} <= {*made}
+    assert not any(line.startswith("split(i_q") for line in made)
+
+
+def test_rows_of_both_operands_are_neighbours() -> None:
+    made = said(MATMUL.replace("A: f32[M, K]", "A: f32[K, M]").replace("A[i, k]", "A[k, i]"), EVEN)
+    assert {"split(j_q, 4) -> (j_t, j_l)", "split(i_q, 4) -> (i_t, i_l)", "vectorize(j_l_2)"} <= {*made}
+
+
+def test_columns_are_dealt_out_one_by_one() -> None:
+    """Of the product with a transpose both operands lie along k, and neither along a loop of threads."""
+    made = said(MATMUL.replace("B: f32[K, N]", "B: f32[N, K]").replace("B[k, j]", "B[j, k]"), EVEN)
+    assert not any("_l)" in line for line in made) and "unroll(k_i)" in made
+
+
+def test_where_tiles_are_partial_some_turns_are_unrolled() -> None:
+    """As many as are read at once: a loop that is written out whole would have a test for each turn."""
+    made = said(MATMUL, {})
+    assert "unroll(k_i, 4)" in made and not any(line.startswith("vectorize(C") for line in made)
+
+
+@pytest.mark.parametrize("sizes", [EVEN, {}])
+def test_padded_rows_are_whole_vectors(sizes: dict[str, int]) -> None:
+    compiled = lower(parse(MATMUL)["matmul"], "sm_80", sizes, schedule=AUTO)
+    (kernel,) = k.kernels(compiled.plan.steps)
+    shared = [array.buffer for array in kernel.arrays if array.space is Space.SHARED]
+    assert shared and all(buffer.shape[-1].constant % 4 == 0 for buffer in shared)
+
+
+def test_a_turn_that_is_tested_is_not_unrolled() -> None:
+    """Of a triangle that is made a square: what is left out of it is tested turn by turn, or is the end of a loop."""
+    text = """
+fn matmul(A: f32[N, N], B: f32[N, M]): f32[N, M] {
+    new C: f32[N, M]
+    par N |i| { par M |j| {
+        C[i, j] = 0.0
+        seq i + 1 |k| reduce(C) { C[i, j] += A[i, k] * B[k, j] }
+    } }
+    return C
+}
+"""
+    assert not any(line.startswith("unroll(k") for line in said(text, {"N": 512, "M": 512}))

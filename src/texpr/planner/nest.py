@@ -87,6 +87,8 @@ class Nest(Record, eq=False):
     """What is known where the innermost statement runs."""
     whole: Mapping[Sym, Expr]
     """For loops whose extents depend on other loops of the nest, an upper bound of the extent."""
+    masked: bool = False
+    """Whether some of its iterations are not to be executed, as extents are such upper bounds."""
 
     @property
     def pars(self) -> tuple[ir.Loop, ...]:

@@ -51,6 +51,7 @@ class Squared(Script, kw_only=True):
             ),
             trips={names.get(sym, sym): trips for sym, trips in nest.trips.items()},
             whole={},
+            masked=True,
         )
         return (replace(self.subject, nest=made, tiles_only=True),)
 

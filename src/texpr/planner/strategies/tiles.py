@@ -1,14 +1,16 @@
 """Tiles for a GPU: a block keeps reused operands in shared memory, a thread its own part of the results in registers.
 
-split, split, …        blocks, and in each threads with iterations of their own
+split, split, …        blocks, and in each threads with iterations of their own, which are neighbours where they read a row
 reorder, bind          grid, outer sequential loops, threads, sequential loops inside of the tile, a thread's own
 stage … in=registers   what is updated over the sequential loops
 stage … in=shared      what is reused, prefetched (`pipeline`); rows padded, or distributed by element
+unroll                 a thread's own, and sequential loops inside of the tile, wholly or in part
+vectorize              results, where the neighbours that a thread has are a vector
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import prod
 
 from texpr.affine.expr import Sym
@@ -22,19 +24,26 @@ from texpr.planner.nest import Nest
 from texpr.planner.padding import padding
 from texpr.planner.search import Candidate, Search, Staging
 from texpr.planner.strategy import Proposal, Rank, Script, Strategy, Subject, without
-from texpr.planner.vectors import begins_even
-from texpr.support.record import Mutable
+from texpr.planner.vectors import begins_even, fragments
+from texpr.schedule.tree import loops
+from texpr.support.record import Mutable, field
 
 UNROLLED = 16
 """A `seq` inside a tile with at most this trip count is unrolled."""
 
+WHOLE, PART = 1024, 256
+"""Iterations of all loops inside of one that is unrolled wholly, where no test is left in them; and where there are tests,
+or of so many turns of it: code that is repeated has to fit the nearest cache of instructions."""
+
 
 class Loops(Mutable):
-    """The loops that a loop is split into: outside of the tile, over threads, over a thread's own iterations."""
+    """The loops that a loop is split into: outside of the tile, over threads, over a thread's own iterations, the last of them
+    neighbours."""
 
     outer: str | None = None
     thread: str | None = None
     own: str | None = None
+    lane: str | None = None
 
 
 class TileScript(Script, kw_only=True):
@@ -42,6 +51,10 @@ class TileScript(Script, kw_only=True):
 
     nest: Nest
     candidate: Candidate
+    vectors: Mapping[Sym, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.vectors = fragments(self.nest, self.candidate, self.state.target.vector)
 
     def run(self) -> Sequence[Subject]:
         """Applies every directive. Raises Refused."""
@@ -52,6 +65,7 @@ class TileScript(Script, kw_only=True):
         grid = [p.outer for p in pars if p.outer]
         order = [*grid, *(s.outer for s in seqs if s.outer), *reversed(lanes), *(s.own for s in seqs if s.own)]
         order += [p.own for p in pars if p.own]
+        order += [p.lane for p in sorted(pars, key=lambda p: p is parts[self.candidate.lane]) if p.lane]
         if len(order) > 1:
             self.must("reorder", *order)
         for lane, level in zip(lanes, ("block.x", "block.y", "block.z"), strict=False):
@@ -65,14 +79,56 @@ class TileScript(Script, kw_only=True):
             loop = parts[at].outer
             assert loop is not None, "as above"
             self.may("pipeline", loop, stages=STAGES)
-        for seq in seqs:
-            loop = self.loop(seq.own) if seq.own else None
-            if loop is not None and loop.extent.is_constant and loop.extent.constant <= UNROLLED and self._few(loop):
-                self.may("unroll", loop.sym.name)
-        for par in pars:
-            if par.own:
-                self.may("unroll", par.own)
+        self._unrolled(pars, {s.sym: parts[s.sym] for s in self.nest.seqs})
+        self._stored(parts)
         return ()
+
+    def _unrolled(self, pars: Sequence[Loops], seqs: Mapping[Sym, Loops]) -> None:
+        """Unrolls what a thread does between two barriers: as many turns of a `seq` as read neighbours, if no more."""
+        for sym, seq in seqs.items():
+            loop = self.loop(seq.own) if seq.own else None
+            inside = None if loop is None else self._inside(loop)
+            if loop is None or inside is None or not loop.extent.is_constant or loop.extent.constant > UNROLLED:
+                continue
+            turns = self.vectors.get(sym, 1)
+            if inside * loop.extent.constant <= (WHOLE if self._is_even() else PART):
+                self.may("unroll", loop.sym.name)
+            elif turns > 1 and turns * inside <= PART and not self.nest.masked:
+                self.may("unroll", loop.sym.name, turns)
+        for own in (each for par in pars for each in (par.own, par.lane) if each):
+            self.may("unroll", own)
+
+    def _inside(self, loop: ir.Loop) -> int | None:
+        """Iterations of all loops inside of one; None where that is not known."""
+        inside = [s.extent for s in ir.walk(loop.body) if isinstance(s, ir.Par | ir.Seq)]
+        return prod(max(1, e.constant) for e in inside) if all(e.is_constant for e in inside) else None
+
+    def _is_even(self) -> bool:
+        """Whether there are whole tiles only, and nothing in them is tested."""
+        sizes = self.candidate.tile
+        tested = self.nest.masked or any(isinstance(stmt, ir.If) for stmt in ir.walk((self.nest.loops[0],)))
+        return not tested and all(self.nest.known.multiple(loop.extent, sizes[loop.sym]) for loop in self.nest.loops)
+
+    def _stored(self, parts: Mapping[Sym, Loops]) -> None:
+        """Makes vectors of the neighbours that a thread has of results."""
+        sym = self.candidate.lane
+        lane, lanes = parts[sym].lane, self.vectors.get(sym, 1)
+        results = {t.buffer for t in self.nest.touches if t.writes and t.buffer not in self.nest.local}
+        if lane is None:
+            return
+        for loop in self.loops_over(results, lanes):
+            if not self.may("vectorize", loop):
+                self.dropped.pop()
+
+    def loops_over(self, results: Collection[Buffer], lanes: int) -> list[str]:
+        """Innermost loops of so many iterations in which one of these is written."""
+        return [
+            loop.sym.name
+            for loop in loops(self.state.function.body)
+            if loop.extent.is_constant
+            and loop.extent.constant == lanes
+            and any(isinstance(s, ir.Bind) and s.targets[0].buffer in results for s in loop.body)
+        ]
 
     def _parts(self, loop: ir.Loop) -> Loops:
         """`loop` split by the tile."""
@@ -95,9 +151,18 @@ class TileScript(Script, kw_only=True):
             return Loops(outer, thread=inner)
         if own == size:
             return Loops(outer, own=inner)
-        kept, thread = self.fresh(name, "v", "t")
-        self.must("split", inner, size // own, results=(kept, thread))
-        return Loops(outer, thread, kept)
+        lanes = self.vectors.get(loop.sym, 1)
+        if lanes == own:
+            thread, lane = self.fresh(name, "t", "l")
+            self.must("split", inner, lanes, results=(thread, lane))
+            return Loops(outer, thread, lane=lane)
+        kept, thread = self.fresh(name, "v", "q" if lanes > 1 else "t")
+        self.must("split", inner, size // own * lanes, results=(kept, thread))
+        if lanes == 1:
+            return Loops(outer, thread, kept)
+        quad, (thread, lane) = thread, self.fresh(name, "t", "l")
+        self.must("split", quad, lanes, results=(thread, lane))
+        return Loops(outer, thread, kept, lane)
 
     def _lanes(self, parts: dict[Sym, Loops]) -> list[str]:
         """The loops over threads, that of neighbouring lanes first, then from inside out."""
@@ -122,7 +187,7 @@ class TileScript(Script, kw_only=True):
             self.must("stage", buffer.name, results=(name,), of=buffer, via="cp_async", **asked)
         machine = self.state.target.coalescing
         lanes = self._lanes_of_copy(staging)
-        pad = padding(self.nest, self.candidate, staging, machine, lanes if self._is_async(buffer) else 1)
+        pad = padding(self.nest, self.candidate, staging, machine, self.vectors, lanes if self._is_async(buffer) else 1)
         last = len(staging.box) - 1
         if pad:
             self.must("resize", f"{name}.d{last}", 0, pad)
@@ -153,11 +218,6 @@ class TileScript(Script, kw_only=True):
             if not self.may("merge", outer, inner, results=(made,)):
                 return
             loops.append(made)
-
-    def _few(self, loop: ir.Loop) -> bool:
-        """Whether `loop`, unrolled with the loops inside of it, is small enough."""
-        inside = [s.extent for s in ir.walk((loop,)) if isinstance(s, ir.Par | ir.Seq)]
-        return all(e.is_constant for e in inside) and prod(max(1, e.constant) for e in inside) <= 256
 
 
 def _applies(subject: Subject) -> bool:
