@@ -63,11 +63,18 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str
 
 def test_the_last_line_says_what_is_not_proved(built: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["verify", str(built)]) == 0
-    *_, last = capsys.readouterr().out.splitlines()
+    first, *_, last = capsys.readouterr().out.splitlines()
+    every = sum(path.is_file() for path in built.rglob("*"))
+    assert first == f"scale: {every - 3} of {every} files are as texpr writes them"
     files = ["lib/libtexpr_scale.a", "lib/libtexpr_scale.so", "manifest.json (tools, flags, consts, registers)"]
     assert last == f"not proved, as no compiler was run (--rebuild): {', '.join(files)}"
     code, found = said(capsys, str(built))
     assert code == 0 and found["not_proved"] == files and found["ok"] is True and found["unproved"] == {}
+
+
+def test_a_folder_that_is_not_there_is_a_wrong_call(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["verify", str(tmp_path / "none")]) == 2
+    assert "E0850" in capsys.readouterr().err
 
 
 def test_compilers_are_run_again(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:

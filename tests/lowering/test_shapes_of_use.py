@@ -281,6 +281,18 @@ fn f(A: f32[N, K], B: f32[K, M]): f32[N, M] {
     return C
 }"""
 
+ONE_AFTER_ANOTHER = """
+fn f(x: f32[B, N]): f32[B] {
+    new y: f32[B]
+    par B |b| { y[b] = 0.0 }
+    par B |b| {
+        seq N |j| { y[b] += x[b, j] }
+        seq N |j| { y[b] += x[b, j] * x[b, j] }
+        seq N |j| { y[b] max= x[b, j] }
+    }
+    return y
+}"""
+
 ADDED_IN_TURN = """
 fn f(x: f32[B, N, M]): f32[B, N] {
     new y: f32[B, N]
@@ -345,6 +357,7 @@ SHAPES = {
     "some of each row of planes": Shape(SOME_OF_ROWS, ({"B": 2, "N": 70, "M": 40}, {"B": 2, "N": 3, "M": 0})),
     "a layer that one thread keeps": Shape(HIDDEN, ({},), {"B": 3, "K": 7}),
     "a product, row by row": Shape(PRODUCT_BY_ROWS, ({"N": 67, "M": 3, "K": 5}, {"N": 2, "M": 3, "K": 0})),
+    "one sum after another": Shape(ONE_AFTER_ANOTHER, ({"B": 67, "N": 5}, {"B": 3, "N": 0}, {"B": 0, "N": 2})),
     "added in turn": Shape(ADDED_IN_TURN, ({"B": 67, "N": 3, "M": 5}, {"B": 2, "N": 3, "M": 0})),
     "pairs of rows": Shape(PAIRS_OF_ROWS, ({"B": 67, "N": 5, "M": 3}, {"B": 2, "N": 3, "M": 0})),
     "what is left of a matrix": Shape(DECOMPOSITION, ({"N": 0}, {"N": 1}, {"N": 5})),

@@ -45,6 +45,8 @@ def command(
 
     Exits with 4 where something is not proved that the program lets pass (`#unproved`).
     """
+    if not directory.exists():
+        raise error("E0850", None, f"there is no folder `{directory}`")
     holds = None if key is None else artifact.signs(key)
     authored = None if source is None else partial(_authored, source)
     limits = bounded(seconds, memory << 30, lambda: _late(directory, seconds))
@@ -57,7 +59,8 @@ def command(
 def _tell(console: Console, found: artifact.Verified) -> int:
     counts, plans = artifact.counts(found.proofs), artifact.open_plans(found.proofs)
     schedules = artifact.believed_schedules(found.proofs)
-    console.say(f"{found.name}: {found.files} files are as texpr writes them")
+    made = found.files - len(found.not_proved)
+    console.say(f"{found.name}: {made} of {found.files} files are as texpr writes them")
     for target, verdicts in counts.items():
         listed = ", ".join(f"{number} {verdict}" for verdict, number in verdicts.items() if number)
         console.say(f"  {target}: {listed or 'nothing to prove'}")

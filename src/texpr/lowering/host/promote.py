@@ -119,17 +119,22 @@ def _loop(loop: ir.Seq, found: list[ir.Stmt], names: Names, kept: dict[Buffer, L
         first = _first(loop.body, element.buffer) - _NONE
         if element.buffer in met or (start is None and (element.buffer not in surely or len(first) > 1)):
             continue
-        own = Load(Buffer(names.name(_title(element.buffer.name)), element.dtype, (), "local", span=element.span), ())
-        kept[own.buffer] = element
+        given = None if start is None else found[start]
+        own = _still(given, element, kept)
+        if own is None:
+            own = Load(Buffer(names.name(_title(element.buffer.name)), element.dtype, (), "local", span=element.span), ())
+            kept[own.buffer] = element
+        elif start is not None:  # a loop before has it, and stores it for nobody
+            del found[start]
+            given = None
         store = ir.Bind((element,), (own,), span=loop.span)
         if start is None:
             load = [ir.Bind((own,), (element,), span=loop.span)] if first == _READ else []
             before += [ir.New(own.buffer, span=loop.span), *load]
             late.append(store)
         else:
-            given = found[start]
-            assert isinstance(given, ir.Bind)
-            found[start : start + 1] = [ir.New(own.buffer, span=loop.span), replace(given, targets=(own,))]
+            if isinstance(given, ir.Bind):
+                found[start : start + 1] = [ir.New(own.buffer, span=loop.span), replace(given, targets=(own,))]
             after.append(store)
         loop = replace(loop, body=_into(loop.body, element, own), reduce=_renamed(loop.reduce, element, own))
     inner = replace(loop, body=promote(loop.body, names, kept, met))
@@ -212,6 +217,12 @@ def _started(found: list[ir.Stmt], element: Load) -> int | None:
             plain = stmt.update is None and len(stmt.targets) == 1 and len(mentions) == 1
             return at if plain and stmt.targets[0] == element else None
     return None
+
+
+def _still(given: ir.Stmt | None, element: Load, kept: Mapping[Buffer, Load]) -> Load | None:
+    """The local that a loop directly before had the element in, where `given` is its store of that."""
+    value = given.values[0] if isinstance(given, ir.Bind) else None
+    return value if isinstance(value, Load) and kept.get(value.buffer) == element else None
 
 
 def _into(body: tuple[ir.Stmt, ...], element: Load, own: Load) -> tuple[ir.Stmt, ...]:

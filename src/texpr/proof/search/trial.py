@@ -31,6 +31,7 @@ from texpr.proof.plan.match import home_of
 from texpr.proof.read.actions import Program
 from texpr.proof.read.conditions import test
 from texpr.proof.read.events import Site, in_arms
+from texpr.support.limits import LARGEST_INT
 from texpr.support.record import Mutable, Record, field, replace
 from texpr.support.span import NOWHERE
 
@@ -40,7 +41,7 @@ MOST = 12000
 LEAST = (1, 2, 20, 5, 40)
 """The lower bounds of sizes that are tried: one, two, some, and several tiles. Each has its share of the queries."""
 
-LAST = 1 << 31
+LAST = LARGEST_INT + 1
 """A number greater than any trip count."""
 
 _PLACES = tuple(Sym(f"place {at}") for at in range(64))
