@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +13,7 @@ LINE = re.compile(r"(0|1/([1-9][0-9]*)) +(tests/\S.*)")
 
 @dataclass(frozen=True)
 class Share:
-    """Of the tests that `pattern` names, the first of each `every` is in the short suite; none where that is 0."""
+    """Of the cases of a test that `pattern` names, the first of each `every` is in the short suite; none where that is 0."""
 
     every: int
     pattern: str
@@ -45,14 +46,15 @@ def shares(text: str) -> tuple[Share, ...]:
 
 def divided(listed: Sequence[Share], tests: Iterable[str]) -> tuple[set[str], list[Share]]:
     """Which of the tests, in the order in which they are collected, are left to the long suite; and which lines name none."""
-    counts = [0] * len(listed)
+    counts = Counter[tuple[Share, str]]()
     left = set[str]()
     for test in tests:
-        line = next((n for n, share in enumerate(listed) if share.names(test)), None)
-        if line is None:
+        share = next((each for each in listed if each.names(test)), None)
+        if share is None:
             continue
-        every = listed[line].every
-        if every == 0 or counts[line] % every:
+        of = share, test.split("[", 1)[0]
+        if share.every == 0 or counts[of] % share.every:
             left.add(test)
-        counts[line] += 1
-    return left, [share for share, count in zip(listed, counts, strict=True) if not count]
+        counts[of] += 1
+    used = {share for share, _ in counts}
+    return left, [share for share in listed if share not in used]

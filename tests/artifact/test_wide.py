@@ -104,9 +104,9 @@ def test_explain_says_what_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFi
     assert "kernel rows_y_wide" in said and "vectors: load of 4 of x" in said
 
 
-@pytest.mark.parametrize("name", ["promised", "odd", "tiled"])
+@pytest.mark.parametrize("name", ["promised", "odd"])
 def test_where_there_is_none(name: str) -> None:
-    """What is promised is used already; rows of 7 are no vectors; what is tiled has none yet."""
+    """What is promised is used already; rows of 7 are no vectors."""
     assert compiled(name).wide is None
 
 

@@ -96,14 +96,14 @@ def test_both_are_proved(name: str) -> None:
         assert each.written is None or is_proved(faithful(each.written, each.function))
 
 
-def test_what_gains_little_is_not_made_twice() -> None:
-    """Copies of these tiles are vectors under a promise, but a turn's sums take nearly all instructions."""
+def test_what_is_promised_is_not_made_twice() -> None:
+    """Copies of these tiles are vectors under a promise; without one, copies of 4 bytes take more than a tenth of a turn."""
     promised = TEXT.replace("f32[m, p],", "f32[m, p] align(16),").replace("B: f32[p, n]): f32[m, n] {", WITH)
     made = driver.lower(texpr.parse(promised)["tiled"], "sm_90a", schedule="auto")
     assert made.schedule is not None and made.wide is None
     said = [print_directive(each) for each in made.schedule.directives]
-    assert sum("vectorize" in each for each in said) == 2 and sum("cp_async" in each for each in said) == 2
-    assert compiled("tiled").wide is None
+    assert sum("vectorize" in each for each in said) == 3 and sum("cp_async" in each for each in said) == 2
+    assert compiled("tiled").wide is not None
 
 
 WITH = "B: f32[p, n] align(16)): f32[m, n] where p % 4 == 0, n % 4 == 0 {"

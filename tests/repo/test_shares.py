@@ -68,6 +68,11 @@ def test_a_test_belongs_to_the_first_line_that_names_it() -> None:
     assert divided(listed, ("t::a[0]",)) == (set(), [listed[0], listed[2]])
 
 
+def test_each_test_keeps_its_first_case() -> None:
+    found = divided((Share(3, "t::*"),), ("t::a[0]", "t::b[0]", "t::a[1]", "t::b[1]", "t::c"))
+    assert found == ({"t::a[1]", "t::b[1]"}, [])
+
+
 @pytest.mark.parametrize("line", ["tests/a.py::*", "1/0 tests/a.py::*", "2 tests/a.py::*", "0 a.py"])
 def test_a_wrong_line_is_told(line: str) -> None:
     with pytest.raises(ValueError, match=r"line 2 of tests/long\.txt is no share and pattern"):

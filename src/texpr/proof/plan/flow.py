@@ -240,11 +240,8 @@ class Flow(Mutable):
         together = a.event.atomic and b.event.atomic and a.home == b.home  # a read-modify-write is one step
         first, second = (each.ordered if together else each.when for each in (a, b))
         freely = together and first == second and all(isinstance(step, int) for step in first)
-        if (
-            not (a.write or b.write or self.lent(a, b))
-            or freely
-            or (together and a.event is b.event and not (a.write and b.write))
-        ):
+        apart = not (a.write or b.write or self.lent(a, b))
+        if apart or freely or (together and a.event is b.event and not (a.write and b.write)):
             return None
         if a.site.launch is not b.site.launch and self.space(a.home) is not Space.GLOBAL:
             return None  # they are never at one place
@@ -267,10 +264,9 @@ class Flow(Mutable):
     def lent(self, a: Access, b: Access) -> bool:
         """Whether a tensor core that goes on by itself only reads registers, and the other one is what a lane does: until that
         has waited, they are not its own, not even to read (PTX ISA, "wgmma.wait_group")."""
-        if a.home != b.home or self.space(a.home) is not Space.LANES:
-            return False
-        one, other = (each.event.group is Group.WGMMA for each in (a, b))
-        return one != other and home_of((a if one else b).event.target) != a.home
+        lanes = a.home == b.home and self.space(a.home) is Space.LANES
+        started = [each.event for each in (a, b) if each.event.group is Group.WGMMA]
+        return lanes and len(started) == 1 and home_of(started[0].target) != a.home
 
     def late(self, a: Access, b: Access, alone: bool) -> tuple[Sides, Sequence[Formula]]:
         """The conditions under which the first may not precede the second in the kernels; none if it is plain that it does.

@@ -152,9 +152,9 @@ def landed(
     def fits(what: Grouped) -> Formula:
         if not isinstance(what, Awaits) or what.group is not copy.group or (write and what.read):
             return FALSE
-        if register is not None and not write and what.pending:
-            return FALSE
-        return TRUE if register is None else _named(register, what.registers)
+        if register is None:
+            return TRUE
+        return _named(register, what.registers) if write or not what.pending else FALSE
 
     return tuple(endings(site, same(site), ends, reading, fits))
 

@@ -178,8 +178,7 @@ class _Here(Record, eq=False):
             low, high = way.above(-node.value), way.above(node.value)
             if node.op == "product":
                 high = _product([way.above(arg.value) for arg in node.args])
-            ends = spans.meet(ends, (-self._most(low), self._most(high)))
-            ends = spans.meet(ends, self._apart(node.value, way))
+            ends = spans.meet(spans.meet(ends, (-self._most(low), self._most(high))), self._apart(node.value, way))
             if lowest <= ends[0] and ends[1] <= highest:
                 return "bounds on sizes"
         if self._signs(node.value):
