@@ -53,7 +53,6 @@ OTHERS = {
     "tma/rules.py": (5, "limits of fields of maps"),
     "tma/swizzle.py": (2, "spans of swizzles"),
     "toolchain/workers.py": (2, "a shell's exit codes"),
-    "proof/search/trial.py": (1, "bits of an int"),
 }
 """How often such a number stands in a file and means no machine's, and what it means there."""
 

@@ -11,7 +11,8 @@ is loaded: only if each iteration is known to access it, and under a test that t
 out of bounds, or another thread's, otherwise. It is not loaded if the loop assigns it before it is read, as it may be
 undefined; where that depends on a branch, it is not promoted.
 
-`in_memory` undoes it in a nest whose threads have tiles of points, where elements of other turns would come into one array.
+`in_memory` undoes it in a nest whose threads have tiles of points, where elements of other turns would come into one array, or
+one array would begin with what another has: neither is provable, as nothing says that an array is fresh in each iteration.
 """
 
 from __future__ import annotations
@@ -61,11 +62,12 @@ def promote(
 
 def in_memory(nest: Nest, kept: Mapping[Buffer, Load]) -> Nest:
     """`nest` with its elements in memory again where points of a tile would keep them in an array, and have others there in
-    each turn of a loop around."""
+    each turn of a loop around, or one array goes on with what another has."""
     points = frozenset(each.loop.sym for each in nest.grid if each.points > 1)
     if nest.team > 1 or not points or not distributes(nest.body, points):
         return nest
-    gone = {buffer: kept[buffer] for buffer in _turning(nest.body, kept, frozenset())}
+    moved = (*_turning(nest.body, kept, frozenset()), *_passed_on(nest.body, kept))
+    gone = {buffer: kept[buffer] for buffer in moved}
     return replace(nest, body=_put_back(nest.body, gone)) if gone else nest
 
 
@@ -77,6 +79,16 @@ def _turning(body: tuple[ir.Stmt, ...], kept: Mapping[Buffer, Load], around: fro
             yield stmt.buffer
         for block in ir.blocks(stmt):
             yield from _turning(block, kept, inside)
+
+
+def _passed_on(body: tuple[ir.Stmt, ...], kept: Mapping[Buffer, Load]) -> Iterator[Buffer]:
+    """The locals in `body` of which one begins with what another had of the same element."""
+    for stmt in ir.walk(body):
+        match stmt:
+            case ir.Bind(targets=(Load(buffer=target),), values=(Load(buffer=source),)) if {target, source} <= kept.keys():
+                yield from (target, source)
+            case _:
+                pass
 
 
 def _put_back(body: tuple[ir.Stmt, ...], gone: Mapping[Buffer, Load]) -> tuple[ir.Stmt, ...]:
@@ -119,22 +131,17 @@ def _loop(loop: ir.Seq, found: list[ir.Stmt], names: Names, kept: dict[Buffer, L
         first = _first(loop.body, element.buffer) - _NONE
         if element.buffer in met or (start is None and (element.buffer not in surely or len(first) > 1)):
             continue
-        given = None if start is None else found[start]
-        own = _still(given, element, kept)
-        if own is None:
-            own = Load(Buffer(names.name(_title(element.buffer.name)), element.dtype, (), "local", span=element.span), ())
-            kept[own.buffer] = element
-        elif start is not None:  # a loop before has it, and stores it for nobody
-            del found[start]
-            given = None
+        own = Load(Buffer(names.name(_title(element.buffer.name)), element.dtype, (), "local", span=element.span), ())
+        kept[own.buffer] = element
         store = ir.Bind((element,), (own,), span=loop.span)
         if start is None:
             load = [ir.Bind((own,), (element,), span=loop.span)] if first == _READ else []
             before += [ir.New(own.buffer, span=loop.span), *load]
             late.append(store)
         else:
-            if isinstance(given, ir.Bind):
-                found[start : start + 1] = [ir.New(own.buffer, span=loop.span), replace(given, targets=(own,))]
+            given = found[start]
+            assert isinstance(given, ir.Bind)
+            found[start : start + 1] = [ir.New(own.buffer, span=loop.span), replace(given, targets=(own,))]
             after.append(store)
         loop = replace(loop, body=_into(loop.body, element, own), reduce=_renamed(loop.reduce, element, own))
     inner = replace(loop, body=promote(loop.body, names, kept, met))
@@ -217,12 +224,6 @@ def _started(found: list[ir.Stmt], element: Load) -> int | None:
             plain = stmt.update is None and len(stmt.targets) == 1 and len(mentions) == 1
             return at if plain and stmt.targets[0] == element else None
     return None
-
-
-def _still(given: ir.Stmt | None, element: Load, kept: Mapping[Buffer, Load]) -> Load | None:
-    """The local that a loop directly before had the element in, where `given` is its store of that."""
-    value = given.values[0] if isinstance(given, ir.Bind) else None
-    return value if isinstance(value, Load) and kept.get(value.buffer) == element else None
 
 
 def _into(body: tuple[ir.Stmt, ...], element: Load, own: Load) -> tuple[ir.Stmt, ...]:
