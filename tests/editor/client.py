@@ -16,6 +16,18 @@ ROOT = Path(__file__).parents[2]
 PATIENCE = 60
 """Seconds after which a server that does not answer is given up; nothing is judged by them."""
 
+URI = "file:///a.te"
+DOCUMENT = lsp.TextDocumentIdentifier(URI)
+SUM = """\
+-- Σ 𝔽 sum
+fn sum(x: f32[n]): f32 {
+    new total: f32
+    total = 0.0  -- 𝔽𝔽
+    par n |i| reduce(total) { total += x[i] }
+    return total
+}
+"""
+
 
 class Client(LanguageClient):
     """A client that keeps what the server tells it."""

@@ -6,24 +6,18 @@ What decides is the relation: attention, and two layers of a network, are rows w
 from __future__ import annotations
 
 from functools import cache
-from itertools import chain
 
-import numpy as np
 import pytest
-from tests.lowering.emulated import run_plan
-from tests.proofs import undecided
 from tests.schedule.linked import exact, online
-from tests.schedule.test_linked import OPEN, arguments
+from tests.schedule.rows import differences, open_of
 
 from texpr.backends.cuda.headers import headers
 from texpr.driver import Compiled, lower, parse
-from texpr.interp import run
 from texpr.ir import program as ir
 from texpr.isa.registry import resolve
 from texpr.planner.nest import nests
 from texpr.planner.strategies import joined, linked
 from texpr.planner.strategy import Subject
-from texpr.proof.schedule import faithful
 from texpr.schedule.apply import start
 from texpr.support.diagnostic import TexprError
 from texpr.support.record import Record
@@ -99,24 +93,14 @@ def test_both_products_are_given_to_warpgroups(name: str) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_proved(name: str) -> None:
     made = compiled(name)
-    assert made.written is not None
-    proof = faithful(made.written, made.function)
-    assert [*chain(*(proof.of(verdict) for verdict in OPEN))] == []
-    assert list(undecided(made.function, made.plan)) == []
+    assert open_of(made) == []
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_emulated(name: str) -> None:
     case, made = CASES[name], compiled(name)
     for length in (0, 1, 65, 130):
-        given = arguments(made, {"H": 1, case.size: length})
-        wanted = run(parse(case.text)["f"], given)
-        for seed in (None, 1):
-            found = run_plan(made.function, made.plan, given, {case.size: length}, seed=seed)
-            assert not found.reports, (length, seed)
-            for result, value in wanted.items():
-                one, other = (np.asarray(each, np.float32) for each in (found.arrays[result], value))
-                assert np.all(np.abs(one - other) <= case.apart * np.abs(other)), (result, length, seed)
+        assert differences(made, parse(case.text)["f"], {case.size: length}, case.apart) == []
 
 
 KEY = "K: bf16[H, L, 64] align(16)"

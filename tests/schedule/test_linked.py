@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 from itertools import chain
 
-import numpy as np
 import pytest
-from tests.lowering.emulated import run_plan
-from tests.proofs import undecided
 from tests.schedule.linked import CHAIN, EXACT, by_hand, online
-from tests.schedule.test_mma import NUMPY
+from tests.schedule.rows import OPEN, differences, open_of
 
 from texpr.backends.cuda.headers import headers
 from texpr.driver import Compiled, lower, parse
 from texpr.frontend import parse as parsed
-from texpr.interp import run
 from texpr.ir import program as ir
 from texpr.ir.kernel.parse import parse_plan
 from texpr.ir.kernel.text import plan_text
 from texpr.ir.program.text import print_program
-from texpr.ir.proof import Proof, Verdict
+from texpr.ir.proof import Proof
 from texpr.ir.proof.notes_text import noted, notes_text
 from texpr.proof.plan import question
 from texpr.proof.schedule import faithful
@@ -30,8 +25,6 @@ from texpr.support.diagnostic import CompilerBug, TexprError
 from texpr.support.record import Record, replace
 from texpr.toolchain.cuda import compile_cuda, find_nvcc
 from texpr.toolchain.machine import this_machine
-
-OPEN = (Verdict.REFUSED, Verdict.UNDECIDED)
 
 LENGTHS = (0, 1, 31, 33, 70)
 
@@ -71,38 +64,18 @@ def compiled(name: str, target: str = "sm_80") -> Compiled:
     return lower(function, target, schedule=function.schedules[0] if function.schedules else "auto")
 
 
-def arguments(made: Compiled, sizes: Mapping[str, int]) -> dict[str, np.ndarray]:
-    """Small integers."""
-    rng, found = np.random.default_rng(3), dict[str, np.ndarray]()
-    for buffer in made.function.params:
-        shape = [e.evaluate({sym: sizes[sym.name] for sym in e.syms()}) for e in buffer.shape]
-        found[buffer.name] = np.asarray(rng.integers(-3, 4, shape) if shape else 0.25).astype(NUMPY[buffer.dtype.name])
-    found |= {"most": np.asarray(16.0, np.float32)} if "most" in found else {}
-    return found
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_emulated(name: str) -> None:
     case, made = CASES[name], compiled(name)
     assert made.schedule is not None and any(each.name == "mma" for each in made.schedule.directives)
     for length in LENGTHS:
-        given = arguments(made, {"H": 1, case.size: length})
-        wanted = run(parse(case.text)["f"], given)
-        for seed in (None, 1):
-            found = run_plan(made.function, made.plan, given, {case.size: length}, seed=seed)
-            assert not found.reports, (length, seed)
-            for result, value in wanted.items():
-                one, other = (np.asarray(each, np.float32) for each in (found.arrays[result], value))
-                assert np.all(np.abs(one - other) <= case.apart * np.abs(other)), (result, length, seed)
+        assert differences(made, parse(case.text)["f"], {case.size: length}, case.apart) == []
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_proved(name: str) -> None:
     made = compiled(name)
-    assert made.written is not None
-    proof = faithful(made.written, made.function)
-    assert [*chain(*(proof.of(verdict) for verdict in OPEN))] == []
-    assert list(undecided(made.function, made.plan)) == []
+    assert open_of(made) == []
 
 
 @pytest.mark.parametrize("length", [64, 72])

@@ -5,21 +5,17 @@ from __future__ import annotations
 import re
 import subprocess
 from functools import cache
-from itertools import chain
 from pathlib import Path
 
-import numpy as np
 import pytest
-from tests.lowering.emulated import run_plan
 from tests.proofs import undecided
 from tests.schedule.linked import by_warpgroups, exact, online
-from tests.schedule.test_linked import OPEN, Case, arguments
+from tests.schedule.rows import differences, open_of
+from tests.schedule.test_linked import Case
 
 from texpr.backends.cuda.headers import headers
 from texpr.driver import Compiled, lower, parse
-from texpr.interp import run
 from texpr.ir.kernel.text import plan_text
-from texpr.proof.schedule import faithful
 from texpr.support.diagnostic import TexprError
 from texpr.toolchain.cuda import CudaBinary, compile_cuda, disassemble, find_nvcc
 from texpr.toolchain.machine import this_machine
@@ -61,24 +57,14 @@ def compiled(name: str) -> Compiled:
 def test_emulated(name: str) -> None:
     case, made = CASES[name], compiled(name)
     for length in LENGTHS:
-        given = arguments(made, {"H": 1, "L": length})
-        wanted = run(parse(case.text)["f"], given)
-        for seed in (None, 1):
-            found = run_plan(made.function, made.plan, given, {"L": length}, seed=seed)
-            assert not found.reports, (length, seed)
-            for result, value in wanted.items():
-                one, other = (np.asarray(each, np.float32) for each in (found.arrays[result], value))
-                assert np.all(np.abs(one - other) <= case.apart * np.abs(other)), (result, length, seed)
+        assert differences(made, parse(case.text)["f"], {"L": length}, case.apart) == []
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_proved(name: str) -> None:
     """For all sizes."""
     made = compiled(name)
-    assert made.written is not None
-    proof = faithful(made.written, made.function)
-    assert [*chain(*(proof.of(verdict) for verdict in OPEN))] == []
-    assert list(undecided(made.function, made.plan)) == []
+    assert open_of(made) == []
 
 
 @pytest.mark.parametrize("sizes", [{"H": 2, "L": 4096}, {"L": 4096}, {"H": 2, "L": 100}], ids=str)

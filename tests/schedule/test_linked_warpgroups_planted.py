@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from tests.instr.test_planted import open_of
 from tests.lowering.emulated import run_plan
-from tests.schedule.test_linked import Planted, arguments
+from tests.schedule.rows import arguments
+from tests.schedule.test_linked import Planted
 from tests.schedule.test_linked_warpgroups import CASES, compiled
 
 from texpr.driver import parse
