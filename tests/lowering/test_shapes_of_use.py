@@ -94,6 +94,23 @@ fn f(x: f32[n]): f32[n] {
     return y
 }"""
 
+HALVES_BEHIND = """
+fn f(x: f32[m], z: f32[m, n]): f32[m] {
+    new y: f32[m]
+    par m |j| { y[j] = 0.0 }
+    par m |j| { par (j + 2) / 3 |i| reduce(y) { y[j] += x[(i + j) / 2] } }
+    par m |j| { seq n |k| { y[j] += z[j, k] } seq n |k| { y[j] += z[j, n - 1 - k] } }
+    return y
+}"""
+
+HALVES_OF_ALL = """
+fn f(x: f32[m], w: f32[n]): f32[m] where m >= n {
+    new y: f32[m]
+    par m |j| { y[j] = 0.0 }
+    par m |j| { par n |i| reduce(y) { y[j] += x[(i + j) / 2] } }
+    return y
+}"""
+
 NORMED = """
 fn f(x: f32[M, S]): f32[M, S] {
     new y: f32[M, S]
@@ -353,6 +370,10 @@ SHAPES = {
     "a size that is fixed, in a value": Shape(NORMED, ({"M": 3}, {"M": 0}), {"S": 128}),
     "extrema of cubes": Shape(CUBES, ({"H": 3, "W": 4, "D": 9}, {"H": 5, "W": 3, "D": 4})),
     "a triangle read at halves": Shape(HALVES, ({"n": 0}, {"n": 1}, {"n": 131})),
+    "a triangle read at halves from each row on": Shape(
+        HALVES_BEHIND, ({"m": 0, "n": 1}, {"m": 1, "n": 0}, {"m": 131, "n": 3}, {"m": 5, "n": 0})
+    ),
+    "all read at halves from each row on": Shape(HALVES_OF_ALL, ({"m": 1, "n": 0}, {"m": 1, "n": 1}, {"m": 131, "n": 69})),
     "no turns, or some": Shape(TURNS, ({"n": 9, "m": 2}, {"n": 5, "m": 70000}, {"n": 0, "m": 1})),
     "flattened": Shape(
         FLATTENED, ({"B": 2, "C": 3, "H": 5, "W": 7}, {"B": 1, "C": 2, "H": 0, "W": 3}, {"B": 0, "C": 1, "H": 1, "W": 1})

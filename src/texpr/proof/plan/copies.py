@@ -3,27 +3,32 @@
 The program has no such statement, so each copy gets a time in it: before, or after, the outermost loop of the updates. That
 this time is right is proved like everything else: what was written before a read was written, or copied since, to the place
 that is read. At its time a copy in a `par` accesses no element but those that the program writes in the same iterations, or
-accesses in these and in no others: so copies add no dependences between iterations.
+those that neither the program nor another copy accesses in other iterations: so copies add no dependences between iterations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import TypeAlias
 
-from texpr.affine.expr import expr
+from texpr.affine.expr import Expr, expr
 from texpr.ir import program as ir
 from texpr.ir.proof.tags import Moved
 from texpr.ir.value import Load, Ref, walk
 from texpr.isa.levels import Space
 from texpr.presburger.existential import ExistsWitness, nowhere
-from texpr.presburger.formula import Eq, compare, rename
+from texpr.presburger.formula import FALSE, Eq, Formula, compare, rename
 from texpr.presburger.isl.raw import Undecided
 from texpr.presburger.questions import Point, witness
-from texpr.proof.plan.flow import Access, Flow, apart
+from texpr.proof.plan.flow import Access, Flow, apart, own_names
 from texpr.proof.plan.match import home_of, subscripts
-from texpr.proof.read.actions import Action, indices
+from texpr.proof.read.actions import indices
 from texpr.proof.read.events import Event
 from texpr.proof.read.order import is_free, when
+
+Steps: TypeAlias = "Sequence[tuple[ir.Loop, Expr]]"
+Other: TypeAlias = "tuple[Steps, Sequence[Formula], Sequence[Expr]]"
 
 
 def copied(event: Event, source: Load | Ref, tag: Moved, flow: Flow) -> tuple[Access, ...]:
@@ -48,9 +53,9 @@ def copied(event: Event, source: Load | Ref, tag: Moved, flow: Flow) -> tuple[Ac
     )
 
 
-def untouched(copy: Access, flow: Flow) -> Point | None:
-    """An instance of a copy whose element the program does not write in the same iterations, and accesses in others, or
-    nowhere. Raises Undecided.
+def untouched(copy: Access, flow: Flow, copies: Sequence[Access]) -> Point | None:
+    """An instance of a copy whose element the program does not write in the same iterations, while in another one it, or one of
+    `copies`, accesses it. Raises Undecided.
 
     If no `par` is around it, except those whose iterations have instances of the memory of their own, it is ordered with all
     accesses to the element, as in the program: whatever its time, and whether or not the program writes the element, which may
@@ -59,58 +64,53 @@ def untouched(copy: Access, flow: Flow) -> Point | None:
     loops = [step[0] for step in copy.when if not isinstance(step, int)]
     if not any(is_free(loop, copy.stored) for loop in loops[len(copy.copies) :]):
         return None
-    writes = [place for place in _touches(copy, flow) if place[1] is place[0].target and not place[0].spot.tests]
-    try:
-        point = nowhere(copy.site.where, [*_beside(copy, flow, writes)], flow.premises)
-    except Undecided:
-        if _alone(copy, flow):
+    with suppress(Undecided):
+        if nowhere(copy.site.where, [*_beside(copy, flow)], flow.premises) is None:
             return None
-        raise
-    return None if point is None or _alone(copy, flow) else point
+    others = (_meets(copy, *other, flow) for other in _others(copy, flow, copies))
+    return next((point for point in others if point is not None), None)
 
 
-def _alone(copy: Access, flow: Flow) -> bool:
-    """Whether the program accesses a copy's element in the same iterations, and in no others of a `par` around the copy.
+def _others(copy: Access, flow: Flow, copies: Sequence[Access]) -> Iterator[Other]:
+    """What else the program and `copies` do with the memory that a copy is of. Accesses that depend on data count as executed.
 
-    Accesses that depend on data count as executed, in both claims. So there are no two copies of one element in different
-    iterations: one of them would be in an iteration other than that of the access. Raises Undecided.
+    Raises Undecided where data says which element it is.
     """
-    touches, loops = _touches(copy, flow), [step for step in copy.when if not isinstance(step, int)]
-    known = {*flow.program.function.sizes}
-    for action, place in touches:
-        if {s for e in subscripts(place) for s in e.syms()} - {*indices(action.spot), *known}:
-            return False  # the element depends on data
-        names = apart(action)
-        element = [Eq(e.substitute(names) - given) for e, given in zip(subscripts(place), copy.meant, strict=True)]
-        element += [Eq(expr(names[loop.sym]) - own) for loop, own in zip(action.spot.loops, copy.copies, strict=False)]
-        here = (*copy.site.where, *(rename(f, names) for f in action.spot.domain), *element)
-        for depth, ((loop, own), other) in enumerate(zip(loops, action.spot.loops, strict=False)):
-            if loop is not other:
-                break
-            elsewhere = (*here, compare("!=", own, expr(names[loop.sym])))
-            is_par = is_free(loop, copy.stored) and depth >= len(copy.copies)
-            if is_par and witness(elsewhere, flow.premises) is not None:
-                return False
-            here = (*here, Eq(own - names[loop.sym]))
-    return nowhere(copy.site.where, [*_beside(copy, flow, touches)], flow.premises) is None
+    for action in flow.program.actions:
+        names, own = apart(action), indices(action.spot)
+        used = (action.target, action.value, *(asked for asked, _ in action.spot.tests))
+        read = (x for value in used for x in walk(value) if isinstance(x, Load | Ref))
+        loops = [(loop, expr(names[loop.sym])) for loop in action.spot.loops]
+        for index in dict.fromkeys(subscripts(x) for x in read if home_of(x) == copy.stored):
+            if {sym for e in index for sym in e.syms()} - {*own, *flow.program.function.sizes}:
+                raise Undecided("data says which element of it the program accesses")
+            element = [e.substitute(names) for e in (*map(expr, own[: len(copy.copies)]), *index)]
+            yield loops, [rename(f, names) for f in action.spot.domain], element
+    for other in (each for each in copies if each.stored == copy.stored):
+        names = own_names(other.site)
+        loops = [(step[0], step[1].substitute(names)) for step in other.when if not isinstance(step, int)]
+        yield loops, [rename(f, names) for f in other.site.where], [e.substitute(names) for e in (*other.copies, *other.meant)]
 
 
-def _touches(copy: Access, flow: Flow) -> list[tuple[Action, Load | Ref]]:
-    """The reads and writes of statements in the memory that a copy is of."""
-    places = [
-        (a, place)
-        for a in flow.program.actions
-        for place in (a.target, *(each for v in (a.target, a.value) for each in walk(v) if each is not a.target))
-        if isinstance(place, Load | Ref) and home_of(place) == copy.stored
-    ]
-    return list(dict.fromkeys(places))
+def _meets(copy: Access, loops: Steps, facts: Iterable[Formula], element: Iterable[Expr], flow: Flow) -> Point | None:
+    """Where an access to a copy's element, at some indices of `loops`, is in another iteration of a `par` around the copy."""
+    same = (Eq(theirs - mine) for theirs, mine in zip(element, (*copy.copies, *copy.meant), strict=True))
+    here, mine = (*copy.site.where, *facts, *same), [step for step in copy.when if not isinstance(step, int)]
+    for depth, ((loop, own), (other, theirs)) in enumerate(zip(mine, loops, strict=False)):
+        if loop is not other:
+            break
+        apart = (*here, compare("!=", own, theirs)) if is_free(loop, copy.stored) and depth >= len(copy.copies) else (FALSE,)
+        if (point := witness(apart, flow.premises)) is not None:
+            return point
+        here = (*here, Eq(own - theirs))
+    return None
 
 
-def _beside(copy: Access, flow: Flow, places: Iterable[tuple[Action, Load | Ref]]) -> Iterator[ExistsWitness]:
-    """Instances of statements that access a copy's element in the same iterations."""
-    for action, place in places:
-        names, index = apart(action), subscripts(place)
+def _beside(copy: Access, flow: Flow) -> Iterator[ExistsWitness]:
+    """Statements that write a copy's element in the same iterations, whatever the data."""
+    for action in flow.plain[copy.stored]:
+        names, index = apart(action), subscripts(action.target)
         if {*copy.indices} <= {*names}:
-            facts = *flow.written(action, names, copy, place), *(Eq(expr(names[s]) - e) for s, e in copy.indices.items())
+            facts = *flow.written(action, names, copy), *(Eq(expr(names[s]) - e) for s, e in copy.indices.items())
             said = {e.as_sym: given for e, given in zip(index, copy.meant, strict=True)} | {**copy.indices}
             yield ExistsWitness(names, facts, (tuple(said.get(sym, expr(0)) for sym in names),))

@@ -413,13 +413,10 @@ class Flow(Mutable):
         said = tuple(turns.get(sym, expr(names.get(sym, 0))) for sym in own)
         return ExistsWitness(own, (*self.written(action, own, r), *between), (said,))
 
-    def written(
-        self, action: Action, names: Mapping[Sym, Sym], r: Access, place: Load | Ref | None = None
-    ) -> Iterator[Formula]:
-        """Instances of a statement, by `names`, that write the element of the read, or access it at a `place` of theirs."""
+    def written(self, action: Action, names: Mapping[Sym, Sym], r: Access) -> Iterator[Formula]:
+        """Instances of a statement, by `names`, that write the element of the read."""
         yield from (rename(f, names) for f in action.spot.domain)
-        index = subscripts(place or action.target)
-        yield from (Eq(e.substitute(names) - given) for e, given in zip(index, r.meant, strict=True))
+        yield from (Eq(e.substitute(names) - given) for e, given in zip(subscripts(action.target), r.meant, strict=True))
         yield from (Eq(expr(names[loop.sym]) - c) for loop, c in zip(action.spot.loops, r.copies, strict=False))
 
     def _put(

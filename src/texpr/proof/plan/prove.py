@@ -265,7 +265,7 @@ class _Prover(Mutable):
                 yield told, done.twice, (one, two)
         for write in self.copies:
             told = claim(write.event, "a copy keeps to its iterations", "the program writes there")
-            yield told, untouched, (write, self.flow)
+            yield told, untouched, (write, self.flow, self.copies)
 
     def memory(self) -> Iterator[Asked]:
         """Accesses to one place are in program order, and of one element at a time."""

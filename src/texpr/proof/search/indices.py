@@ -372,13 +372,14 @@ def _ends(bound: Expr) -> Iterator[Expr]:
 
 
 def _unhalved(difference: Expr, sym: Sym, unknown: Mapping[Sym, Sym], found: dict[Sym, Expr]) -> None:
-    """From ⌊x / n⌋ = rest + ⌊lane / n⌋: x = n · rest + lane."""
+    """From ⌊(x + a) / n⌋ = rest + ⌊lane / n⌋: x = n · rest + lane − a."""
     halves = [(m[0], c) for m, c in difference.terms if len(m) == 1 and isinstance(m[0], FloorDiv) and c in (1, -1)]
     for whole, sign in halves:
-        for part, other in halves if whole.num.as_sym == sym and whole.den.is_constant else ():
+        beside = whole.num - sym
+        for part, other in halves if sym not in beside.syms() and whole.den.is_constant else ():
             if other == -sign and part.den is whole.den:
                 rest = difference - term((whole,), sign) - term((part,), other)
-                found.setdefault(unknown[sym], rest * -sign * part.den + part.num)
+                found.setdefault(unknown[sym], rest * -sign * part.den + part.num - beside)
                 return
 
 

@@ -377,7 +377,7 @@ class _Search(Mutable):
     def keeps_to(self, event: Event, source: Load | Ref, tag: Moved) -> bool:
         """Whether a copy only moves elements that the program writes in the same iterations, which a test may restrict."""
         try:
-            return any(untouched(copy, self.flow) is None for copy in copied(event, source, tag, self.flow)[1:])
+            return any(untouched(copy, self.flow, (copy,)) is None for copy in copied(event, source, tag, self.flow)[1:])
         except Undecided:
             return False
 

@@ -35,7 +35,7 @@ from texpr.support.limits import LARGEST_INT
 from texpr.support.record import Mutable, Record, field, replace
 from texpr.support.span import NOWHERE
 
-MOST = 12000
+MOST = 40000
 """The greatest number of queries about one plan."""
 
 LEAST = (1, 2, 20, 5, 40)
@@ -320,8 +320,9 @@ def trials(asked: Question) -> Iterator[Obligation]:
     tried = {least: sizes for least in LEAST if (sizes := _sizes(asked, least)) is not None}
     for least, sizes in tried.items():
         common = Common()
+        theirs = _program(asked.program, sizes, common)
         for turn in (1, -1):
-            sides[least, turn] = _kernels(asked, sizes, turn, common), _program(asked.program, sizes, common)
+            sides[least, turn] = _kernels(asked, sizes, turn, common), theirs
     for way, result, key in product(range(WAYS), results, sides):
         left, right = sides[key]
         place, end = _element(result, way, left.sizes), Stand(0, (1 << 30,), (), lambda _: ())
@@ -434,9 +435,9 @@ def _element(result: Buffer, way: int, sizes: Numbers) -> Load | None:
     last = [n - 1 for n in shape]
     ways = (
         last,
-        [min(n, at + 1) for at, n in enumerate(last)],
         [n * (at % 2) for at, n in enumerate(last)],
         [n * ((at + 1) % 2) for at, n in enumerate(last)],
+        [min(n, at + 1) for at, n in enumerate(last)],
         [n // 2 for n in last],
         [0 for _ in last],
     )
