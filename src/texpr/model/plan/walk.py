@@ -28,7 +28,7 @@ from texpr.model.bound import SYNC
 from texpr.model.plan.operations import JOINS, Units, comparisons, conversions, fused, instructions, tests
 from texpr.model.plan.reach import every_touch
 from texpr.model.work import Totals
-from texpr.support.record import Mutable, field
+from texpr.support.record import Mutable, Record, field
 
 PROLOGUE = {"other": 3.0, "imad": 1.0, "control": 1.0, "uniform": 1.0}
 """What each warp does first and last: its place, where memory is, its end. Counted as `operations`."""
@@ -83,6 +83,22 @@ class Loop(Mutable, eq=False):
     meets: bool
 
 
+class Told(Record, eq=False):
+    """What an operation is, wherever it stands: what it touches, with the units of conversions; what it computes, and tests."""
+
+    touches: tuple[tuple[Load, str, int, Units], ...]
+    computed: tuple[Units, ...]
+    compared: tuple[frozenset[Sym], ...]
+
+
+class Around(Record, eq=False):
+    """What a loop is, wherever it stands: the statements in it; what is written there; whether threads wait for each other."""
+
+    inside: tuple[k.Stmt, ...]
+    writes: frozenset[Buffer]
+    meets: bool
+
+
 class Counted(Mutable):
     """Totals of a launch, by name: units, and `issued`, `requests`, `sectors`, `l1`, `shared`, `barriers`, `engine`; what the
     matrix unit does, as in `Work`; bytes that are asked of each buffer."""
@@ -116,6 +132,9 @@ class Walk(Mutable, eq=False):
     conditions: dict[Sym, Value] = field(default_factory=dict[Sym, Value])
     derived: dict[Sym, frozenset[Sym]] = field(default_factory=dict[Sym, frozenset[Sym]])
     seen: list[set[tuple[Buffer, tuple[Expr, ...]]]] = field(default_factory=list[set[tuple[Buffer, tuple[Expr, ...]]]])
+    told: dict[int, Told] = field(default_factory=dict[int, Told])
+    around: dict[int, Around] = field(default_factory=dict[int, Around])
+    alike: dict[tuple[object, ...], float] = field(default_factory=dict[tuple[object, ...], float])
 
     def run(self) -> Counted:
         """All warps of all blocks."""
@@ -188,13 +207,15 @@ class Walk(Mutable, eq=False):
         most = max(trips)
         if not most:
             return
-        inside = tuple(k.walk(loop.body))
-        writes = frozenset(each.buffer for each in k.memory(loop.body)[1])
-        meets = any(isinstance(each, k.Operation) and each.waits_for is not None for each in inside)
+        around = self.around.get(id(loop))
+        if around is None:
+            around = self.around[id(loop)] = _around(loop)
         self.derived[loop.sym] = frozenset({loop.sym}) | self._from((loop.lo,))
         first, flat = ends[0][0], _is_flat(loop)
         alike = first if all(lo == first for lo, _, _ in ends) else None
-        self.loops.append(Loop(loop.sym, most, ends[0][2], alike, most if flat else loop.factor or 1, flat, writes, meets))
+        self.loops.append(
+            Loop(loop.sym, most, ends[0][2], alike, most if flat else loop.factor or 1, flat, around.writes, around.meets)
+        )
         before = self.counted.sums["issued"]
         for turn, times in self._some(most, loop.sym in self.decides or len(set(trips)) > 1):
             running = [
@@ -206,7 +227,7 @@ class Walk(Mutable, eq=False):
             self._block(loop.body, running, weight * times)
             self.seen.pop()
         self.loops.pop()
-        self._overhead(loop, inside, most, weight, self.counted.sums["issued"] - before)
+        self._overhead(loop, around.inside, most, weight, self.counted.sums["issued"] - before)
 
     def _overhead(self, loop: k.For, inside: tuple[k.Stmt, ...], trips: int, weight: float, issued: float) -> None:
         """What the loop itself takes: nothing where it is written out whole."""
@@ -257,10 +278,15 @@ class Walk(Mutable, eq=False):
                     known = number(bound.value.expr, point)
                     if known is not None:
                         point[bound.sym] = known
-        made = dict(each for value in stmt.computed for each in conversions(value))
-        for load, kind, count in every_touch(stmt):
-            self._access(load, kind, count, lanes, weight, made.get(load, {}))
-        self._compute(stmt, weight)
+        told = self.told.get(id(stmt))
+        if told is None:
+            told = self.told[id(stmt)] = _told(stmt)
+        for load, kind, count, made in told.touches:
+            self._access(load, kind, count, lanes, weight, made)
+        for found in told.computed:
+            self.counted.units(found, weight)
+        for symbols in told.compared:
+            self.counted.units({"alu": 1.0}, weight / self._unchanged(symbols))
         if isinstance(stmt, k.CopyAsync):
             self.counted.units(COPY, weight)
             if not all(extent.is_constant for extent in stmt.source.buffer.shape[1:]):
@@ -294,19 +320,6 @@ class Walk(Mutable, eq=False):
         self.counted.asked[outside, "load" if brings else "store"] += int(moved.bytes * times)
         if moved.reduce and not brings:
             self.counted.asked[outside, "load"] += int(moved.bytes * times)
-
-    def _compute(self, stmt: k.Operation, weight: float) -> None:
-        """Operations on data; of a value that only is an index nothing, which is counted where it is used."""
-        for value in stmt.computed:
-            found = instructions(value)
-            if getattr(stmt, "fused", False):
-                found = fused(found, value.dtype)
-            for test in tests(value):
-                found.more(instructions(test), -1.0)
-                for each in comparisons(test):
-                    self.counted.units({"alu": 1.0}, weight / self._unchanged(k.value_symbols(each)))
-            if found:
-                self.counted.units(found, weight)
 
     def _unchanged(self, symbols: frozenset[Sym]) -> float:
         """Turns of the loops around that do not change what is computed of these symbols: a compiler moves it out of them."""
@@ -411,10 +424,13 @@ class Walk(Mutable, eq=False):
         through = any(moving & self.derived.get(sym, frozenset()) for sym in others)
         if len(loops) < 2 or load.data or through or turns > MOST_TURNS:
             return 1.0
-        fixed = {sym: self.sizes.get(sym, 0) for sym in others}
-        values = product(*([(loop.sym, turn * loop.step) for turn in range(loop.trips)] for loop in loops))
-        points = ({**fixed, **dict(each)} for each in values)
-        return turns / len({tuple(index.evaluate(point) for index in load.index) for point in points})
+        key = load.index, *((loop.sym, loop.trips, loop.step) for loop in loops)
+        if key not in self.alike:
+            fixed = {sym: self.sizes.get(sym, 0) for sym in others}
+            values = product(*([(loop.sym, turn * loop.step) for turn in range(loop.trips)] for loop in loops))
+            points = ({**fixed, **dict(each)} for each in values)
+            self.alike[key] = turns / len({tuple(index.evaluate(point) for index in load.index) for point in points})
+        return self.alike[key]
 
     def _depends(self, load: Load, sym: Sym) -> bool:
         return bool(load.data) or sym in self._from(load.index)
@@ -423,6 +439,28 @@ class Walk(Mutable, eq=False):
         """The symbols of indices, and those of which they were made."""
         found = {sym for index in indices for sym in index.syms()}
         return frozenset(found).union(*(self.derived[sym] for sym in found if sym in self.derived))
+
+
+def _around(loop: k.For) -> Around:
+    inside = tuple(k.walk(loop.body))
+    meets = any(isinstance(each, k.Operation) and each.waits_for is not None for each in inside)
+    return Around(inside, frozenset(each.buffer for each in k.memory(loop.body)[1]), meets)
+
+
+def _told(stmt: k.Operation) -> Told:
+    """Of a value that only is an index nothing, which is counted where it is used."""
+    made = dict(each for value in stmt.computed for each in conversions(value))
+    touches = tuple((load, kind, count, made.get(load, {})) for load, kind, count in every_touch(stmt))
+    computed, compared = list[Units](), list[frozenset[Sym]]()
+    for value in stmt.computed:
+        found = instructions(value)
+        if getattr(stmt, "fused", False):
+            found = fused(found, value.dtype)
+        for test in tests(value):
+            found.more(instructions(test), -1.0)
+            compared += (k.value_symbols(each) for each in comparisons(test))
+        computed += [found] if found else []
+    return Told(touches, tuple(computed), tuple(compared))
 
 
 def _is_flat(loop: k.For) -> bool:

@@ -35,7 +35,7 @@ from texpr.planner.nest import NOMINAL, NoPlan
 from texpr.planner.strategies.products import all_unmarked, allowed
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
 from texpr.schedule.joint.match import Match, cut
-from texpr.schedule.joint.records import usable
+from texpr.schedule.joint.records import usable_in
 from texpr.schedule.tree import loops, path_to
 from texpr.support.record import Record, replace
 
@@ -357,7 +357,7 @@ def _applies(subject: Subject) -> bool:
 
 def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
     target = subject.state.target
-    instrs = usable(subject.state.function, target)
+    instrs = usable_in(subject.state.function, target)
     rows = allowed(
         rows_of(subject.par, lambda _, __: instrs),
         lambda: rows_of(replace(subject.par, body=all_unmarked(subject.par.body)), lambda _, __: instrs),

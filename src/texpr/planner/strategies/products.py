@@ -31,7 +31,7 @@ from texpr.planner.follow import Refused
 from texpr.planner.nest import Forbidden, Nest
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
 from texpr.schedule.joint.match import Match, cut
-from texpr.schedule.joint.records import usable
+from texpr.schedule.joint.records import usable_in
 from texpr.support.record import Record, replace
 
 T = TypeVar("T")
@@ -313,7 +313,7 @@ def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
     nest, target = subject.nest, subject.state.target
     if refused or len(nest.pars) < 2 or not nest.seqs:
         return None
-    instrs = usable(subject.state.function, target)
+    instrs = usable_in(subject.state.function, target)
     product = allowed(product_of(nest, instrs), lambda: product_of(unmarked(nest), instrs), lambda o: o.found.instr.name)
     if product is None or min(nest.trips[product.rows.sym], nest.trips[product.columns.sym]) < LEAST:
         return None

@@ -36,7 +36,7 @@ from texpr.planner.nest import Nest
 from texpr.planner.strategies.products import LEAST, WORDS, Product, ProductScript, Shape, Tile, allowed, product_of, unmarked
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
 from texpr.schedule.joint.match import Match
-from texpr.schedule.joint.records import called, usable
+from texpr.schedule.joint.records import called, usable_in
 from texpr.support.record import field, replace
 
 SPAN = LINE
@@ -287,7 +287,7 @@ def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
         return None
     if _is_by_parts(found[0], nest):
         return None  # what adds the parts up would be shared out otherwise than the tile is
-    by_threads = product_of(nest, usable(subject.state.function, target)) is None
+    by_threads = product_of(nest, usable_in(subject.state.function, target)) is None
     alone = _is_alone(refused, by_threads)
     if refused and not alone:
         return None

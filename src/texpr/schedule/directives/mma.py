@@ -28,7 +28,7 @@ from texpr.schedule.directives.reorder import RULE as REORDER
 from texpr.schedule.directives.split import halves
 from texpr.schedule.edits import head, words
 from texpr.schedule.joint.match import cut
-from texpr.schedule.joint.records import by_name, named, usable
+from texpr.schedule.joint.records import by_name, listed, usable
 from texpr.schedule.rewrite.fills import derived
 from texpr.schedule.rewrite.materialise import materialise
 from texpr.schedule.rewrite.selects import unselected
@@ -67,7 +67,7 @@ def _instructions(call: Call) -> tuple[Instr, ...]:
     name = call.word(call.plain[LOOPS], what="the name of an instruction")
     found = by_name(call.state.function, name)
     if found is None:
-        help = f"those that lanes do together are {', '.join(named(call.state.function))}"
+        help = f"those that lanes do together are {', '.join(listed(call.state.function))}"
         raise call.refuse("E0903", f"there is no instruction `{name}`", at=call.plain[LOOPS], help=help)
     if found.template(call.state.target) is None:
         first = ", ".join(first for first, _ in found.asm) or "none"

@@ -23,7 +23,7 @@ from texpr.schedule.joint.layout import place
 from texpr.schedule.joint.match import Match
 from texpr.schedule.joint.moves import Move, Tiles, move_of, movers
 from texpr.schedule.joint.nests import Nest
-from texpr.schedule.joint.records import alike, usable
+from texpr.schedule.joint.records import alike, usable_in
 from texpr.schedule.tree import Body
 from texpr.support.record import Mutable
 
@@ -140,7 +140,7 @@ class Product(Mutable):
         for loop in loops:
             tiles.append(Tiles(loop.sym, loop.extent.constant, weight))
             weight *= loop.extent.constant
-        every = movers(usable(self.function, self.target))
+        every = movers(usable_in(self.function, self.target))
         moves = (move_of(operand.fragment, match.along(operand), load, tiles, each) for each in every)
         move = next((each for each in moves if each is not None), None)
         return None if move is None else self._gathering(move, made, load, tiles)

@@ -2,52 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from math import prod
 
 from texpr.frontend import elaborate, parse_text
 from texpr.ir import program as ir
 from texpr.ir.instr import DESCRIBED, GROUPS, Instr, Operand
+from texpr.ir.value import walk
 from texpr.isa.instruction import Instruction
 from texpr.isa.registry import INSTRUCTIONS
 from texpr.isa.target import Target
 
 
 @cache
-def shipped() -> tuple[Instr, ...]:
-    """The compiler's own, read from the text of their records like those of a user; none that goes on while its lanes do."""
-    return _read(each for each in _fitting() if each.effect not in GROUPS)
-
-
-@cache
 def called(name: str) -> Instr | None:
-    """One of the compiler's own, also of those that go on while their lanes do: there are many, so each is read alone."""
-    found = _read(each for each in _fitting() if each.name == name)
-    return found[0] if found else None
+    """One of the compiler's own, read from its text like those of a user; there are many, so each is read alone."""
+    record = next((each for each in _described() if each.name == name), None)
+    return None if record is None else elaborate(parse_text(record.text)).instrs[0]
 
 
-def _fitting() -> Iterable[Instruction]:
+def _described() -> Iterator[Instruction]:
     return (each for each in INSTRUCTIONS.values() if all(operand.fragment for operand in each.operands) and each.operands)
 
 
-def _read(records: Iterable[Instruction]) -> tuple[Instr, ...]:
-    return elaborate(parse_text("\n\n".join(each.text for each in records))).instrs
+def _waited() -> Iterator[Instruction]:
+    """Those that do not go on while their lanes do, and so need no name to be used."""
+    return (each for each in _described() if each.effect not in GROUPS)
 
 
-def named(function: ir.Function) -> Mapping[str, Instr]:
-    """Instructions by name; those of the text come before the shipped ones. Those that go on are asked for by name alone."""
-    return {instr.name: instr for instr in (*shipped(), *function.instrs)}
+def listed(function: ir.Function) -> Sequence[str]:
+    """The names of instructions that lanes do together, of the text and shipped."""
+    return tuple(dict.fromkeys(each.name for each in (*_waited(), *function.instrs)))
 
 
 def by_name(function: ir.Function, name: str) -> Instr | None:
     """The instruction of that name, of the text or shipped."""
-    return named(function).get(name) or called(name)
+    return next((instr for instr in function.instrs if instr.name == name), None) or called(name)
 
 
 def usable(function: ir.Function, target: Target) -> tuple[Instr, ...]:
     """The instructions that `target` has, those that do most at once first; none whose operands have to be described."""
-    found = [instr for instr in named(function).values() if instr.template(target) is not None and instr.group is None]
+    return _ordered(_waited(), function, target)
+
+
+def usable_in(function: ir.Function, target: Target) -> tuple[Instr, ...]:
+    """Those of `usable` whose operands are of types that `function` has: the others fit nothing in it, and are not read."""
+    stmts = [*ir.walk(function.body)]
+    types = {each.dtype.name for stmt in stmts for value in ir.values(stmt) for each in walk(value)}
+    types |= {target.dtype.name for stmt in stmts if isinstance(stmt, ir.Bind) for target in stmt.targets}
+    return _ordered((each for each in _waited() if {o.dtype for o in each.operands} <= types), function, target)
+
+
+def _ordered(records: Iterable[Instruction], function: ir.Function, target: Target) -> tuple[Instr, ...]:
+    every = {each.name: called(each.name) for each in records if each.template(target) is not None}
+    every |= {instr.name: instr for instr in function.instrs}
+    found = [instr for instr in every.values() if instr and instr.template(target) is not None and instr.group is None]
     return tuple(sorted(found, key=lambda instr: -prod(turn.extent for turn in instr.loops)))
 
 
@@ -57,7 +67,7 @@ def alike(instr: Instr, operand: Operand) -> tuple[str, ...]:
     at, layout = instr.operands.index(operand), operand.fragment.layout
     return tuple(
         each.name
-        for each in _fitting()
+        for each in _described()
         if GROUPS.get(each.effect) == instr.group
         and [(o.name, o.dtype, o.shape, o.fragment.startswith(DESCRIBED)) for o in each.operands] == told
         if not each.operands[at].fragment.endswith(layout)
