@@ -25,10 +25,11 @@ from texpr.isa.levels import Level, Space
 from texpr.isa.memories import Coalescing
 from texpr.isa.requests import bank_rounds, windows
 from texpr.model.bound import SYNC
-from texpr.model.plan.operations import JOINS, Units, comparisons, conversions, fused, instructions, tests
+from texpr.model.plan.operations import JOINS, Units, instructions
 from texpr.model.plan.reach import every_touch
+from texpr.model.plan.told import Around, Told, around_of, told_of
 from texpr.model.work import Totals
-from texpr.support.record import Mutable, Record, field
+from texpr.support.record import Mutable, field
 
 PROLOGUE = {"other": 3.0, "imad": 1.0, "control": 1.0, "uniform": 1.0}
 """What each warp does first and last: its place, where memory is, its end. Counted as `operations`."""
@@ -79,22 +80,6 @@ class Loop(Mutable, eq=False):
     first: int | None
     beside: int
     flat: bool
-    writes: frozenset[Buffer]
-    meets: bool
-
-
-class Told(Record, eq=False):
-    """What an operation is, wherever it stands: what it touches, with the units of conversions; what it computes, and tests."""
-
-    touches: tuple[tuple[Load, str, int, Units], ...]
-    computed: tuple[Units, ...]
-    compared: tuple[frozenset[Sym], ...]
-
-
-class Around(Record, eq=False):
-    """What a loop is, wherever it stands: the statements in it; what is written there; whether threads wait for each other."""
-
-    inside: tuple[k.Stmt, ...]
     writes: frozenset[Buffer]
     meets: bool
 
@@ -209,7 +194,7 @@ class Walk(Mutable, eq=False):
             return
         around = self.around.get(id(loop))
         if around is None:
-            around = self.around[id(loop)] = _around(loop)
+            around = self.around[id(loop)] = around_of(loop)
         self.derived[loop.sym] = frozenset({loop.sym}) | self._from((loop.lo,))
         first, flat = ends[0][0], _is_flat(loop)
         alike = first if all(lo == first for lo, _, _ in ends) else None
@@ -280,7 +265,7 @@ class Walk(Mutable, eq=False):
                         point[bound.sym] = known
         told = self.told.get(id(stmt))
         if told is None:
-            told = self.told[id(stmt)] = _told(stmt)
+            told = self.told[id(stmt)] = told_of(stmt)
         for load, kind, count, made in told.touches:
             self._access(load, kind, count, lanes, weight, made)
         for found in told.computed:
@@ -439,28 +424,6 @@ class Walk(Mutable, eq=False):
         """The symbols of indices, and those of which they were made."""
         found = {sym for index in indices for sym in index.syms()}
         return frozenset(found).union(*(self.derived[sym] for sym in found if sym in self.derived))
-
-
-def _around(loop: k.For) -> Around:
-    inside = tuple(k.walk(loop.body))
-    meets = any(isinstance(each, k.Operation) and each.waits_for is not None for each in inside)
-    return Around(inside, frozenset(each.buffer for each in k.memory(loop.body)[1]), meets)
-
-
-def _told(stmt: k.Operation) -> Told:
-    """Of a value that only is an index nothing, which is counted where it is used."""
-    made = dict(each for value in stmt.computed for each in conversions(value))
-    touches = tuple((load, kind, count, made.get(load, {})) for load, kind, count in every_touch(stmt))
-    computed, compared = list[Units](), list[frozenset[Sym]]()
-    for value in stmt.computed:
-        found = instructions(value)
-        if getattr(stmt, "fused", False):
-            found = fused(found, value.dtype)
-        for test in tests(value):
-            found.more(instructions(test), -1.0)
-            compared += (k.value_symbols(each) for each in comparisons(test))
-        computed += [found] if found else []
-    return Told(touches, tuple(computed), tuple(compared))
 
 
 def _is_flat(loop: k.For) -> bool:
