@@ -9,6 +9,7 @@ elements than accesses. All of this is derived from the instances and accesses o
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
@@ -133,11 +134,13 @@ def outermost(body: Sequence[ir.Stmt]) -> Iterator[ir.Par]:
 
 def nests(function: ir.Function) -> Iterator[tuple[ir.Par, Nest | NoPlan]]:
     """Each nest of `function`, or why it has no plan."""
-    instances = model(function).instances
+    inside: dict[ir.Loop, list[Instance]] = defaultdict(list)
+    for instance in model(function).instances:
+        for loop in instance.loops:
+            inside[loop].append(instance)
     for par in outermost(function.body):
-        inside = [i for i in instances if par in i.loops]
         try:
-            yield par, nest_of(par, inside)
+            yield par, nest_of(par, inside[par])
         except NoPlan as reason:
             yield par, reason
 

@@ -30,6 +30,12 @@ def updates(count: int) -> str:
     return f"fn f(inout a: f32[n], inout b: f32[n]) {{\n{pars}\n}}"
 
 
+def nests(count: int, around: str = "seq 1 |s|") -> str:
+    """Nests of three statements each, which become one loop of the kernel."""
+    pars = "\n".join(f"par n |i| {{ {' '.join(f'y[i] = y[i] * {n + m}.0 + x[i]' for m in range(3))} }}" for n in range(count))
+    return f"fn f(x: f32[n], inout y: f32[n]) {{\n{around} {{\n{pars}\n}}\n}}"
+
+
 def phases(count: int, around: str = "") -> str:
     pars = "\n".join(f"        par 64 |t| {{ {'ab'[n % 2]}[t] = {'ba'[n % 2]}[63 - t] + {n}.0 }}" for n in range(count))
     return f"""fn f(x: f32[n, 64]): f32[n, 64] {{
@@ -51,6 +57,8 @@ def phases(count: int, around: str = "") -> str:
 PROGRAMS = {
     "statements": statements(3),
     "updates": updates(4),
+    "nests": nests(2),
+    "nests in a loop": nests(2, "seq n |s|"),
     "phases": phases(3, "seq 1 |s|"),
     "phases in a loop": phases(2, "seq n |s|"),
 }
@@ -99,7 +107,7 @@ def test_what_is_proved_is_what_all_pairs_prove(name: str, monkeypatch: pytest.M
     assert bugs > 5
 
 
-@pytest.mark.parametrize("kind", [statements, updates, phases], ids=["statements", "updates", "phases"])
+@pytest.mark.parametrize("kind", [statements, updates, nests, phases], ids=["statements", "updates", "nests", "phases"])
 def test_questions_grow_as_the_program_does(kind: Callable[..., str]) -> None:
     counts: list[int] = []
     for length in (12, 24, 48):

@@ -43,7 +43,7 @@ class Bands(Script, kw_only=True):
 
 
 def bands(par: ir.Par, function: ir.Function, target: Target) -> tuple[Band, ...]:
-    """The innermost loops of a nest in which vectors of a row may be moved."""
+    """The innermost loops of a nest of `function` in which vectors of a row may be moved. Other nests say nothing about it."""
     found: dict[ir.Par, tuple[list[Access], Known]] = {}
     for instance in model(function).instances:
         loop = instance.loops[-1] if instance.loops and par in instance.loops else None
@@ -76,7 +76,7 @@ def _applies(subject: Subject) -> bool:
 
 
 def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
-    found = () if refused else bands(subject.par, subject.state.function, subject.state.target)
+    found = () if refused else bands(subject.par, subject.state.alone(subject.par).function, subject.state.target)
     if not found:
         return None
     return Proposal(Bands(subject.state, subject.span, bands=found), said="neighbouring elements are vectors")

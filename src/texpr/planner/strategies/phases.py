@@ -41,7 +41,7 @@ class Phases(Record):
 
 
 def phases(par: ir.Par, function: ir.Function) -> Phases | None:
-    """The phases of the nest of `par`, an outermost loop of `function`, if fission pays."""
+    """The phases of the nest of `par`, an outermost loop of `function`, if fission pays. Other nests say nothing about it."""
     way = _way(par)
     statements = [s for s in way[-1].body if not isinstance(s, ir.New)]
     if len(statements) < 2 or any(p.reduce or p.fully or p.directives for p in way):
@@ -126,7 +126,7 @@ def _applies(subject: Subject) -> bool:
 
 
 def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
-    found = None if refused else phases(subject.par, subject.state.function)
+    found = None if refused else phases(subject.par, subject.state.alone(subject.par).function)
     return None if found is None else Proposal(Phased(subject.state, subject.span, phases=found))
 
 

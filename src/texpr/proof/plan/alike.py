@@ -1,21 +1,24 @@
 """Adjacent pairs of equal accesses: few of many pairs need a proof.
 
 Let accesses of one place be *alike* if they access the same element of it in the same instances, in the same loops of the
-kernel and of the program, in the same list of statements. Then the condition on a pair depends on its order, in the program and
-in the kernel, and on the barriers after the first and before the second. The fewer barriers, the more points there are. So of
-pairs in the same order, none has a point if no adjacent one has: each first access with the next of the others, or, where the
-second precedes the first, the last with the first.
+kernel, in the same list of statements, which has them in the order of the program: statements of a nest one after the other,
+and nests, which are again in lists. Then the condition on a pair depends on the list of the program in which it parts, on its
+order there and in the kernel, and on the barriers after the first and before the second. The fewer barriers, the more points
+there are. So of the pairs that part in one list, in the same order, none has a point if no adjacent one has: each first access
+with the next of the others that is in a later statement of that list, or, where the second precedes the first, the last with
+the first.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import pairwise, product
 from typing import TypeAlias
 
 from texpr.proof.plan.flow import HOLE, Access
+from texpr.proof.read.actions import ARMS
 
 Family: TypeAlias = "tuple[Access, ...]"
 """Accesses that are alike, in textual order."""
@@ -37,25 +40,49 @@ def pairs(one: Family, two: Family) -> Iterator[tuple[Access, Access]]:
     if len(lists) > 1 or not _in_order(sorted((*one, *two), key=_stands)):
         yield from product(one, two)
         return
-    stand = [*map(_stands, two)]
-    for access in one:
-        at = _stands(access)
-        yield from ((access, other) for other in two[bisect_left(stand, at) : bisect_right(stand, at) + 1])
-    if _stands(one[-1]) > stand[0]:
-        yield one[-1], two[0]
+    found, every = dict[tuple[Access, Access], None](), _lists(two)
+    for around, mine in _lists(one).items():
+        theirs, depth = every.get(around, []), len(around)
+        steps = [_line(each)[depth] for each in theirs]
+        for access in mine:
+            after = bisect_right(steps, _line(access)[depth])
+            found |= dict.fromkeys((access, other) for other in theirs[after : after + 1])
+        if theirs and _stands(mine[-1]) >= _stands(theirs[0]):
+            found[mine[-1], theirs[0]] = None
+    yield from found
+
+
+def _lists(family: Family) -> Mapping[tuple[int, ...], list[Access]]:
+    """By the lists of statements of the program, from outside in, those that are in each."""
+    found: dict[tuple[int, ...], list[Access]] = defaultdict(list)
+    for access in family:
+        for depth in range(len(_line(access))):
+            found[_line(access)[:depth]].append(access)
+    return found
 
 
 def _stands(access: Access) -> int:
     return access.site.path[-1][1]
 
 
+def _line(access: Access) -> tuple[int, ...]:
+    """Where it is in the text of the program: its place in each list of statements around, the outermost first."""
+    return tuple([step for step in access.when if isinstance(step, int)])
+
+
 def _in_order(accesses: Sequence[Access]) -> bool:
-    """Whether the program has them in textual order: in the same iterations of all loops, by the order of statements."""
-    for steps in zip(*(access.when for access in accesses), strict=False):
-        if any(step != steps[0] for step in steps):
-            both = pairwise(zip(map(_stands, accesses), steps, strict=True))
-            return all(isinstance(x, int) and isinstance(y, int) and (x < y if s < t else x == y) for (s, x), (t, y) in both)
-    return len(accesses) == 1
+    """Whether the program has them in textual order, in the same iterations of all loops around two that part."""
+    return all(_follows(one, other) for one, other in pairwise(accesses))
+
+
+def _follows(one: Access, other: Access) -> bool:
+    if _stands(one) == _stands(other):
+        return one.when[:-1] == other.when[:-1]
+    match next((both for both in zip(one.when, other.when, strict=False) if both[0] != both[1]), None):
+        case (int(before), int(after)):
+            return before < after and [before, after] != ARMS  # of arms, only one executes
+        case _:
+            return False
 
 
 def _shape(access: Access) -> Hashable:

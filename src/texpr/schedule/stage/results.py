@@ -12,10 +12,11 @@ from texpr.support.record import replace
 
 def with_results(state: State, needed: Mapping[str, int]) -> State:
     """The function with results aligned to such multiples of bytes, by name."""
-    return state if not needed else replace(state, function=aligned(state.function, needed))
+    function = aligned(state.function, needed)
+    return state if function is state.function else replace(state, function=function)
 
 
 def aligned(old: ir.Function, needed: Mapping[str, int]) -> ir.Function:
     """A function with results aligned to such multiples of bytes, by name."""
-    changed = {b: replace(b, align=needed[b.name]) for b in old.results if b.name in needed}
-    return over(old, lambda found: changed.get(found, found))
+    changed = {b: replace(b, align=needed[b.name]) for b in old.results if needed.get(b.name, b.align) != b.align}
+    return over(old, lambda found: changed.get(found, found)) if changed else old
