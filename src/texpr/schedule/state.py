@@ -74,14 +74,15 @@ class State(Record):
         return replace(self, function=replace(self.function, body=body))
 
     def alone(self, stmt: ir.Stmt) -> State:
-        """The same without the siblings of the outermost statement that contains `stmt`, except what it uses.
+        """The same without the siblings of the outermost statement that contains `stmt`, except what it uses; without any where
+        a directive has replaced it.
 
         It is all that dependences within `stmt` depend on.
         """
         body = self.function.body
-        whole = next(each for each in body if stmt is each or stmt in below(each))
-        used = {load.buffer for inner in ir.walk((whole,)) for load in loads(inner)}
-        kept = (s for s in body if s is whole or isinstance(s, ir.Let) or (isinstance(s, ir.New) and s.buffer in used))
+        whole = [each for each in body if stmt is each or stmt in below(each)]
+        used = {load.buffer for inner in ir.walk(tuple(whole)) for load in loads(inner)}
+        kept = (s for s in body if s in whole or isinstance(s, ir.Let) or (isinstance(s, ir.New) and s.buffer in used))
         return self.with_body(tuple(kept))
 
     def with_ring(self, names: Collection[str], stages: int, lag: int = 0) -> State:
