@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Protocol
+from dataclasses import fields, replace
+from typing import Any, Protocol, Self, cast
 
 from texpr.affine.expr import Expr
 from texpr.affine.facts import Known
@@ -97,6 +98,12 @@ class Transform(ABC):
     @abstractmethod
     def outputs(self) -> tuple[IterDomain, ...]:
         """The IterDomains that it produces."""
+
+    def respelled(self, domain: IterDomain) -> Self:
+        """The same where the extent of `domain` is another expression of the same value. Transforms are dataclasses."""
+        own = {name: getattr(self, name) for name in (field.name for field in fields(cast("Any", self)))}
+        said = {name: domain for name, old in own.items() if isinstance(old, IterDomain) and old.sym == domain.sym}
+        return replace(cast("Any", self), **said) if said else self
 
     @abstractmethod
     def up(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:

@@ -118,6 +118,12 @@ class State(Record):
         taken = self.taken()
         return tuple(next(name for n in count() if (name := f"{b}_{n}" if n else b) not in taken) for b in bases)
 
+    def respelled(self, domain: IterDomain) -> State:
+        """The same with the extent of an IterDomain as another expression of the same value."""
+        made = tuple(transform.respelled(domain) for transform in self.transforms)
+        other = {sym: domain if found.sym == domain.sym else found for sym, found in self.domain_of.items()}
+        return replace(self, transforms=made, domain_of=other)
+
     def copies(self, loop: ir.Loop) -> tuple[ir.Loop, ...]:
         """Every loop over the IterDomain of `loop`, itself among them."""
         domain = self.domain(loop).sym

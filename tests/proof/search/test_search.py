@@ -104,7 +104,22 @@ fn f(A: f32[M, K], B: f32[K, N], inout C: f32[M, N] align(16))
 }"""
 """A sum in a tile of several boxes whose chunks are moved: both its place and the indices say which thread has it."""
 
+LANES = """
+fn f(y: i32[n]): i32[n] {
+    new q: i32[n]
+    par n |i| {
+        new v: i32[5]
+        par 5 |d| { v[d] = d }
+        par 5 |e| { v[e] += y[i] }
+        seq 3 |k| { par 5 |l| { v[l] = 0 } }
+        q[i] = v[3] - 1
+    }
+    return q
+}"""
+"""Lanes hold an element each: in turns of more lanes than there are elements, all but the first do nothing."""
+
 LAID = {
+    "lanes": (LANES, "split(l, 100) -> (lo, li)  bind(e, block.z)", "sm_90a"),
     "merged": (
         MERGED,
         """merge(i0, i1) -> m  split(m, 6) -> (mo, mb)  split(i2, 1) -> (i2o, i2b)  split(i3, 4) -> (i3o, i3b)

@@ -10,6 +10,7 @@ from texpr.ir import kernel as k
 from texpr.ir.proof.tags import ELEMENTS, Hole, Joined, Moved, Statement, Step, Tag
 from texpr.ir.value import Buffer, Literal, Load, Ref
 from texpr.isa.levels import Space
+from texpr.presburger.formula import compare
 from texpr.presburger.isl.raw import Undecided
 from texpr.presburger.questions import witness
 from texpr.presburger.solve.omega import refuted
@@ -291,7 +292,12 @@ class _Search(Mutable):
         others = (m for m in self.matches.values() if home_of(m.event.target) == home_of(event.target) != action.stored)
         found = (kept for m in others if not isinstance(m.event.value, Literal) for kept in keeps(m, scopes))
         pairs = (pair for kept in found for pair in kept.applied(event.target, action.target, around))
-        return any(mine.syms() <= {*event.site.dims} and theirs.substitute(match.indices) is not mine for theirs, mine in pairs)
+        known = ((theirs.substitute(match.indices), mine) for theirs, mine in pairs if mine.syms() <= {*event.site.dims})
+        return any(theirs is not mine and not self.equal(event, theirs, mine) for theirs, mine in known)
+
+    def equal(self, event: Event, one: Expr, other: Expr) -> bool:
+        """Whether it is quickly shown that two numbers are equal wherever an event is."""
+        return refuted((*flat(event.site.where), compare("!=", one, other), self.asked.premises))
 
     def rest(self, parts: Parts) -> None:
         """The events without a match, once the contents of memory and the partial sums are known."""
@@ -388,7 +394,7 @@ class _Search(Mutable):
         for side, home, other in ((-1, home_of(event.target), home_of(source)), (1, home_of(source), home_of(event.target))):
             updates = (m for m in anchors if home_of(m.event.target) == home and (place[m.event] - place[event]) * side < 0)
             for match in sorted(updates, key=lambda m: abs(place[m.event] - place[event])):
-                loops, known = indices(match.action.spot), set(event.site.dims)
+                loops, known = indices(match.action.spot), {*event.site.dims, *self.asked.program.function.sizes}
                 same = (m for m in anchors if home_of(m.event.target) == other and m.action.stored == match.action.stored)
                 count = next((n for n, sym in enumerate(loops) if not match.indices[sym].syms() <= known), len(loops))
                 if next(same, None) is not None or self.is_called(other, match.action.stored):

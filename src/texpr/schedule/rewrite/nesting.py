@@ -14,6 +14,7 @@ from itertools import islice
 
 from texpr.affine.expr import Sym, expr
 from texpr.affine.simplify import Simplifier
+from texpr.domain.iterdomain import IterDomain
 from texpr.ir import program as ir
 from texpr.ir.program.rewrite import Rewriter, map_value, replace_loads
 from texpr.ir.program.uses import loads, symbols, touched, written
@@ -71,6 +72,7 @@ class Nesting(Mutable):
         made = replace(inner, extent=extent)
         self._note((inner,), (made,))
         self._put(inner, (made,))
+        self.state = self.state.respelled(IterDomain(self.state.domain(inner).sym, extent))
         return made
 
     def distribute(self, parent: Sym, child: Sym) -> None:
