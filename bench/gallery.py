@@ -84,7 +84,7 @@ def _program(device: Device, example: Any, sizes: Mapping[str, int]) -> Row:
 
 def _whole_copy(driver: Any) -> Callable[[], object]:
     arrays = [DeviceArray.empty(driver, np.dtype(np.uint8), (COPIED,)) for _ in "ab"]
-    call = copied(driver, arrays[0], arrays[1], COPIED)
+    call = copied(arrays[0], arrays[1])
     return lambda: (call(), arrays)
 
 

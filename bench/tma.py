@@ -51,7 +51,7 @@ def _copy(device: Device, side: int) -> Row:
     driver = driver_of(kernel)
     source = np.arange(side * side, dtype=np.float32).reshape(side, side)
     x, ours, theirs = DeviceArray.of(driver, source), *(DeviceArray.empty(driver, source.dtype, source.shape) for _ in "ab")
-    peer = copied(driver, theirs, x, source.nbytes)
+    peer = copied(theirs, x)
     times = device.times(driver, {"ours": lambda: kernel(x, out=ours), "driver": peer})
     _same(ours.numpy(), source)
     _same(theirs.numpy(), source)

@@ -11,8 +11,8 @@ import importlib
 import importlib.util
 import json
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -23,7 +23,10 @@ from common.measure import Row, show, told
 from texpr.delivery import compile as compiled
 from texpr.ir.program import Function
 from texpr.runtime import DeviceArray, Kernel
+from texpr.runtime.events import Events
 from texpr.runtime.memory import Driver
+from texpr.runtime.timing import Timed, by_clock, in_turn
+from texpr.runtime.timing import ratio as by_rounds
 from texpr.support.record import Mutable, field
 from texpr.toolchain import runs_on
 from texpr.toolchain.doctor import TARGETS, find_device
@@ -49,11 +52,9 @@ def find(emulate: bool) -> Device | str:
 
 
 def _name() -> str:
-    text = ctypes.create_string_buffer(256)
-    driver = ctypes.CDLL("libcuda.so.1")
-    driver.cuInit(0)
-    driver.cuDeviceGetName(text, ctypes.c_int(256), ctypes.c_int(0))
-    return text.value.decode(errors="replace")
+    driver = Driver(ctypes.CDLL("libcuda.so.1"))
+    driver.start()
+    return driver.name
 
 
 class Device(Mutable, dict=True):
@@ -75,57 +76,23 @@ class Device(Mutable, dict=True):
 
     def times(self, driver: Driver, calls: Mapping[str, Callable[[], object]]) -> dict[str, list[float]]:
         """Seconds of each call, one a round: calls are taken in turn, forwards and backwards, after runs that do not count."""
-        found: dict[str, list[float]] = {name: [] for name in calls}
         rounds, count = (1, 1) if self.emulated else (ROUNDS, CALLS)
         for call in calls.values():
             for _ in range(0 if self.emulated else 3):
                 call()
-        for turn in range(rounds):
-            for name, call in list(calls.items())[:: 1 if turn % 2 == 0 else -1]:
-                found[name].append(self._once(driver, call, count) / count)
-        return found
+        with ExitStack() as stack:
+            watch = by_clock() if self.emulated else stack.enter_context(Events(driver)).watch
+            timed = {name: Timed(_several(call, count), watch) for name, call in calls.items()}
+            found = in_turn(timed, lambda done: done < rounds)
+        return {name: [time / count for time in times] for name, times in found.items()}
 
-    def _once(self, driver: Driver, call: Callable[[], object], count: int) -> float:
-        if self.emulated:
-            start = time.perf_counter()
+
+def _several(call: Callable[[], object], count: int) -> Callable[[], object]:
+    def calls() -> None:
+        for _ in range(count):
             call()
-            return time.perf_counter() - start
-        with _Events(driver) as events:
-            events.record(0)
-            for _ in range(count):
-                call()
-            events.record(1)
-            return events.seconds()
 
-
-class _Events:
-    """Two events on the default stream, and the time between them."""
-
-    def __init__(self, driver: Driver):
-        self._driver = driver
-        self._events = [ctypes.c_void_p(), ctypes.c_void_p()]
-
-    def __enter__(self) -> _Events:
-        for event in self._events:
-            self._driver.check("cuEventCreate", ctypes.byref(event), ctypes.c_uint(0))
-        return self
-
-    def record(self, at: int) -> None:
-        self._driver.check("cuEventRecord", self._events[at], ctypes.c_void_p())
-
-    def seconds(self) -> float:
-        took = ctypes.c_float()
-        self._driver.check("cuEventSynchronize", self._events[1])
-        self._driver.check("cuEventElapsedTime_v2" if self._newer else "cuEventElapsedTime", ctypes.byref(took), *self._events)
-        return took.value / 1e3
-
-    @property
-    def _newer(self) -> bool:
-        return not hasattr(self._driver.library, "cuEventElapsedTime")
-
-    def __exit__(self, *_: object) -> None:
-        for event in self._events:
-            self._driver.check("cuEventDestroy_v2", event)
+    return calls
 
 
 def driver_of(kernel: Kernel) -> Driver:
@@ -140,17 +107,16 @@ def on_device(driver: Driver, array: np.ndarray) -> DeviceArray | np.ndarray:
     return array if array.ndim == 0 else DeviceArray.of(driver, array)
 
 
-def copied(driver: Driver, to: DeviceArray, source: DeviceArray, size: int) -> Callable[[], object]:
+def copied(to: DeviceArray, source: DeviceArray) -> Callable[[], object]:
     """The driver's own copy from one array to another, on the default stream."""
-    there, here = (ctypes.c_uint64(array.view().address) for array in (to, source))
-    return lambda: driver.check("cuMemcpyDtoDAsync_v2", there, here, ctypes.c_size_t(size), ctypes.c_void_p())
+    return lambda: to.take(source)
 
 
 def ratio(times: Mapping[str, Sequence[float]], peer: str) -> float | str:
     """The median, round by round, of a peer's time over ours: more than 1 is faster than it; empty where not measured."""
     if peer not in times:
         return ""
-    return median(other / ours for other, ours in zip(times[peer], times["ours"], strict=True))
+    return by_rounds(times[peer], times["ours"])
 
 
 def milliseconds(times: Mapping[str, Sequence[float]], name: str) -> float | str:

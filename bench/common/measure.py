@@ -12,6 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from texpr.runtime.timing import Timed, by_clock, in_turn, ratio
+from texpr.toolchain.hardware import processor
+
+__all__ = ["Row", "interleaved", "keep", "processor", "ratio", "seconds", "show", "told"]
+
 Row = Mapping[str, str | float | int]
 
 
@@ -28,29 +33,9 @@ def seconds(call: Callable[[], object], clock: Callable[[], float] = time.perf_c
 
 def interleaved(calls: Mapping[str, Callable[[], object]], *, rounds: int) -> dict[str, list[float]]:
     """The times of each call, the calls taken in turn, forwards and backwards, after one run of each that does not count."""
-    found: dict[str, list[float]] = {name: [] for name in calls}
-    for call in calls.values():
-        call()
-    for turn in range(rounds):
-        for name, call in list(calls.items())[:: 1 if turn % 2 == 0 else -1]:
-            start = time.perf_counter()
-            call()
-            found[name].append(time.perf_counter() - start)
-    return found
-
-
-def ratio(over: Sequence[float], under: Sequence[float]) -> float:
-    """The median of the ratios round by round: what slows a machine for a while slows both sides of them."""
-    return statistics.median(a / b for a, b in zip(over, under, strict=True))
-
-
-def processor() -> str:
-    """The processor's name where the system tells it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.processor())
+    timed = {name: Timed(call, by_clock()) for name, call in calls.items()}
+    in_turn(timed, lambda done: done < 1)
+    return in_turn(timed, lambda done: done < rounds)
 
 
 def told(rows: Sequence[Row]) -> dict[str, object]:

@@ -105,6 +105,7 @@ EXPORT int cuDeviceGetAttribute(int *value, int attribute, int device) {
     case 5: case 6: case 7: *value = grid[attribute - 5]; return OK;
     case 75: *value = major; return OK;
     case 76: *value = minor; return OK;
+    case 38: *value = 1 << 20; return OK; /* bytes of the second-level cache */
     case 97: *value = 232448; return OK;
     default: return INVALID_VALUE;
     }
@@ -343,6 +344,13 @@ EXPORT int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *
     return memmove((void *)(uintptr_t)to, (void const *)(uintptr_t)from, bytes), OK;
 }
 
+EXPORT int cuMemsetD32Async(uint64_t to, unsigned value, size_t words, void *stream) {
+    ENTER("cuMemsetD32Async");
+    record("cuMemsetD32Async words=%zu stream=%" PRIxPTR, words, (uintptr_t)stream);
+    for (size_t i = 0; i < words; i++) ((uint32_t *)(uintptr_t)to)[i] = value;
+    return OK;
+}
+
 EXPORT int cuEventCreate(void **event, unsigned flags) {
     static uintptr_t count;
     ENTER("cuEventCreate");
@@ -374,6 +382,46 @@ EXPORT int cuEventDestroy_v2(void *event) {
     ENTER("cuEventDestroy");
     record("cuEventDestroy event=%" PRIuPTR, (uintptr_t)event);
     return OK;
+}
+
+/* Graphs: of what is captured nothing is kept; numbers stand for them. */
+static uintptr_t graphs;
+static void *captured;
+
+EXPORT int cuStreamBeginCapture_v2(void *stream, int mode) {
+    ENTER("cuStreamBeginCapture");
+    if (stream == NULL || captured != NULL) return INVALID_VALUE; /* the default stream captures nothing */
+    captured = stream;
+    return record("cuStreamBeginCapture mode=%d", mode), OK;
+}
+
+EXPORT int cuStreamEndCapture(void *stream, void **graph) {
+    ENTER("cuStreamEndCapture");
+    if (stream != captured) return INVALID_VALUE;
+    captured = NULL;
+    *graph = (void *)++graphs;
+    return record("cuStreamEndCapture graph=%" PRIuPTR, graphs), OK;
+}
+
+EXPORT int cuGraphInstantiateWithFlags(void **runs, void *graph, unsigned long long flags) {
+    ENTER("cuGraphInstantiate");
+    *runs = (void *)((uintptr_t)graph + 1000);
+    return record("cuGraphInstantiate graph=%" PRIuPTR " flags=%llu", (uintptr_t)graph, flags), OK;
+}
+
+EXPORT int cuGraphLaunch(void *runs, void *stream) {
+    ENTER("cuGraphLaunch");
+    return record("cuGraphLaunch graph=%" PRIuPTR " stream=%" PRIxPTR, (uintptr_t)runs, (uintptr_t)stream), OK;
+}
+
+EXPORT int cuGraphDestroy(void *graph) {
+    ENTER("cuGraphDestroy");
+    return record("cuGraphDestroy graph=%" PRIuPTR, (uintptr_t)graph), OK;
+}
+
+EXPORT int cuGraphExecDestroy(void *runs) {
+    ENTER("cuGraphExecDestroy");
+    return record("cuGraphExecDestroy graph=%" PRIuPTR, (uintptr_t)runs), OK;
 }
 
 EXPORT int cuStreamCreate(void **stream, unsigned flags) {

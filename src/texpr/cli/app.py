@@ -23,6 +23,7 @@ VERBS: dict[str, str] = {
     "check": "Is it legal? Diagnostics with carets.",
     "run": "Run a function on arrays.",
     "build": "Write a package that C, C++ and Rust can use.",
+    "bench": "Time a function, beside references.",
     "explain": "Show every decision, with its reason.",
     "verify": "Derive and prove an artifact again.",
     "fmt": "Rewrite files in the house format.",
@@ -34,7 +35,7 @@ VERBS: dict[str, str] = {
 
 WRONG_CALL = frozenset((
     "E0580", "E0707", "E0805", "E0806", "E0807", "E0810", "E0811", "E0850", "E0851", "E0852", "E0855", "E0860", "E0861",
-    "E0862", "E0863", "E0823", "E0824", "E0825",
+    "E0862", "E0863", "E0864", "E0823", "E0824", "E0825",
 ))  # fmt: skip
 """Wrong calls: a file, folder, size, target or schedule that cannot be used. All other codes concern the program or the data.
 """

@@ -10,6 +10,7 @@ from texpr.cli.bounds import Bound
 from texpr.interp.dtypes import Array, numpy_dtype
 from texpr.interp.shadow import FRACTION
 from texpr.ir.program import Function
+from texpr.ir.value import Buffer
 from texpr.ir.value.types import DType
 from texpr.support.diagnostic import Diagnostic, Note
 from texpr.support.record import Record
@@ -71,10 +72,15 @@ def _both_nan(actual: Array, expected: Array) -> Array:
 def _near(dtype: DType, actual: Array, expected: Array, allowed: Array | None) -> Array:
     got, wanted = actual.astype(np.float64), expected.astype(np.float64)
     if allowed is None:
-        finite = wanted[np.isfinite(wanted)]
-        allowed = np.asarray(ALLOWED * float(np.max(np.abs(finite), initial=0.0)) * 2.0 ** -FRACTION[dtype])
+        allowed = _part(ALLOWED * 2.0 ** -FRACTION[dtype], expected)
     with np.errstate(invalid="ignore"):
         return np.asarray(np.abs(got - wanted) <= allowed)
+
+
+def _part(tolerance: float, expected: Array) -> Array:
+    """The allowed difference, for a part of the largest element."""
+    wide = expected.astype(np.float64)
+    return np.asarray(tolerance * float(np.max(np.abs(wide[np.isfinite(wide)]), initial=0.0)))
 
 
 def _used(actual: Array, expected: Array, allowed: Array | None, same: Array) -> float:
@@ -96,22 +102,33 @@ def _bounded(bound: Bound | None, outcome: Comparison) -> str:
     return f"; within the bound of {names}, {bound.relative:.2g} of Σ |terms|, {outcome.used:.2g} of it taken"
 
 
-def _told(outcome: Comparison) -> str:
+def _told(outcome: Comparison, against: str) -> str:
     """The agreement of two results in words; nans are mentioned, as they are not compared."""
     if outcome.count and outcome.nans == outcome.count:
-        return f"nothing was compared: all of {outcome.count} elements are nan in both (against interp)"
+        return f"nothing was compared: all of {outcome.count} elements are nan in both (against {against})"
     how = "equal to the bit" if outcome.equal else "equal up to rounding"
     if not outcome.nans:
-        return f"{how} (against interp)"
-    return f"{how} (against interp), but for {outcome.nans} of {outcome.count} elements, which are nan in both: not compared"
+        return f"{how} (against {against})"
+    return f"{how} (against {against}), but for {outcome.nans} of {outcome.count} elements, which are nan in both: not compared"
+
+
+INTERP = "interp"
+"""The reference that is the meaning of a program."""
 
 
 def judge(
-    function: Function, results: Mapping[str, Array], expected: Mapping[str, Array], bounds: Mapping[str, Bound]
+    function: Function,
+    results: Mapping[str, Array],
+    expected: Mapping[str, Array],
+    bounds: Mapping[str, Bound],
+    against: str = INTERP,
+    tolerance: float | None = None,
 ) -> tuple[tuple[str, ...], tuple[Diagnostic, ...]]:
-    """Compares every output with the interpreter's: a line for each that agrees, a diagnostic for each that does not.
+    """Compares every output with that of the interpreter, or of another reference: a line for each that agrees, a diagnostic
+    for each that does not.
 
-    `bounds`: of those that come from instructions with an arithmetic of their own.
+    `bounds`: of those that come from instructions with an arithmetic of their own. `tolerance`: how far the others may be, as a
+    part of the largest element.
     """
     lines: list[str] = []
     found: list[Diagnostic] = []
@@ -120,14 +137,23 @@ def judge(
             continue
         bound = bounds.get(buffer.name)
         allowed = None if bound is None else bound.allowed
+        if bound is None and tolerance is not None:
+            allowed = _part(tolerance, expected[buffer.name])
         outcome = compare(buffer.dtype, results[buffer.name], expected[buffer.name], allowed)
         if outcome.at is None:
-            lines.append(f"{buffer.name}: {_told(outcome)}{_bounded(bound, outcome)}")
+            lines.append(f"{buffer.name}: {_told(outcome, against)}{_bounded(bound, outcome)}")
         else:
-            element = f"{buffer.name}[{', '.join(map(str, outcome.at))}]" if outcome.at else buffer.name
-            message = f"`{element}` is {outcome.actual}, but the interpreter gives {outcome.expected}"
-            if bound is not None and allowed is not None:
-                message += f", and the bound of {' and '.join(bound.instrs)} allows {float(allowed[outcome.at]):.3g}"
-            note = Note("this is the first such element; the interpreter's result is what the program means")
-            found.append(Diagnostic("E0858", buffer.span, message, (note,)))
+            found.append(_differs(buffer, outcome, bound, against))
     return tuple(lines), tuple(found)
+
+
+def _differs(buffer: Buffer, outcome: Comparison, bound: Bound | None, against: str) -> Diagnostic:
+    """The first element that is not what it should be."""
+    assert outcome.at is not None
+    element = f"{buffer.name}[{', '.join(map(str, outcome.at))}]" if outcome.at else buffer.name
+    meant = "the interpreter's result is what the program means"
+    who, note = ("the interpreter", meant) if against == INTERP else (f"`{against}`", f"{meant}: `texpr run --against interp`")
+    message = f"`{element}` is {outcome.actual}, but {who} gives {outcome.expected}"
+    if bound is not None and bound.allowed is not None:
+        message += f", and the bound of {' and '.join(bound.instrs)} allows {float(bound.allowed[outcome.at]):.3g}"
+    return Diagnostic("E0858", buffer.span, message, (Note(f"this is the first such element; {note}"),))

@@ -78,7 +78,7 @@ def device_target() -> str:
 def call(kernel: Kernel, arrays: Mapping[str, Array], setting: Setting) -> dict[str, Array]:
     """Calls `kernel` on copies of the arrays that it modifies."""
     given = {
-        param.name: _own(param, arrays[param.name], setting.sizes) if param.role == "inout" else arrays[param.name]
+        param.name: laid_like(param, arrays[param.name], setting.sizes) if param.role == "inout" else arrays[param.name]
         for param in kernel.function.params
     }
     sizes: dict[str, Any] = {
@@ -90,7 +90,7 @@ def call(kernel: Kernel, arrays: Mapping[str, Array], setting: Setting) -> dict[
     return {**results, **inouts}
 
 
-def _own(param: Buffer, array: Array, sizes: Mapping[str, int]) -> Array:
+def laid_like(param: Buffer, array: Array, sizes: Mapping[str, int]) -> Array:
     """A copy of `array` with the strides of `param`, where these are known."""
     strides = [stride.evaluate({Sym(name): size for name, size in sizes.items()}) for stride in param.strides or ()]
     if not strides or array.size == 0 or min(strides) < 0:

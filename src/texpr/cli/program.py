@@ -28,6 +28,11 @@ JOBS = click.option(
     "-j", "--jobs", type=click.IntRange(min=1), default=usable_cores, show_default="the cores", envvar="TEXPR_JOBS",
     metavar="N", help="How many processes may work at once.",
 )  # fmt: skip
+ARGUMENTS = click.option(
+    "--arg", "arguments", multiple=True, metavar="NAME=…",
+    help="An input: FILE.npy, random, zeros or a value. An inout that is not given starts as zeros.",
+)  # fmt: skip
+SEED = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For random inputs.")
 SIZE = click.option("--size", "sizes", multiple=True, metavar="NAME=N", help="Fix a size or const; may be given several times.")
 
 Refusals: TypeAlias = Callable[[Function, Mapping[str, int]], Iterator[Diagnostic]]

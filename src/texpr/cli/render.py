@@ -79,6 +79,14 @@ def _span_data(span: Span | None) -> dict[str, object] | None:
     return {"file": span.source.name, "line": line, "column": column, "end_line": end_line, "end_column": end_column}
 
 
+def duration(seconds: float) -> str:
+    """A time in the unit that suits it."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds / 1e-6:.3g} µs"
+
+
 def visible(text: str) -> str:
     """`text` with control characters replaced by their pictures, so that a file cannot drive the reader's terminal."""
     return "".join(_picture(char) for char in text)

@@ -21,7 +21,7 @@ from texpr.ir.value.types import BF16, F8E4M3, F8E5M2, F16, F64, I8, TF32, U8, D
 from texpr.isa.speed import Device, Figure
 from texpr.model.bound import MICRO, Least
 from texpr.model.plan.reach import size_of
-from texpr.support.record import Mutable, field
+from texpr.support.record import Mutable, Record, field
 
 Key = TypeVar("Key")
 
@@ -57,12 +57,27 @@ _ROOTS = (
 )
 _SPECIAL = frozenset((*_ROOTS, "gelu", "pow", "floor", "ceil", "trunc", "round"))
 _BITS = ("and", "or", "not", "bitand", "bitor", "bitxor", "shl", "shr")
+_ROUNDS = frozenset(("floor", "ceil", "trunc", "round"))
 _ALU = frozenset((*_BITS, "max", "min", "lt", "le", "gt", "ge", "eq", "ne", "select", "abs", "neg"))
 
 
-class _Sums(Mutable):
-    """Operations by unit, " matrix" and a type for multiply-adds; elements that are read and written, by buffer."""
+class Needs(Record):
+    """What any program for a function needs, whatever the machine.
 
+    `moved`: bytes of parameters and results, each that is touched counted once as read and once as written. `flops`:
+    operations on floating numbers, a multiply-add counted as two, comparisons, choices and conversions as none. `operations`:
+    all operations by the unit that does them, a multiply-add of a product counted as one.
+    """
+
+    moved: float
+    flops: float
+    operations: Mapping[str, float]
+
+
+class _Sums(Mutable):
+    """Operations by unit, "matrix" and a type for multiply-adds; elements that are read and written, by buffer."""
+
+    flops: float = 0.0
     operations: dict[str, float] = field(default_factory=dict[str, float])
     read: dict[Buffer, float] = field(default_factory=dict[Buffer, float])
     written: dict[Buffer, float] = field(default_factory=dict[Buffer, float])
@@ -70,6 +85,13 @@ class _Sums(Mutable):
 
 def least(function: ir.Function, sizes: Mapping[Sym, int], device: Device) -> Least:
     """The least of a function at these sizes, in microseconds."""
+    found = needs(function, sizes)
+    dram = device.bandwidth.dram.value
+    return Least(found.moved / dram * MICRO if dram else 0.0, max(_times(found, device), default=0.0))
+
+
+def needs(function: ir.Function, sizes: Mapping[Sym, int]) -> Needs:
+    """What a function needs at these sizes."""
     sums = _Sums()
     _block(function.body, [({**sizes}, 1.0) for _ in range(POINTS)], sums, 0)
     outside = {buffer for buffer in (*function.params, *function.results) if buffer.rank}
@@ -79,14 +101,13 @@ def least(function: ir.Function, sizes: Mapping[Sym, int], device: Device) -> Le
             first = touched is sums.written or buffer.role != "result"
             if buffer in outside and first:
                 moved += min(times * buffer.dtype.bytes, size_of(buffer, sizes))
-    dram = device.bandwidth.dram.value
-    return Least(moved / dram * MICRO if dram else 0.0, max(_times(sums, device), default=0.0))
+    return Needs(moved, sums.flops, sums.operations)
 
 
-def _times(sums: _Sums, device: Device) -> list[float]:
+def _times(needed: Needs, device: Device) -> list[float]:
     many, clock = device.multiprocessors.value or 1.0, (device.clock.value or 0.0) * MICRO
     found: list[float] = []
-    for unit, times in sums.operations.items():
+    for unit, times in needed.operations.items():
         dtype = unit.removeprefix("matrix ")
         rate: Figure = device.matrix.rate(dtype) if dtype != unit else getattr(device.rates, unit)
         hertz = (device.matrix.clock.value or 0.0) * MICRO if dtype != unit else clock
@@ -135,6 +156,7 @@ def _statement(stmt: ir.Stmt, times: float, sums: _Sums) -> None:
         product = _product(stmt)
         if product is not None:
             _more(sums.operations, product, times)
+            sums.flops += 2 * times if stmt.targets[0].dtype.is_float else 0.0
             return
         if stmt.update is not None:
             _operation(str(stmt.update), stmt.targets[0].dtype, times, sums)
@@ -150,6 +172,8 @@ def _more(sums: dict[Key, float], key: Key, times: float) -> None:
 
 def _operation(name: str, dtype: DType, times: float, sums: _Sums) -> None:
     unit = "special" if name in _SPECIAL else "alu" if name in _ALU or not dtype.is_float else "fma"
+    if dtype.is_float and unit != "alu" and name not in _ROUNDS:
+        sums.flops += 2 * times if name == "fma" else times
     _more(sums.operations, "fp64" if dtype is F64 and unit != "special" else unit, times)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from math import prod
 from typing import Any
 
@@ -41,6 +42,15 @@ class DeviceArray:
         array = np.empty(self.shape, self.dtype)
         driver.download(array, self._memory.address, stream)
         return array
+
+    def take(self, other: DeviceArray, stream: int = 0) -> None:
+        """Queues a copy of an array of the same type and shape, on the same device, into this one."""
+        size = prod(self.shape) * self.dtype.itemsize
+        to, source = (ctypes.c_uint64(each._memory.address) for each in (self, other))
+        if size:
+            self._memory.driver.check(
+                "cuMemcpyDtoDAsync_v2", to, source, ctypes.c_size_t(size), ctypes.c_void_p(stream or None)
+            )
 
     def view(self) -> View:
         """The view of its memory."""

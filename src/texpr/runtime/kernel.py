@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -181,21 +183,45 @@ class Kernel(Mutable):
     def _is_written(self, name: str) -> bool:
         return any(param.name == name and param.role == "inout" for param in self.function.params)
 
+    @contextmanager
+    def ready(
+        self, arrays: Sequence[object], sizes: Mapping[str, int], out: object = None, stream: object = None
+    ) -> Generator[Callable[[], None]]:
+        """A call that is checked and laid out once, to be made many times: of the built function alone, on these arguments.
+
+        `arrays`: one for each parameter. What the text assumes of data is checked once, and a call does not wait for a device.
+        Raises `TexprError` as a call does.
+        """
+        handle = stream_handle(stream)
+        received = self._receiver.receive(self._name(arrays, {}), sizes, handle)
+        outs = self._outs(received, out, handle)
+        self._check_places(received, outs, None)
+        with _Places(self, received, outs, handle) as places, self._placed(received, places, handle) as (call, _):
+            yield lambda: self._check(call())
+
     def _run(self, received: Given, outs: Sequence[_Out], stream: int, validate: bool) -> None:
-        with _Places(self, received, outs, stream) as places:
-            given = self._arguments
-            values = [_value(argument, received, places.addresses) for argument in given]
-            sizes = [value for argument, value in zip(given, values, strict=True) if isinstance(argument.key, Sym)]
-            needed = self._workspace_bytes(sizes)
-            with self._workspaces.room(needed, stream) as room:
-                if validate and self.driver is not None:
-                    self._check(self._entries.validate(stream or None, room, *values))
-                if self.emulator is None:
-                    self._check(self._entries.run(stream or None, room, *values))
-                else:
-                    self._emulate(self.emulator, lambda: self._entries.run(None, room, *values))
+        with (
+            _Places(self, received, outs, stream) as places,
+            self._placed(received, places, stream, validate) as (call, needed),
+        ):
+            if self.emulator is None:
+                self._check(call())
+            else:
+                self._emulate(self.emulator, call)
             if self.driver is self.emulator is None and not places.moved and Repeated.may_follow(self.function):
-                self._repeated = Repeated(self.function, given, received, [one.view for one in outs], needed)
+                self._repeated = Repeated(self.function, self._arguments, received, [one.view for one in outs], needed)
+
+    @contextmanager
+    def _placed(self, received: Given, places: _Places, stream: int, validate: bool = False) -> Generator[tuple[_Call, int]]:
+        """The function with its arguments at their addresses and its workspace, and how many bytes that has."""
+        given = self._arguments
+        values = [_value(argument, received, places.addresses) for argument in given]
+        sizes = [value for argument, value in zip(given, values, strict=True) if isinstance(argument.key, Sym)]
+        needed = self._workspace_bytes(sizes)
+        with self._workspaces.room(needed, stream) as room:
+            if validate and self.driver is not None:
+                self._check(self._entries.validate(stream or None, room, *values))
+            yield partial(self._entries.run, None if self.emulator else stream or None, room, *values), needed
 
     def _emulate(self, emulator: Emulator, call: _Call) -> None:
         """A call with this kernel's thread schedule and fault detection; faults are errors."""

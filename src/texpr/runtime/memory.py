@@ -89,6 +89,21 @@ class Driver(Mutable):
             if code != 0:
                 raise error("E0782", None, f"no CUDA device {self.ordinal}: {name} gives {code}, {self.explain(code)}")
 
+    @property
+    def name(self) -> str:
+        """What the driver calls the device."""
+        text, device = ctypes.create_string_buffer(256), ctypes.c_int()
+        self.check("cuDeviceGet", ctypes.byref(device), ctypes.c_int(self.ordinal))
+        self.check("cuDeviceGetName", text, ctypes.c_int(len(text)), device)
+        return text.value.decode(errors="replace")
+
+    def attribute(self, number: int) -> int:
+        """An attribute of the device, by its number in cuda.h (CUdevice_attribute)."""
+        value, device = ctypes.c_int(), ctypes.c_int()
+        self.check("cuDeviceGet", ctypes.byref(device), ctypes.c_int(self.ordinal))
+        self.check("cuDeviceGetAttribute", ctypes.byref(value), ctypes.c_int(number), device)
+        return value.value
+
     def enter(self) -> None:
         """Makes the context current on this thread, unless one of the device is."""
         current, device = ctypes.c_void_p(), ctypes.c_int(-1)
@@ -108,6 +123,10 @@ class Driver(Mutable):
             raise error("E0781", None, f"no memory on CUDA device {self.ordinal}")
         if code != 0:
             raise error("E0783", None, f"the CUDA driver's {name} fails with {code}: {self.explain(code)}")
+
+    def has(self, name: str) -> bool:
+        """Whether the driver has a function of this name."""
+        return hasattr(self.library, name)
 
     def explain(self, code: int) -> str:
         """The driver's message for a code."""

@@ -15,8 +15,8 @@ from texpr.cli.compare import judge
 from texpr.cli.console import Console
 from texpr.cli.execute import PLACES, Setting, built, call, interpreted
 from texpr.cli.files import output_folder, write_whole
-from texpr.cli.program import FILE, FUNCTION, JSON, SCHEDULE, SIZE, legal_function, parse_sizes
-from texpr.cli.render import as_data
+from texpr.cli.program import ARGUMENTS, FILE, FUNCTION, JSON, SCHEDULE, SEED, SIZE, legal_function, parse_sizes
+from texpr.cli.render import as_data, duration
 from texpr.emulator import IN_ORDER, LOCKSTEP
 from texpr.interp.dtypes import Array
 from texpr.ir.program.selection import AUTO, NONE, find_schedule
@@ -27,18 +27,12 @@ from texpr.support.diagnostic import Diagnostic
 @click.command("run")
 @FILE
 @FUNCTION
-@click.option(
-    "--arg",
-    "arguments",
-    multiple=True,
-    metavar="NAME=…",
-    help="An input: FILE.npy, random, zeros or a value. An inout that is not given starts as zeros.",
-)
+@ARGUMENTS
 @SIZE
 @click.option("--on", type=click.Choice(PLACES), default="cpu", show_default=True, help="Where to run.")
 @SCHEDULE
 @click.option("--against", type=click.Choice(("interp",)), help="Compare the results with the interpreter's.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For random inputs.")
+@SEED
 @click.option(
     "--order",
     default="in-order",
@@ -79,7 +73,7 @@ def command(
     buffers = {buffer.name: buffer for buffer in (*function.results, *function.params) if buffer.name in results}
     rows = [_summary(buffers[name], result) for name, result in results.items()]
     console.table(("result", "type", "shape", "min", "max"), [tuple(map(str, row.values())) for row in rows])
-    console.say(f"{function.name} on {on}: {_duration(seconds)}")
+    console.say(f"{function.name} on {on}: {duration(seconds)}")
     if folder is not None:
         for result_name, result in results.items():
             _save(folder / f"{result_name}.npy", result)
@@ -117,13 +111,6 @@ def _summary(buffer: Buffer, result: Array) -> dict[str, object]:
         wide = result.astype(np.float64) if buffer.dtype.is_float else result
         least, greatest = (f"{float(bound):.6g}" if buffer.dtype.is_float else str(bound) for bound in (wide.min(), wide.max()))
     return {"name": buffer.name, "type": str(buffer.dtype), "shape": list(result.shape), "min": least, "max": greatest}
-
-
-def _duration(seconds: float) -> str:
-    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= scale:
-            return f"{seconds / scale:.3g} {unit}"
-    return f"{seconds / 1e-6:.3g} µs"
 
 
 def _save(path: Path, result: Array) -> None:

@@ -118,7 +118,19 @@ _LANES = (
 STRIPS: dict[str, Paint] = {f"lane{at}": Paint(*each) for at, each in enumerate(_LANES)}
 """Strips below a cell's text, from the first lanes of a warp to the last."""
 
-LINES: dict[str, Paint] = {"edge": LINE, "strike": ALARM, "hatch": Paint("#a3abb5", "#59626d"), "frame": ALARM, "lines": GRID}
+_SERIES = (
+    Paint("#2264b5", "#6ea8f0"), Paint("#b35c00", "#f0a35a"), Paint("#2a7a3f", "#63c07f"),
+    Paint("#7a45b8", "#b78df0"), Paint("#b3261e", "#ff9d94"), Paint("#1d7379", "#57b9c1"),
+)  # fmt: skip
+SERIES: dict[str, Paint] = {f"series{at}": each for at, each in enumerate(_SERIES)}
+"""The lines of a chart, in turn."""
+
+DOTS: dict[str, Paint] = {f"dot{at}": each for at, each in enumerate(_SERIES)}
+"""The marks on the lines of a chart."""
+
+LINES: dict[str, Paint] = {
+    "edge": LINE, "strike": ALARM, "hatch": Paint("#a3abb5", "#59626d"), "frame": ALARM, "lines": GRID, **SERIES,
+}  # fmt: skip
 INKS: dict[str, Paint] = {font.name: SOFT if font.name in ("reason", "removed", "small", "caption") else INK for font in FONTS}
 
 _THIN = 1.25
@@ -148,7 +160,7 @@ def _colours(classes: Collection[str], dark: bool) -> list[str]:
     rules = [f".texpr .page{{fill:{of(PAGE)}}}"]
     rules += [f".texpr .{name}{{fill:{of(paint)}}}" for name, paint in INKS.items() if name in classes]
     rules += [f".texpr .{name}{{stroke:{of(paint)}}}" for name, paint in LINES.items() if name in classes]
-    rules += [f".texpr .{name}{{fill:{of(paint)}}}" for name, paint in STRIPS.items() if name in classes]
+    rules += [f".texpr .{name}{{fill:{of(paint)}}}" for name, paint in (STRIPS | DOTS).items() if name in classes]
     rules += [f".texpr .head{{fill:{of(LINE)}}}"] if "head" in classes else []
     boxes = ((name, box) for name, box in BOXES.items() if name in classes)
     return rules + [f".texpr .{name}{{fill:{of(box.fill)};stroke:{of(box.stroke)}}}" for name, box in boxes]

@@ -1,0 +1,1 @@
+"""What `texpr bench` does beside its options: sizes to go through, references, times, a table and a chart."""
