@@ -20,6 +20,7 @@ from texpr.support.diagnostic import Diagnostic, TexprError
 from texpr.support.lazy import resolve
 
 VERBS: dict[str, str] = {
+    "new": "Make a project to start from.",
     "check": "Is it legal? Diagnostics with carets.",
     "run": "Run a function on arrays.",
     "build": "Write a package that C, C++ and Rust can use.",
@@ -34,8 +35,8 @@ VERBS: dict[str, str] = {
 """Each verb with its one line of help; `texpr.cli.verbs.VERB` holds `command`."""
 
 WRONG_CALL = frozenset((
-    "E0580", "E0707", "E0805", "E0806", "E0807", "E0810", "E0811", "E0850", "E0851", "E0852", "E0855", "E0860", "E0861",
-    "E0862", "E0863", "E0864", "E0823", "E0824", "E0825",
+    "E0580", "E0707", "E0805", "E0806", "E0807", "E0810", "E0811", "E0813", "E0823", "E0824", "E0825", "E0850",
+    "E0851", "E0852", "E0855", "E0860", "E0861", "E0862", "E0863", "E0864",
 ))  # fmt: skip
 """Wrong calls: a file, folder, size, target or schedule that cannot be used. All other codes concern the program or the data.
 """

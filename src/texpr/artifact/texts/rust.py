@@ -45,7 +45,7 @@ def _module(plan: Plan, on: Platform) -> Iterator[str]:
     given = arguments(plan)
     sizes = [a for a in given if isinstance(a.key, Sym)]
     yield f"/// `{plan.name}`"
-    yield f"pub mod {_name(identifier(plan.name))} {{"
+    yield f"pub mod {rust_name(identifier(plan.name))} {{"
     yield "    use super::*;"
     yield ""
     yield from _externs(plan, given, sizes)
@@ -53,8 +53,8 @@ def _module(plan: Plan, on: Platform) -> Iterator[str]:
     yield from _call(plan, given, on)
     yield ""
     yield "    /// Bytes of workspace that a call with these sizes needs, at a multiple of 256."
-    listed = ", ".join(f"{_name(a.name)}: i64" for a in sizes)
-    passed = ", ".join((*(_name(a.name) for a in sizes), "&mut tx_result"))
+    listed = ", ".join(f"{rust_name(a.name)}: i64" for a in sizes)
+    passed = ", ".join((*(rust_name(a.name) for a in sizes), "&mut tx_result"))
     yield f"    pub fn workspace_bytes({listed}) -> Result<u64, Status> {{"
     yield "        let mut tx_result = 0;"
     yield "        // SAFETY: the library writes one u64."
@@ -81,8 +81,8 @@ def _module(plan: Plan, on: Platform) -> Iterator[str]:
 
 def _externs(plan: Plan, given: Sequence[Argument], sizes: Sequence[Argument]) -> Iterator[str]:
     name = function_name(plan)
-    whole = ", ".join(("stream: *mut c_void", "workspace: *mut c_void", *(f"{_name(a.name)}: {_c_type(a)}" for a in given)))
-    counted = ", ".join((*(f"{_name(a.name)}: i64" for a in sizes), "tx_result: *mut u64"))
+    whole = ", ".join(("stream: *mut c_void", "workspace: *mut c_void", *(f"{rust_name(a.name)}: {_c_type(a)}" for a in given)))
+    counted = ", ".join((*(f"{rust_name(a.name)}: i64" for a in sizes), "tx_result: *mut u64"))
     yield '    extern "C" {'
     yield f"        fn {name}({whole}) -> i32;"
     yield f"        fn {name}_validate({whole}) -> i32;"
@@ -96,11 +96,13 @@ def _externs(plan: Plan, given: Sequence[Argument], sizes: Sequence[Argument]) -
 def _call(plan: Plan, given: Sequence[Argument], on: Platform) -> Iterator[str]:
     """`call` and `validate`: safe on a CPU, where slices delimit the accessed memory; unsafe on a device."""
     safety = " unsafe" if on.device else ""
-    parameters = [f"{_name(a.name)}: {_safe_type(a, on)}" for a in given]
+    parameters = [f"{rust_name(a.name)}: {_safe_type(a, on)}" for a in given]
     stream = ["stream: *mut c_void", "workspace: *mut c_void"] if on.device else ["workspace: &mut [u8]"]
-    pointers = [f"{_name(a.name)}.as_mut_ptr()" if a.written else f"{_name(a.name)}.as_ptr()" for a in given if a.is_pointer]
+    pointers = [
+        f"{rust_name(a.name)}.as_mut_ptr()" if a.written else f"{rust_name(a.name)}.as_ptr()" for a in given if a.is_pointer
+    ]
     queue = iter(pointers)
-    passed = [next(queue) if a.is_pointer else _name(a.name) for a in given]
+    passed = [next(queue) if a.is_pointer else rust_name(a.name) for a in given]
     first = ["stream", "workspace"] if on.device else ["std::ptr::null_mut()", "tx_workspace"]
     for verb, suffix, what in (
         ("call", "", f"Run `{plan.name}`."),
@@ -117,7 +119,7 @@ def _call(plan: Plan, given: Sequence[Argument], on: Platform) -> Iterator[str]:
         if not on.device:
             yield from _aligned(plan, given)
         else:  # lengths are computed from checked sizes
-            yield f"        workspace_bytes({', '.join(_name(a.name) for a in given if isinstance(a.key, Sym))})?;"
+            yield f"        workspace_bytes({', '.join(rust_name(a.name) for a in given if isinstance(a.key, Sym))})?;"
         for argument in given:
             yield from _length(argument)
         if not on.device:
@@ -130,7 +132,7 @@ def _call(plan: Plan, given: Sequence[Argument], on: Platform) -> Iterator[str]:
 
 def _aligned(plan: Plan, given: Sequence[Argument]) -> Iterator[str]:
     """The workspace starts at the first multiple of 256 in the given bytes, which must leave room after it."""
-    sizes = ", ".join(_name(a.name) for a in given if isinstance(a.key, Sym))
+    sizes = ", ".join(rust_name(a.name) for a in given if isinstance(a.key, Sym))
     yield f"        let tx_needed = workspace_bytes({sizes})?;"
     yield "        let tx_skip = workspace.as_ptr().align_offset(256);"
     yield "        if tx_needed > 0 && (workspace.len() as u64) < (tx_skip as u64).saturating_add(tx_needed) {"
@@ -150,7 +152,7 @@ def _length(argument: Argument) -> Iterator[str]:
     shape = ", ".join(map(expression, buffer.shape)) or "1"
     stride = "None" if buffer.strides is None else f"Some(&[{', '.join(map(expression, buffer.strides))}])"
     yield f"        match size::span(&[{shape}], {stride}) {{"
-    yield f"            Some(tx_count) if tx_count <= {_name(argument.name)}.len() as i128 => {{}}"
+    yield f"            Some(tx_count) if tx_count <= {rust_name(argument.name)}.len() as i128 => {{}}"
     yield "            _ => return Err(Status::BAD_SIZE),"
     yield "        }"
 
@@ -167,7 +169,7 @@ def expression(value: Expr) -> str:
 def _atom(atom: Atom) -> str:
     match atom:
         case Sym():
-            return f"i128::from({_name(identifier(atom.name))})"
+            return f"i128::from({rust_name(identifier(atom.name))})"
         case FloorDiv():
             return f"size::floordiv({expression(atom.num)}, {expression(atom.den)})"
         case Mod():
@@ -179,7 +181,8 @@ def _atom(atom: Atom) -> str:
             return f"({expression(atom.value)} ^ {expression(atom.mask)} & {(1 << atom.bits) - 1})"
 
 
-def _name(name: str) -> str:
+def rust_name(name: str) -> str:
+    """`name`, or where Rust or the crate has that for something else, with `_` behind it."""
     return f"{name}_" if name in _KEYWORDS else name
 
 

@@ -7,6 +7,7 @@ CODES: dict[str, str] = {
     "E0810": "something else is where the artifact would be",
     "E0811": "the artifact cannot be written",
     "E0812": "the disk is full",
+    "E0813": "something is where a new project would be",
     "E0820": "not an artifact",
     "E0821": "an artifact that was changed",
     "E0822": "more than an artifact is",
