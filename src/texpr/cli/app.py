@@ -30,6 +30,7 @@ VERBS: dict[str, str] = {
     "fmt": "Rewrite files in the house format.",
     "lsp": "Serve an editor: the Language Server Protocol over standard input and output.",
     "draw": "Draw a function: its IterDomains.",
+    "completions": "Print what makes a shell complete this command.",
     "doctor": "Show what is installed and what each target can do here.",
 }
 """Each verb with its one line of help; `texpr.cli.verbs.VERB` holds `command`."""
