@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -10,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from texpr import artifact
-from texpr.artifact.place import SIGNATURE, SUMS, sums
+from texpr.artifact.place import BOM, SIGNATURE, SUMS, sums
+from texpr.artifact.texts.bom import serial
 from texpr.support.diagnostic import TexprError
 
 Edit = Callable[[Path], None]
@@ -23,9 +27,22 @@ def files_of(directory: Path) -> dict[str, bytes]:
 
 
 def mend(directory: Path) -> Path:
-    """Hashes of what is there now."""
+    """Hashes of what is there now; in the bill of materials, too, unless that was edited itself."""
+    with contextlib.suppress(OSError, ValueError, AttributeError, KeyError, TypeError):
+        path = directory / BOM
+        bill = json.loads(path.read_bytes())
+        others = [each for each in bill["components"] if each["type"] != "file"]
+        hashes = {name: hashlib.sha256(data).hexdigest() for name, data in files_of(directory).items() if name != BOM}
+        listed = [_file(name, digest) for name, digest in sorted(hashes.items())]
+        if not path.is_symlink() and path.read_text(encoding="utf-8") == serial(bill):
+            path.write_text(serial(bill | {"components": others + listed}), encoding="utf-8")
     (directory / SUMS).write_bytes(sums(files_of(directory)))
     return directory
+
+
+def _file(name: str, digest: str) -> dict[str, object]:
+    hashes = [{"alg": "SHA-256", "content": digest}]
+    return {"type": "file", "bom-ref": f"file:{name}", "name": name, "hashes": hashes}
 
 
 def forged(built: Path, to: Path, edit: Edit) -> Path:

@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from tests.artifact.forging import mend
 from tests.ir.some_tags import altered
 from tests.proof.plan.mutants import mutants
 from tests.proof.plan.verdicts import is_proved
@@ -19,7 +20,7 @@ import texpr
 from texpr import artifact, driver
 from texpr.artifact.certificate import numbered, written
 from texpr.artifact.check.recheck import FAULTS
-from texpr.artifact.place import MANIFEST, SUMS, sums
+from texpr.artifact.place import MANIFEST
 from texpr.ir import kernel as k
 from texpr.ir.kernel.parse import parse_plan
 from texpr.ir.kernel.text import plan_text
@@ -121,9 +122,7 @@ def put(directory: Path, **texts: str | None) -> Path:
             file.unlink()
         else:
             file.write_text(text, encoding="utf-8")
-    files = {str(p.relative_to(directory)): p.read_bytes() for p in directory.rglob("*") if p.is_file() and p.name != SUMS}
-    (directory / SUMS).write_bytes(sums(files))
-    return directory
+    return mend(directory)
 
 
 def told(directory: Path) -> list[str]:

@@ -214,7 +214,7 @@ def test_where_the_package_is_missing_its_extra_is_named(
 def test_manifests_that_nobody_built(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     deep = '{"format": ' + "[" * 100_000 + "]" * 100_000 + "}"
     text = (copy / "manifest.json").read_text()
-    odd = [deep, "[" * 100_000, '{"format": NaN}', "\ufeff{}", '{"format": "texpr-artifact 3"}']
+    odd = [deep, "[" * 100_000, '{"format": NaN}', "\ufeff{}", '{"format": "texpr-artifact 4"}']
     swaps = (('"n"', "1e400"), ('"functions": [', '"functions": [3, '), ("cpu", "tpu"), ("false", "9" * 9999))
     for other in (*odd, *(text.replace(*each) for each in swaps)):
         assert other != text

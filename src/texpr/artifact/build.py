@@ -8,9 +8,10 @@ from pathlib import Path
 from texpr import __version__
 from texpr.artifact.certificate import Data, proof_of
 from texpr.artifact.packages import package_for, package_of
-from texpr.artifact.place import SIGNATURE, SUMS, publish, refuse_foreign, sums
+from texpr.artifact.place import BOM, SIGNATURE, SUMS, publish, refuse_foreign, sums
 from texpr.artifact.proofs import proof_files
 from texpr.artifact.record import recorded
+from texpr.artifact.texts.bom import print_bom
 from texpr.artifact.texts.derive import require_names, texts
 from texpr.artifact.texts.sources import Part
 from texpr.artifact.tools import DeviceCode, Tools
@@ -57,6 +58,7 @@ def build(
     files = {**{path: text.encode() for path, text in written.items()}, **made.files}
     for path, (symbol, code) in package.images(parts).items():
         files[path] = print_image(symbol, files[code]).encode()
+    files[BOM] = print_bom(record, files).encode()
     listed = sums(files)
     files |= {SUMS: listed} if sign is None else {SUMS: listed, SIGNATURE: sign(listed)}
     publish(directory, files)

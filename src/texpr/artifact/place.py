@@ -16,6 +16,9 @@ SUMS = "SHA256SUMS"
 
 MANIFEST = "manifest.json"
 
+BOM = "sbom.cdx.json"
+"""The bill of materials: the tools that made the artifact, and the hashes of its files."""
+
 SIGNATURE = "SHA256SUMS.sig"
 """The signature of SHA256SUMS, if the artifact is signed."""
 

@@ -4,10 +4,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.artifact.forging import forged, swap
 
 import texpr
 from texpr import artifact
-from texpr.artifact.place import SUMS, sums
 from texpr.support.diagnostic import Limitation, TexprError
 
 TEXT = "fn twice(x: f32[n]): f32[n] { new y: f32[n] par n |i| { y[i] = x[i] + x[i] } return y }"
@@ -22,14 +22,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def changed(built: Path, to: Path, file: str, old: str, new: str) -> Path:
     """A copy with one text changed in one file, the hashes renewed."""
-    files = {str(p.relative_to(built)): p.read_bytes() for p in built.rglob("*") if p.is_file() and p.name != SUMS}
-    assert old.encode() in files[file]
-    files[file] = files[file].replace(old.encode(), new.encode(), 1)
-    for name, data in {**files, SUMS: sums(files)}.items():
-        path = to / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-    return to
+    return forged(built, to / "out", lambda directory: swap(directory, file, old, new))
 
 
 def test_the_proof_is_made_again(built: Path) -> None:

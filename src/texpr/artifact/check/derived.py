@@ -9,8 +9,9 @@ from texpr.artifact.certificate import PROOF, WIDE, proof_path, shipped_texts, t
 from texpr.artifact.check.folder import Folder, printable
 from texpr.artifact.check.recheck import FAULTS, told_of
 from texpr.artifact.packages import package_of
-from texpr.artifact.place import SIGNATURE, SUMS
+from texpr.artifact.place import BOM, SIGNATURE, SUMS
 from texpr.artifact.record import Recorded
+from texpr.artifact.texts.bom import print_bom
 from texpr.artifact.texts.derive import texts
 from texpr.artifact.texts.sources import Part, Shown
 from texpr.backends.cuda.launcher import print_image
@@ -90,14 +91,15 @@ def _one_plan(shown: Shown, path: str, function: str, record: Recorded) -> Plan:
 
 
 def derived(folder: Folder, record: Recorded, parts: Sequence[Part]) -> tuple[dict[str, bytes], list[str]]:
-    """The expected contents of every text file, from the plans, the record, and the binaries."""
+    """The expected contents of every text file, from the plans, the record, and the binaries; and the bill of all of them."""
     try:
         found = {path: text.encode() for path, text in texts(record, parts).items()}
         codes = {path: (symbol, folder.files.get(code)) for path, (symbol, code) in package_of(parts).images(parts).items()}
         images = {path: print_image(symbol, data).encode() for path, (symbol, data) in codes.items() if data is not None}
     except (TexprError, *FAULTS) as why:
         return {}, [f"cannot be printed: {told_of(why)}"]
-    return {**found, **images}, []
+    made = {**found, **images}
+    return {**made, BOM: print_bom(record, {**folder.files, **made}).encode()}, []
 
 
 def different(folder: Folder, record: Recorded, parts: Sequence[Part], expected: Mapping[str, bytes]) -> Iterator[str]:

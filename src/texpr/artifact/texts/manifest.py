@@ -17,7 +17,7 @@ from texpr.ir.program import Compare
 from texpr.ir.program.promises import assume_text
 from texpr.isa.levels import Level
 
-FORMAT = "texpr-artifact 3"
+FORMAT = "texpr-artifact 4"
 """The value of `format`; a later, incompatible manifest will have another one."""
 
 
