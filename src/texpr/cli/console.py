@@ -77,7 +77,8 @@ class Console:
             f"internal error: {visible(what)}\n"
             f"  in {where} (texpr {__version__}, Python {sys.version.split()[0]})\n"
             "This is a fault of texpr, not of your program. Please report it, as CONTRIBUTING.md says: the program, the\n"
-            "command, and what `texpr doctor` prints. With TEXPR_TRACEBACK=1 in the environment the traceback is shown too.\n"
+            "command, and what `texpr doctor --report` prints. With TEXPR_TRACEBACK=1 in the environment the traceback is\n"
+            "shown too.\n"
         )
         if trace:
             sys.stderr.write(trace)
