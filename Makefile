@@ -7,7 +7,7 @@ ON_DEVICE := bench/tma.py bench/gallery.py bench/bounds.py bench/products.py
 ALONE := bench/peers.py bench/problems.py
 SOURCES := src tests examples docs/figures .ci $(wildcard bench)
 
-.PHONY: help run test check long proofs snapshot bench peers problems device lock format clean
+.PHONY: help run test check long proofs snapshot bench peers problems device dist lock format clean
 
 help:                    ## this list
 	@sed -n 's/^\([a-z]*\):[^#]*## */\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -58,6 +58,9 @@ device: .venv/.dev       ## on a machine with a GPU: results checked, copies and
 format: .venv/.dev       ## rewrite sources in the house format
 	$(BIN)/ruff check --fix $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
+
+dist: .venv/.dev         ## the sdist and the wheel, in dist
+	$(BIN)/python -m hatchling build -d dist
 
 lock: .venv/.dev         ## renew the lock files from pyproject.toml (needs the network)
 	@$(BIN)/python -m pip install --quiet $(UV)
