@@ -65,12 +65,17 @@ def device_target() -> str:
     """The newest target whose code the GPU of this machine runs. Raises TexprError E0782 if there is none."""
     device = find_device()
     if isinstance(device, str):
-        raise error("E0782", None, f"no CUDA device: {device}", help="run it in the emulator: --on emulator")
+        raise error(
+            "E0782", None, f"no CUDA device: {device}", help="the emulator runs it without one: `texpr run --on emulator`"
+        )
     found = [target for target in TARGETS.values() if target.runs_on(device)]
     if not found:
         major, minor = device
         raise error(
-            "E0782", None, f"no target fits the device, sm_{major}{minor}", help="run it in the emulator: --on emulator"
+            "E0782",
+            None,
+            f"no target fits the device, sm_{major}{minor}",
+            help="the emulator runs it without one: `texpr run --on emulator`",
         )
     return max(found, key=lambda target: target.capability).name
 

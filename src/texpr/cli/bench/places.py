@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import lru_cache
 from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
@@ -105,6 +106,7 @@ class Host:
         return f"timed by this machine's clock, {BIND}={os.environ.get(BIND, '')}"
 
 
+@lru_cache(maxsize=1)
 def _written_by_all(size: int) -> Callable[[], object]:
     kernel = compile(parse(FLUSH, "flush.te").functions[0])
     x = np.zeros(size // 4, np.float32)
