@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,21 @@ def test_what_a_run_changes_is_restored(texpr: Call, folder: Path, name: str) ->
     assert len(found["points"][0]["agreed"]) == 2
     calls = sys.modules["mine"].CALLS
     assert (len(calls) >= 5) == (name == "in_place") and set(calls) <= {7.0}
+
+
+def test_no_elements_and_no_time(texpr: Call, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing is moved there is no rate, and where a clock stands still no ratio; a picture is drawn all the same."""
+
+    def still(call: Callable[[], object]) -> float:
+        call()
+        return 0.0
+
+    monkeypatch.setattr(places, "by_clock", lambda: still)
+    words = ("saxpy.te", *ARGUMENTS, "--size", "n=0,3", "--against", "mine:saxpy", "-o", "a.svg")
+    empty, some = measured(texpr, *words)["points"]
+    assert empty["bytes"] == 0 and empty["measured"][1]["gb_per_s"] is None
+    assert some["measured"][0]["gb_per_s"] is None and some["measured"][1]["times_ours"] is None
+    assert (folder / "a.svg").read_text(encoding="utf-8").startswith("<svg")
 
 
 def test_caches_are_emptied_before_each_run(texpr: Call, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,9 +64,12 @@ def test_the_program_has_the_house_format(made: Path, texpr: Call) -> None:
     assert texpr("fmt", "--check", made / "first_steps.te")[0] == 0
 
 
-def test_check_run_and_bench(made: Path) -> None:
+def test_check_and_run(made: Path) -> None:
     follow(made, "texpr check")
     assert "equal to the bit (against interp)" in follow(made, "texpr run")
+
+
+def test_bench(made: Path) -> None:
     assert "equal to the bit (against reference:first_steps)" in follow(made, "texpr bench")
     assert (made / "times.svg").exists()
 

@@ -62,6 +62,10 @@ def test_a_home_at_the_root_hides_nothing() -> None:
     assert anonymous("/usr/bin", Path("/"), {"USER": "root"}) == "/usr/bin"
 
 
+def test_the_name_of_the_home_is_a_name() -> None:
+    assert anonymous("/mnt/fast/ada/cc", Path("/data/people/ada"), {}) == "/mnt/fast/USER/cc"
+
+
 def test_details_of_findings_are_told_without_names() -> None:
     text = report([Finding("C++ compiler", State.OK, "/home/ada/gcc (1)")], {"CXX": "/home/ada/gcc"}, Path("/home/ada"))
     assert "C++ compiler: ok: ~/gcc (1)" in text and "environment: CXX=~/gcc" in text and "ada" not in text

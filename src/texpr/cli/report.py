@@ -66,6 +66,7 @@ def anonymous(text: str, home: Path, environment: Mapping[str, str]) -> str:
         if folder not in ("/", "."):
             text = re.sub(rf"{re.escape(folder)}(?=/|$|[\s:;,()'\"])", "~", text, flags=re.MULTILINE)
     text = _HOMES.sub("~", text)
-    for name in {environment.get(variable, "") for variable in ("USER", "LOGNAME", "USERNAME")} - {"", "root"}:
+    names = {home.name, *(environment.get(variable, "") for variable in ("USER", "LOGNAME", "USERNAME"))}
+    for name in sorted(names - {"", "root"}):
         text = re.sub(rf"(?<=/){re.escape(name)}(?=/|$|[\s:;,()'\"])", "USER", text, flags=re.MULTILINE)
     return text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import isfinite
 
 from texpr.cli.bench.point import OURS, Point
 from texpr.cli.bench.sweep import varied
@@ -24,7 +25,7 @@ def rows(points: Sequence[Point]) -> Iterator[tuple[str, ...]]:
         for what, times in point.times.items():
             found = spread(times)
             of_bound = _share(point, found) if what == OURS else None
-            slower = "" if what == OURS else f"{ratio(times, point.times[OURS]):.3g}"
+            slower = None if what == OURS else _times_ours(point, what)
             yield (
                 *(str(point.sizes[name]) for name in names),
                 what,
@@ -34,7 +35,7 @@ def rows(points: Sequence[Point]) -> Iterator[tuple[str, ...]]:
                 _rate(point.moved, found),
                 _rate(point.flops, found),
                 "" if of_bound is None else f"{100 * of_bound:.3g} %",
-                slower,
+                "" if slower is None else f"{slower:.3g}",
             )
 
 
@@ -74,7 +75,7 @@ def _measured(point: Point, what: str) -> dict[str, object]:
         "gb_per_s": _per_second(point.moved, found),
         "gflop_per_s": _per_second(point.flops, found),
         "of_bound": _share(point, found) if what == OURS else None,
-        "times_ours": None if what == OURS else ratio(times, point.times[OURS]),
+        "times_ours": None if what == OURS else _times_ours(point, what),
     }
 
 
@@ -105,6 +106,12 @@ def picture(title: str, points: Sequence[Point]) -> str:
 def _mark(x: int, amount: float, found: Spread) -> Mark:
     rate, high, low = (amount / seconds / 1e9 if seconds else 0.0 for seconds in (found.median, found.low, found.high))
     return Mark(x, rate, low, high)
+
+
+def _times_ours(point: Point, what: str) -> float | None:
+    """None where ours is too short for the clock."""
+    found = ratio(point.times[what], point.times[OURS])
+    return found if isfinite(found) else None
 
 
 def _share(point: Point, found: Spread) -> float | None:
