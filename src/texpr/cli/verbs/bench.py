@@ -17,7 +17,7 @@ from texpr.cli.bench.sweep import points, varied
 from texpr.cli.console import Console
 from texpr.cli.execute import Setting
 from texpr.cli.files import write_whole
-from texpr.cli.program import ARGUMENTS, FILE, FUNCTION, JSON, SCHEDULE, SEED, SIZE, legal_function
+from texpr.cli.program import ARGUMENTS, FILE, FUNCTION, JSON, SCHEDULE, SEED, legal_function
 from texpr.ir.program import Function
 from texpr.ir.program.selection import AUTO, NONE, find_schedule
 
@@ -28,7 +28,10 @@ PLACES = ("cpu", "cuda")
 @FILE
 @FUNCTION
 @ARGUMENTS
-@SIZE
+@click.option(
+    "--size", "sizes", multiple=True, metavar="NAME=N,…",
+    help="Fix a size or const; several numbers are measured one after the other.",
+)  # fmt: skip
 @click.option("--on", type=click.Choice(PLACES), default="cpu", show_default=True, help="Where to run.")
 @SCHEDULE
 @click.option(
@@ -40,7 +43,7 @@ PLACES = ("cpu", "cuda")
     help="How far floats may be from a reference's, as a part of the largest one.  [default: as for `run --against`]",
 )  # fmt: skip
 @click.option(
-    "--seconds", type=click.FloatRange(min=0, min_open=True), default=1.0, show_default=True,
+    "--seconds", type=click.FloatRange(min=0, min_open=True), default=1.0, show_default=True, metavar="SECONDS",
     help="How long to measure each, at each size.",
 )  # fmt: skip
 @click.option(
