@@ -17,6 +17,7 @@ WIDE, HIGH = 560.0, 200.0
 _ROOM = 8.0  # between the field and what is written beside it
 _DOT = 3.0
 _CAP = 3.0  # half of the width of a whisker's end
+_MARK = 24.0  # the line before a name of the key
 _DIGITS = 18.0  # between two numbers of an axis
 
 
@@ -160,9 +161,10 @@ def _axis(across: Scale, along: str, lead: float) -> Picture:
 def _entry(series: int, name: str) -> Picture:
     """A line of the key."""
     text = fit(name, 60)
-    mark = element("path", kind=f"series{series}", d=f"M0 {number(LINE / 2)}h24")
-    dot = element("circle", kind=f"dot{series}", cx=12.0, cy=LINE / 2, r=_DOT)
-    return Picture(32 + width(text, CAPTION), LINE, (mark, dot, words(text, 32, LINE / 2, CAPTION)))
+    mark = element("path", kind=f"series{series}", d=f"M0 {number(LINE / 2)}h{number(_MARK)}")
+    dot = element("circle", kind=f"dot{series}", cx=_MARK / 2, cy=LINE / 2, r=_DOT)
+    lead = _MARK + _ROOM
+    return Picture(lead + width(text, CAPTION), LINE, (mark, dot, words(text, lead, LINE / 2, CAPTION)))
 
 
 def _short(value: float) -> str:

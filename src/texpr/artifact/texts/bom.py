@@ -39,11 +39,9 @@ def print_bom(record: Recorded, files: Mapping[str, bytes]) -> str:
 
 
 def serial(bill: Mapping[str, object]) -> str:
-    """The text of a bill, with a serial number that is another one for other contents, and the same for the same: a UUID of
-    version 8 (RFC 9562), for numbers of one's own making."""
+    """The text of a bill, with a serial number that is another one for other contents, and the same for the same."""
     rest = {key: value for key, value in bill.items() if key != "serialNumber"}
-    digest = hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).digest()
-    number = uuid.UUID(bytes=bytes((*digest[:6], 0x80 | digest[6] & 0x0F, digest[7], 0x80 | digest[8] & 0x3F, *digest[9:16])))
+    number = uuid.uuid5(uuid.NAMESPACE_URL, json.dumps(rest, sort_keys=True))
     return json.dumps({"serialNumber": number.urn, **rest}, indent=1, ensure_ascii=False) + "\n"
 
 
