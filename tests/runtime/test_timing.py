@@ -53,6 +53,18 @@ def test_calls_take_turns_forwards_and_backwards() -> None:
     assert "".join(order) == "abccba"
 
 
+def test_several_runs_a_turn() -> None:
+    """Each after what is done before a run, all after what is done when a turn begins."""
+    order: list[str] = []
+
+    def note(what: str) -> Callable[[], None]:
+        return lambda: order.append(what)
+
+    calls = {name: Timed(note(name), by_clock(), note("-"), note("|")) for name in "ab"}
+    found = in_turn(calls, lambda done: done < 2, runs=2)
+    assert "".join(order) == "|-a-a|-b-b|-b-b|-a-a" and {name: len(times) for name, times in found.items()} == {"a": 4, "b": 4}
+
+
 def test_each_call_gets_its_share_of_time() -> None:
     """Ten seconds for each of two calls of 1 s: a tenth of them before what counts."""
     clock = Clock()

@@ -17,7 +17,7 @@ Watch: TypeAlias = Callable[[Action], float]
 """The seconds that a call takes."""
 
 FEWEST, MOST = 5, 10_000
-"""Runs of each call, whatever the time that is given."""
+"""Rounds, and runs of each call, whatever the time that is given."""
 
 WARM = 0.1
 """The share of the given time for runs that do not count: threads start, clocks rise, pages are touched."""
@@ -28,11 +28,12 @@ def nothing() -> None:
 
 
 class Timed(Record):
-    """A call, what takes its time, and what is done before each run without being timed."""
+    """A call, what takes its time, and what is done without being timed: before each run, and when its turn begins."""
 
     call: Action
     watch: Watch
     before: Action = nothing
+    rest: Action = nothing
 
 
 class Spread(Record):
@@ -55,29 +56,34 @@ def by_clock(clock: Clock = time.perf_counter) -> Watch:
     return watch
 
 
-def in_turn(calls: Mapping[str, Timed], more: Callable[[int], bool]) -> dict[str, list[float]]:
-    """The times of each call, one a round, forwards and backwards, as long as there is to be one `more` after so many."""
+def in_turn(calls: Mapping[str, Timed], more: Callable[[int], bool], runs: int = 1) -> dict[str, list[float]]:
+    """The times of each call, so many `runs` a round, forwards and backwards, as long as there is to be one `more` round after
+    so many."""
     found: dict[str, list[float]] = {name: [] for name in calls}
     rounds = 0
     while more(rounds):
         for name, each in list(calls.items())[:: 1 if rounds % 2 == 0 else -1]:
-            each.before()
-            found[name].append(each.watch(each.call))
+            each.rest()
+            for _ in range(runs):
+                each.before()
+                found[name].append(each.watch(each.call))
         rounds += 1
     return found
 
 
 def within(seconds: float, clock: Clock = time.perf_counter, fewest: int = FEWEST, most: int = MOST) -> Callable[[int], bool]:
-    """Whether another round is to follow: until the time is over, and at least `fewest`."""
+    """Whether another round is to follow: until the time is over, but at least `fewest`, and at most `most`."""
     end = clock() + seconds
     return lambda rounds: rounds < fewest or (rounds < most and clock() < end)
 
 
-def measured(calls: Mapping[str, Timed], seconds: float, clock: Clock = time.perf_counter) -> dict[str, list[float]]:
+def measured(
+    calls: Mapping[str, Timed], seconds: float, clock: Clock = time.perf_counter, runs: int = 1
+) -> dict[str, list[float]]:
     """The times of each call, after runs that do not count; of `seconds` for each call, the rest is for those that count."""
     whole = seconds * len(calls)
-    in_turn(calls, within(WARM * whole, clock, fewest=1))
-    return in_turn(calls, within((1 - WARM) * whole, clock))
+    in_turn(calls, within(WARM * whole, clock, fewest=1), runs)
+    return in_turn(calls, within((1 - WARM) * whole, clock, most=MOST // runs), runs)
 
 
 def spread(times: Sequence[float]) -> Spread:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache
@@ -40,13 +41,19 @@ fn flush(inout x: f32[n]) {
 BIND = "OMP_PROC_BIND"
 
 
+PAUSE = 0.02
+"""Seconds after which threads of a pool that wait for more to do have stopped asking for it, and leave the cores to others."""
+
+
 class Place(Protocol):
-    """Where calls are timed. `flushed`: bytes that `flush` writes, 0 where caches stay as they are."""
+    """Where calls are timed. `flushed`: bytes that `flush` writes, 0 where caches stay as they are. `rest`: lets what ran
+    before come to an end."""
 
     device: str
     watch: Watch
     flush: Action
     flushed: int
+    rest: Action
 
     def put(self, param: Buffer, array: Array, sizes: Mapping[str, int]) -> Held:
         """A copy of an argument there; a number stays what it is."""
@@ -78,7 +85,9 @@ class Host:
         self.device = f"{processor()}, {os.cpu_count()} cores"
         self.watch = by_clock()
         self.flushed = min(MOST, last_level_cache()) if cold else 0
-        self.flush: Action = _written_by_all(self.flushed) if cold else nothing
+        written = _written_by_all(self.flushed) if cold else nothing
+        self.rest: Action = lambda: time.sleep(PAUSE)
+        self.flush: Action = (lambda: (written(), self.rest())) if cold else nothing
 
     def put(self, param: Buffer, array: Array, sizes: Mapping[str, int]) -> Held:
         """A copy with the strides of `param`."""
@@ -124,6 +133,7 @@ class OnDevice:
         flush = Flush(driver) if cold else None
         self.flushed = 0 if flush is None else flush.bytes
         self.flush: Action = nothing if flush is None else flush
+        self.rest: Action = nothing
         self.graph = False
 
     def put(self, param: Buffer, array: Array, sizes: Mapping[str, int]) -> Held:
