@@ -121,9 +121,13 @@ def test_bash(scripts: Path) -> None:
     assert said == [wanted for _, wanted in CASES]
 
 
-def test_zsh(scripts: Path) -> None:
-    """By its completion system, at a terminal."""
-    first = ["autoload -Uz compinit; compinit -u -D", f"source {scripts}/script.zsh"]
+@pytest.mark.parametrize("how", ["sourced", "found"])
+def test_zsh(scripts: Path, how: str) -> None:
+    """By its completion system, at a terminal; the script is sourced, or found in a folder of $fpath."""
+    (scripts / "zfunc").mkdir()
+    shutil.copy(scripts / "script.zsh", scripts / "zfunc" / "_texpr")
+    begin = "autoload -Uz compinit; compinit -u -D"
+    first = [begin, f"source {scripts}/script.zsh"] if how == "sourced" else [f"fpath=({scripts}/zfunc $fpath)", begin]
     assert completed([shell("zsh"), "-f", "-i"], scripts, first) == [wanted for _, wanted in CASES]
 
 
