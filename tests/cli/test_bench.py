@@ -64,6 +64,10 @@ def whole(a, x, y):
 def broken(a, x, y):
     raise ValueError("no such luck")
 
+def spoils(a, x, y):
+    y += 1
+    return a * x + y
+
 class limits:
     low = 3
 
@@ -174,6 +178,7 @@ def test_caches_are_emptied_before_each_run(texpr: Call, folder: Path, monkeypat
         ("mine:text", "E0866", 1, "gives <U1"),
         ("mine:whole", "E0866", 1, "gives 2 arrays, not one for each of `z`"),
         ("mine:broken", "E0865", 1, "ValueError: no such luck"),
+        ("mine:spoils", "E0865", 1, "read-only"),
         ("mine:saxpi", "E0864", 2, "`mine` has no `saxpi`"),
         ("mine:limits.low", "E0864", 2, "cannot be called, it is of the type int"),
         ("not_there:f", "E0864", 2, "needs the module `not_there`"),

@@ -26,7 +26,7 @@ TORCH = "torch"
 
 class Reference(Record):
     """A function of others. It takes the parameters in their order, a scalar as a number, and gives the results in their order,
-    a tuple of several; an `inout` it may change in place, or give behind the results.
+    a tuple of several; an `inout` it may change in place, or give behind the results. Other arrays of NumPy cannot be written.
 
     `torch`: the module, where the function takes its tensors.
     """
@@ -43,7 +43,7 @@ class Reference(Record):
         if is_scalar(param) and isinstance(array, np.ndarray):
             return array[()] if self.torch is None else array.astype(np.float64 if param.dtype.is_float else array.dtype).item()
         if self.torch is None:
-            return array
+            return array if param.role == "inout" else _read_only(array)
         return self.torch.from_dlpack(HostArray(array) if isinstance(array, np.ndarray) else array)
 
     def results(self, function: Function, given: Sequence[object]) -> dict[str, Array]:
@@ -83,6 +83,14 @@ class Reference(Record):
         ):
             raise error("E0866", buffer.span, f"`{self.name}` gives {array.dtype} for `{buffer!r}`")
         return array.astype(numpy_dtype(buffer.dtype))
+
+
+def _read_only(array: Array | DeviceArray) -> Array | DeviceArray:
+    """The same memory, in which nobody writes: a reference that changes an input would spoil it for all others."""
+    if isinstance(array, np.ndarray):
+        array = array.view()
+        array.flags.writeable = False
+    return array
 
 
 def same_shapes(name: str, function: Function, results: Mapping[str, Array], expected: Mapping[str, Array]) -> None:
