@@ -356,6 +356,28 @@ def test_no_plan_without_its_bounds() -> None:
     assert open_of(replace(plan, bounds=loose))
 
 
+HALVED = """
+fn f(y: i32[n], w: i32[m]): i32
+{
+    new z: i32[n]
+    par n |j| { z[j] = y[j] }
+    new s: i32
+    s = 0
+    par m |i| reduce(s) {
+        s max= min(select(2 * i >= 0 and 2 * i < n, y[2 * i], 3), select(i + 1 >= 0 and i + 1 < n, z[i + 1], 3)) - i
+    }
+    return s
+}"""
+"""Each second element, staged where it is: the condition on the element is computed in 32 bits, as the launcher bounds `m`."""
+
+
+def test_what_launchers_check_bounds_parts_of_a_condition() -> None:
+    schedule = "split(i, 100) -> (o, l)  stage(y, at=l, in=shared, fill=zero, via=ld) -> ys  pipeline(l, stages=4)"
+    plan = laid(HALVED, schedule).plan
+    assert any(bound.left.syms() for bound in plan.bounds)
+    assert open_of(plan) == []
+
+
 @pytest.mark.planted
 def test_no_division_that_truncates_what_may_be_negative(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of(READ.format("max((i - 2 * n) / 3, 0)"), "cpu")

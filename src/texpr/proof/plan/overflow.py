@@ -107,12 +107,12 @@ class _Places:
         for size in plan.sizes:
             spans.learn(size, (0, LARGEST_SIZE), (expr(size), 1))
         bounds = tuple((bound.left, bound.right.constant) for bound in plan.bounds)
+        given = tuple(Ge(most - bound) for bound, most in bounds if bound.is_linear)
         if not checked:
-            return _Known(spans, bounds, ())
+            return _Known(spans, bounds, given)
         spans.narrow(fact for require in plan.requires for fact in _facts(require))
-        given = tuple(compare(c.op, c.left, c.right) for c in plan.requires)
-        bounds = (*bounds, *_spans(plan))
-        for bound, most in bounds:
+        given += tuple(compare(c.op, c.left, c.right) for c in plan.requires)
+        for bound, most in (bounds := (*bounds, *_spans(plan))):
             _learn_quotient(spans, bound, most)
         return _Known(spans, bounds, given)
 
