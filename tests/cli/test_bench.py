@@ -103,6 +103,10 @@ def measured(texpr: Call, *words: str) -> dict[str, Any]:
     return json.loads(out)
 
 
+def test_what_is_not_given_is_random(texpr: Call, folder: Path) -> None:
+    assert measured(texpr, "saxpy.te", "--size", "n=100")["points"][0]["sizes"] == {"n": 100}
+
+
 def test_a_table_of_ours_and_of_references(texpr: Call, folder: Path) -> None:
     code, out, err = texpr("bench", "saxpy.te", *ARGUMENTS, "--size", "n=100", "--against", "mine:saxpy", *QUICK)
     assert (code, err) == (0, "")

@@ -22,8 +22,9 @@ from texpr.support.diagnostic import error
 from texpr.support.record import Record
 
 
-def parse_arguments(function: Function, given: tuple[str, ...]) -> dict[str, str]:
-    """The word of each parameter in `--arg NAME=…`; a missing inout starts as zeros. Raises click.UsageError."""
+def parse_arguments(function: Function, given: tuple[str, ...], missing: str | None = None) -> dict[str, str]:
+    """The word of each parameter in `--arg NAME=…`. `missing`: the word of one that is left out; without it a missing inout
+    starts as zeros, and a missing input is an error. Raises click.UsageError."""
     words: dict[str, str] = {}
     names = [param.name for param in function.params]
     for text in given:
@@ -37,9 +38,9 @@ def parse_arguments(function: Function, given: tuple[str, ...]) -> dict[str, str
         words[name] = word
     for param in function.params:
         if param.name not in words:
-            if param.role != "inout":
+            if param.role != "inout" and missing is None:
                 raise click.UsageError(f"input `{param!r}` is missing: --arg {param.name}=FILE.npy, random, zeros or a value")
-            words[param.name] = "zeros"
+            words[param.name] = missing or "zeros"
     return words
 
 

@@ -72,6 +72,8 @@ def command(
 ) -> int:
     """Time a function, beside references whose results are compared with its own first.
 
+    Inputs that are not given are random.
+
     Several sizes are measured one after the other: --size n=1000,2000,4000; lists of several sizes go on together.
     """
     found = points(sizes)
@@ -80,7 +82,7 @@ def command(
     checked = [legal_function(file, name, each) for each in found]
     if schedule not in (AUTO, NONE):
         find_schedule(checked[0][0], schedule)
-    words = parse_arguments(checked[0][0], arguments)
+    words = parse_arguments(checked[0][0], arguments, "random")
     asked = Asked(on, tuple(map(find_reference, dict.fromkeys(references))), seconds, cache == "cold", tolerance)
     done: list[Point] = []
     with console.working(f"measuring {checked[0][0].name} on {on}") as progress:
