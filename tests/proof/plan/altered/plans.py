@@ -26,7 +26,7 @@ from tests.proof.plan.altered.tree import Body, at_one, spots, transformed
 from tests.proof.plan.altered.values import assigned_elsewhere, atomics, exchanged, kept, one_register, reindexed, revalued
 
 from texpr.ir import kernel as k
-from texpr.ir.value import Buffer, Load
+from texpr.ir.value import Buffer, Load, Ref
 from texpr.isa.levels import Space
 from texpr.support.record import replace
 
@@ -134,6 +134,12 @@ def repaired(kernel: k.Kernel, plan: k.Plan) -> k.Kernel:
     return replace(kernel, buffers=tuple(dict.fromkeys((*kernel.buffers, *used))), written=frozenset(names | mapped))
 
 
+def is_said(kernel: k.Kernel) -> bool:
+    """Whether the text of a plan can say it: lanes exchange registers, and read rows."""
+    read = {k.Exchange: Ref, k.Shuffle: Load}
+    return all(type(s.source) is read[type(s)] for s in k.walk(kernel.body) if isinstance(s, k.Exchange | k.Shuffle))
+
+
 def with_kernel(steps: tuple[k.HostStep, ...], old: k.Kernel, new: k.Kernel) -> tuple[k.HostStep, ...]:
     """`steps` with one kernel for another."""
     made: list[k.HostStep] = []
@@ -165,6 +171,6 @@ def altered(
         kind = rng.choice(bodies)
         body = kind(kernel.body, rng)
         made, name = None if body is None else replace(kernel, body=body), kind.__name__
-    if made is None or made is kernel:
+    if made is None or made is kernel or not is_said(made):
         return None
     return name, replace(plan, steps=with_kernel(plan.steps, kernel, repaired(made, plan)))
