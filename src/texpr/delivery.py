@@ -68,6 +68,15 @@ def compile(
     tools = Toolchain(this_machine())
     machine = _at_hand(resolve(target), tools)
     unproved = any(directive.name == UNPROVED for directive in function.directives)
+    compiled = lowered(function, machine.name, sizes, select_schedule(function, _record(schedule), machine), unproved)
+    return loaded(compiled, tools, emulate)
+
+
+def lowered(
+    function: Function, target: str, sizes: Mapping[str, int] | None, schedule: Selected, unproved: bool = False
+) -> Compiled:
+    """`function` for `target`, which is that of the code, as `driver.lower` makes it, and proved. `unproved`: whether what is
+    undecided is believed. Raises `TexprError` as `compile` does."""
 
     def kept(compiled: Compiled) -> Compiled:
         if compiled.written is not None:
@@ -75,12 +84,21 @@ def compile(
         proved(compiled.function, compiled.plan).require(unproved)
         return compiled
 
-    compiled, *_ = _kept(function, machine, sizes, select_schedule(function, _record(schedule), machine), kept)
+    return _kept(function, resolve(target), sizes, schedule, kept)[0]
+
+
+def loaded(compiled: Compiled, tools: Toolchain, emulate: bool = False) -> runtime.Kernel:
+    """What was `lowered`, built and loaded for this machine, or with `emulate` an emulated GPU."""
     if not compiled.target.is_launched:
         return runtime.load_cpu(tools, compiled.function, compiled.plan)
     if emulate:
-        return runtime.load_emulated(tools, compiled.function, compiled.plan, target)
-    return runtime.load_cuda(tools, compiled.function, compiled.plan, target)
+        return runtime.load_emulated(tools, compiled.function, compiled.plan, compiled.target.name)
+    return runtime.load_cuda(tools, compiled.function, compiled.plan, compiled.target.name)
+
+
+def at_hand(target: str, tools: Toolchain) -> str:
+    """The target that code for `target` is of on this machine: for a CPU, with the features of this processor."""
+    return _at_hand(resolve(target), tools).name
 
 
 def build(

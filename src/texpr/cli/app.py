@@ -26,6 +26,7 @@ VERBS: dict[str, str] = {
     "build": "Write a package that C, C++ and Rust can use.",
     "bench": "Time a function, beside references.",
     "explain": "Show every decision, with its reason.",
+    "tune": "Search for the schedule by which a function is fastest.",
     "verify": "Derive and prove an artifact again.",
     "fmt": "Rewrite files in the house format.",
     "lsp": "Serve an editor: the Language Server Protocol over standard input and output.",
@@ -36,8 +37,8 @@ VERBS: dict[str, str] = {
 """Each verb with its one line of help; `texpr.cli.verbs.VERB` holds `command`."""
 
 WRONG_CALL = frozenset((
-    "E0580", "E0707", "E0805", "E0806", "E0807", "E0810", "E0811", "E0813", "E0823", "E0824", "E0825", "E0850",
-    "E0851", "E0852", "E0855", "E0860", "E0861", "E0862", "E0863", "E0864",
+    "E0580", "E0707", "E0805", "E0806", "E0807", "E0810", "E0811", "E0813", "E0823", "E0824", "E0825", "E0840",
+    "E0841", "E0842", "E0844", "E0850", "E0851", "E0852", "E0855", "E0860", "E0861", "E0862", "E0863", "E0864",
 ))  # fmt: skip
 """Wrong calls: a file, folder, size, target or schedule that cannot be used. All other codes concern the program or the data.
 """

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.isa.target import Target
+from texpr.planner.choice import Chooser
 from texpr.planner.follow import Refused
 from texpr.planner.nest import Forbidden, NoPlan, nests, outermost
 from texpr.planner.strategy import Proposal, Rank, Script, Strategy, Subject, Tile
@@ -28,6 +29,8 @@ ATTEMPTS = 4
 """The most candidates of a strategy that are tried for a nest."""
 
 ALL_REFUSED = "every candidate was refused"
+
+NOT_WANTED = "no schedule was asked for"
 
 NOTHING: Mapping[Sym, str] = MappingProxyType({})
 
@@ -83,10 +86,13 @@ def _place(span: Span) -> tuple[int, int]:
     return span.start, span.end
 
 
-def plan(function: ir.Function, target: Target, without: Mapping[Sym, str] = NOTHING) -> Planned:
+def plan(
+    function: ir.Function, target: Target, without: Mapping[Sym, str] = NOTHING, chooser: Chooser | None = None
+) -> Planned:
     """The automatic schedule of `function`, which is checked, for `target`; its sizes may be fixed or not.
 
-    `without`: outermost loops of nests that get no schedule, and why.
+    `without`: outermost loops of nests that get no schedule, and why. `chooser`: picks candidates by number; then raises
+    Refused or NoPlan where one of those cannot be followed.
     """
     if any(s.directives for s in ir.walk(function.body) if isinstance(s, ir.Par | ir.Seq)):
         return Planned(None, (), start(function, target))
@@ -95,7 +101,7 @@ def plan(function: ir.Function, target: Target, without: Mapping[Sym, str] = NOT
         if par.sym in without:
             chosen.append(Chosen(par.span.line, None, f"given up: {without[par.sym]}"))
             continue
-        found, script = _laid_out(Subject(par, nest, state))
+        found, script = _laid_out(Subject(par, nest, state), chooser)
         chosen += found
         if script is not None:
             state = script.state
@@ -104,12 +110,17 @@ def plan(function: ir.Function, target: Target, without: Mapping[Sym, str] = NOT
     return Planned(schedule, tuple(chosen), state)
 
 
-def _laid_out(subject: Subject) -> Found:
+def _laid_out(subject: Subject, chooser: Chooser | None) -> Found:
     """One nest, by its applicable strategies, rank by rank."""
     told = Chosen(subject.line, None, str(subject.nest) if isinstance(subject.nest, NoPlan) else "")
-    suitable = (each for each in STRATEGIES if each.applies(subject))
+    suitable = [each for each in STRATEGIES if each.applies(subject)]
+    picked = False if chooser is None else chooser.pick(subject, suitable)
+    if picked is None:
+        return (told.but((), NOT_WANTED),), None
+    if not isinstance(picked, bool):
+        return _Turn(subject, told, [], chooser).follow(picked) or ((told,), None)
     for _, strategies in groupby(suitable, key=lambda each: each.rank):
-        turn = _Turn(subject, told, [_Asked(each, subject) for each in strategies])
+        turn = _Turn(subject, told, [_Asked(each, subject) for each in strategies], chooser)
         found = turn.followed()
         if found is not None:
             return found
@@ -155,6 +166,7 @@ class _Turn(Mutable, eq=False):
     subject: Subject
     before: Chosen
     asked: list[_Asked]
+    chooser: Chooser | None = None
     refused: list[str] = field(default_factory=list[str])
 
     @property
@@ -169,7 +181,7 @@ class _Turn(Mutable, eq=False):
         """The result of the cheapest candidate that can be applied, if there is one."""
         while (best := min(self.asked, key=lambda each: each.cost)).proposal is not None:
             try:
-                found = self._follow(best.proposal)
+                found = self.follow(best.proposal)
             except Refused as reason:
                 best.refused.append(reason)
                 self.refused.append(str(reason))
@@ -182,7 +194,7 @@ class _Turn(Mutable, eq=False):
                 best.proposal = None
         return None
 
-    def _follow(self, proposal: Proposal) -> Found | None:
+    def follow(self, proposal: Proposal) -> Found | None:
         """The result of one candidate; None if it changes nothing. Raises Refused, or NoPlan."""
         script = proposal.script
         left = script.run()
@@ -199,7 +211,7 @@ class _Turn(Mutable, eq=False):
         """The nests that a script leaves, scheduled one after the other, if one of them gets a tile."""
         every = list[Chosen]()
         for part in left:
-            found, more = _laid_out(replace(part, state=script.state))
+            found, more = _laid_out(replace(part, state=script.state), self.chooser)
             every += found
             if more is not None:
                 script.state = more.state

@@ -196,6 +196,11 @@ class Search(Mutable, eq=False, dict=True):
             raise NoPlan(f"a tile would move {less:.2g} times less, too little to pay")
         return found
 
+    def others(self) -> list[Candidate]:
+        """The tiles that a descent looks at, the cheapest first."""
+        self._descend()
+        return sorted((each for each in self._found.values() if each is not None), key=lambda each: each.cost)
+
     def _descend(self) -> Candidate | None:
         """Steepest descent from the first feasible start to a local minimum."""
         start = next((place for place in self._starts() if self.at(place) is not None), None)

@@ -2,6 +2,7 @@
 
     applies(subject)            whether it applies to the nest and the target
     propose(subject, refused)   the cheapest remaining candidate, given why the earlier ones failed
+    others(subject)             what else it could propose, for a search that measures (`choice`)
 
 The driver (`plan`) asks strategies of lower rank first, and among those of one rank applies the cheapest candidate. The first
 one with all directives proved is taken. So a strategy with a cost model competes at its rank, and one that is only for nests
@@ -10,7 +11,7 @@ left by others has a greater rank.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import Any, Protocol
 
@@ -94,12 +95,19 @@ class Proposal(Record, eq=False):
     said: str = ""
 
 
+def _none(subject: Subject) -> Iterable[Proposal]:
+    """No other candidates."""
+    return ()
+
+
 class Strategy(Record):
-    """`propose` gives None where there is no candidate, or none is left, and raises NoPlan with the reason."""
+    """`propose` gives None where there is no candidate, or none is left, and raises NoPlan with the reason. `others` is asked
+    only where `propose` has given one, and may give that again; it gives them by cost."""
 
     rank: Rank
     applies: Callable[[Subject], bool]
     propose: Callable[[Subject, Sequence[Refused]], Proposal | None]
+    others: Callable[[Subject], Iterable[Proposal]] = _none
 
 
 class Without(Mutable):

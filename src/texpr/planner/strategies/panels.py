@@ -14,7 +14,7 @@ every row of the block.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from math import prod
 from typing import Any
@@ -87,6 +87,13 @@ class Panel(Record):
 
 def panel(nest: Nest, target: Target, banned: frozenset[Buffer], in_order: bool) -> Panel:
     """The panel and tile for `nest`. `in_order`: no sequential loops are interchanged. Raises NoPlan where none pays."""
+    return panels(nest, target, banned, in_order, 1)[0]
+
+
+def panels(
+    nest: Nest, target: Target, banned: frozenset[Buffer] = frozenset(), in_order: bool = False, most: int | None = None
+) -> list[Panel]:
+    """Panels and tiles that fit, those with the fewest reads first. `most`: of one row loop. Raises NoPlan where none pays."""
     seqs = {loop.sym for loop in nest.seqs}
     if not any(t.updates and t.around & seqs for t in nest.touches):
         raise NoPlan("nothing is summed up over a loop in order, so no tile of results stays in registers")
@@ -98,7 +105,10 @@ def panel(nest: Nest, target: Target, banned: frozenset[Buffer], in_order: bool)
     rows = [p.sym for p in nest.pars if p.sym != lane and any(p.sym not in f.along for f in shared.values())]
     if not rows:
         raise NoPlan("no two rows read the same vectors")
-    return min((_sized(nest, target, lane, row, shared, in_order) for row in rows), key=lambda each: each.reads)
+    every = [list(_sized(nest, target, lane, row, shared, in_order, most)) for row in rows]
+    if not all(every):
+        raise NoPlan("no panel of it fits the cache")
+    return sorted((each for found in every for each in found), key=lambda each: each.reads)
 
 
 def _lane(nest: Nest) -> Sym:
@@ -114,9 +124,11 @@ def _is_contiguous(index: tuple[Subscript, ...], sym: Sym) -> bool:
     return index[-1].steps.get(sym) == 1 and not any(part.varies(sym) for part in index[:-1])
 
 
-def _sized(nest: Nest, target: Target, lane: Sym, row: Sym, shared: dict[Buffer, Form], in_order: bool) -> Panel:
-    """The cheapest tile with `row` as its row loop, and the longest panel that the caches hold."""
-    panels = tuple(f for f in shared.values() if row not in f.along)
+def _sized(
+    nest: Nest, target: Target, lane: Sym, row: Sym, shared: dict[Buffer, Form], in_order: bool, most_tiles: int | None
+) -> Iterator[Panel]:
+    """The tiles with `row` as their row loop, the cheapest first, each with the longest panel that the caches hold."""
+    packed = tuple(f for f in shared.values() if row not in f.along)
     size = max(t.buffer.dtype.bytes for t in nest.touches)
     each = target.vector // size
     inner = [t for t in nest.touches if any(t.along(seq.sym) for seq in nest.seqs)]
@@ -127,7 +139,6 @@ def _sized(nest: Nest, target: Target, lane: Sym, row: Sym, shared: dict[Buffer,
             vectors = sum(wide * (rows if t.along(row) else 1) for t in inner if t.buffer in shared)
             singles = sum(rows if t.along(row) else 1 for t in inner if not t.writes and t.buffer not in shared)
             found.append(((vectors + singles) / (rows * wide), rows, wide * each))
-    reads, rows, lanes = min(found)
     split = [s.sym for s in nest.seqs if not s.extent.is_constant or s.extent.constant > WHOLE]
     names = [s.sym for s in nest.seqs]
     before = names[: names.index(split[-1])] if split else []
@@ -135,13 +146,14 @@ def _sized(nest: Nest, target: Target, lane: Sym, row: Sym, shared: dict[Buffer,
     inside = {s: nest.trips[s] for s in names if s not in split and s not in outside}
     far = [t for t in nest.touches if t.buffer not in shared and any(_is_far(t, each) for each in split[-1:])]
     most = FAR if far else STEPS[0]
-    for step in (each for each in STEPS if each <= most):
-        steps = dict.fromkeys(split[-1:], step)
-        tile = {**dict.fromkeys(nest.trips, 1), lane: lanes, row: BLOCK + rows, **inside, **steps}
-        taken = sum(prod(f.box(tile)) * f.buffer.dtype.bytes for f in panels)
-        if 4 * taken <= target.caches[-1]:
-            return Panel(lane, lanes, row, rows, steps, outside, panels, taken, reads)
-    raise NoPlan("no panel of it fits the cache")
+    for reads, rows, lanes in sorted(found)[:most_tiles]:
+        for step in (each for each in STEPS if each <= most):
+            steps = dict.fromkeys(split[-1:], step)
+            tile = {**dict.fromkeys(nest.trips, 1), lane: lanes, row: BLOCK + rows, **inside, **steps}
+            taken = sum(prod(f.box(tile)) * f.buffer.dtype.bytes for f in packed)
+            if 4 * taken <= target.caches[-1]:
+                yield Panel(lane, lanes, row, rows, steps, outside, packed, taken, reads)
+                break
 
 
 def _is_far(touch: Touch, step: Sym) -> bool:
@@ -216,4 +228,11 @@ def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
     return Proposal(PanelScript(subject.state, subject.span, nest=subject.nest, panel=found), found.reads, found)
 
 
-STRATEGY = Strategy(Rank.TILE, _applies, _propose)
+def _others(subject: Subject) -> Iterator[Proposal]:
+    """All tiles that fit vector registers."""
+    assert isinstance(subject.nest, Nest), "as it applies"
+    for found in panels(subject.nest, subject.state.target):
+        yield Proposal(PanelScript(subject.state, subject.span, nest=subject.nest, panel=found), found.reads, found)
+
+
+STRATEGY = Strategy(Rank.TILE, _applies, _propose, _others)

@@ -256,9 +256,13 @@ def _loops(pars: Sequence[ir.Loop], seqs: Sequence[ir.Loop]) -> Iterator[tuple[i
 
 def tile_of(nest: Nest, product: Product, target: Target) -> Tile | None:
     """The tile of least modelled time, by how full blocks and the machine are."""
+    return min(tiles_of(nest, product, target), key=lambda each: each[0], default=(0.0, None))[1]
+
+
+def tiles_of(nest: Nest, product: Product, target: Target) -> Iterator[tuple[float, Tile]]:
+    """The tiles that fit a block, with their modelled time."""
     known = {sym: nest.trips[sym] for sym in (product.rows.sym, product.columns.sym, product.sum.sym)}
     others = prod(nest.trips[loop.sym] for loop in nest.pars if loop not in (product.rows, product.columns))
-    best: tuple[float, Tile] | None = None
     for shape in SHAPES:
         tile = _fitting(shape, product, target)
         if tile is None:
@@ -266,9 +270,7 @@ def tile_of(nest: Nest, product: Product, target: Target) -> Tile | None:
         blocks = others * ceil(known[product.rows.sym] / shape.rows) * ceil(known[product.columns.sym] / shape.columns)
         turns = ceil(known[product.sum.sym] / tile.depth) * tile.depth
         cost = max(1, blocks / MULTIPROCESSORS) * shape.rows * shape.columns * turns / shape.speed
-        if best is None or cost < best[0]:
-            best = cost, tile
-    return None if best is None else best[1]
+        yield cost, tile
 
 
 def _fitting(shape: Shape, product: Product, target: Target) -> Tile | None:
@@ -325,5 +327,17 @@ def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
     return Proposal(ProductScript(subject.state, subject.span, nest=nest, tile=tile), cost, tile)
 
 
-STRATEGY = Strategy(Rank.PRODUCT, _applies, _propose)
+def _others(subject: Subject) -> Iterator[Proposal]:
+    """All tiles that fit."""
+    assert isinstance(subject.nest, Nest), "as it applies"
+    nest, target = subject.nest, subject.state.target
+    product = product_of(nest, usable(subject.state.function, target))
+    if product is None:
+        return
+    tiles = (tile for _, tile in tiles_of(nest, product, target))
+    for cost, tile in sorted(((microseconds(asked(t), nest, target), t) for t in tiles), key=lambda each: each[0]):
+        yield Proposal(ProductScript(subject.state, subject.span, nest=nest, tile=tile), cost, tile)
+
+
+STRATEGY = Strategy(Rank.PRODUCT, _applies, _propose, _others)
 """Where nothing else is as fast."""

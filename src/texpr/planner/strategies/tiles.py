@@ -10,7 +10,7 @@ vectorize              results, where the neighbours that a thread has are a vec
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import prod
 
 from texpr.affine.expr import Sym
@@ -234,4 +234,12 @@ def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
     return Proposal(TileScript(state, subject.span, nest=nest, candidate=found), found.cost, found)
 
 
-STRATEGY = Strategy(Rank.TILE, _applies, _propose)
+def _others(subject: Subject) -> Iterator[Proposal]:
+    """All tiles that were looked at."""
+    assert isinstance(subject.nest, Nest), "as it applies"
+    nest, state = subject.nest, subject.state
+    for found in Search(nest, budget(state.target, len(nest.loops))).others():
+        yield Proposal(TileScript(state, subject.span, nest=nest, candidate=found), found.cost, found)
+
+
+STRATEGY = Strategy(Rank.TILE, _applies, _propose, _others)

@@ -303,5 +303,19 @@ def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
     return Proposal(script, cost, tile)
 
 
-STRATEGY = Strategy(Rank.PRODUCT, _applies, _propose)
+def _others(subject: Subject) -> Iterator[Proposal]:
+    """All tiles that fit a block, alone and in clusters."""
+    assert isinstance(subject.nest, Nest), "as it applies"
+    nest, target = subject.nest, subject.state.target
+    found = product_by(nest, target)
+    if found is None:
+        return
+    by_threads = product_of(nest, usable(subject.state.function, target)) is None
+    alone = list(tiles_of(*found, nest, target))
+    tiles = alone + [each for tile in alone if len(nest.pars) == len(tile.cluster) for each in _clusters(tile)]
+    for cost, tile in sorted(((microseconds(asked(t), nest, target), t) for t in tiles), key=lambda each: each[0]):
+        yield Proposal(WarpgroupScript(subject.state, subject.span, nest=nest, tile=tile, by_threads=by_threads), cost, tile)
+
+
+STRATEGY = Strategy(Rank.PRODUCT, _applies, _propose, _others)
 """Where nothing else is as fast; of products that a warp may do as well, by the bound of both."""

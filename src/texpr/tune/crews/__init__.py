@@ -1,0 +1,1 @@
+"""Who measures: processes of this machine (`here`), or a cluster (`cluster`)."""
