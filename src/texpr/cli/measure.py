@@ -91,8 +91,8 @@ def _timed(kernel: Kernel, arrays: Mapping[str, Array], setting: Setting, detail
             given[name][...] = arrays[name]
 
     found = timed(lambda: kernel(*given.values(), **named), prepare)
-    details |= {"least": found.least, "calls": found.calls}
-    return Outcome(MEASURED, found.median, details=details)
+    details |= {"median": found.median, "calls": found.calls}
+    return Outcome(MEASURED, found.least, details=details)
 
 
 def _checked(problem: Problem, function: Function, schedule: Schedule | None, tools: Toolchain) -> dict[str, Any]:

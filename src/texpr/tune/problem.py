@@ -30,7 +30,7 @@ from texpr.tune.space import Dimension, Point, Space, around, of_choices
 Objective: TypeAlias = Literal["time", "bound"]
 
 OBJECTIVES: Mapping[Objective, str] = {
-    "time": "measured on a worker's processor, the median of several calls",
+    "time": "measured on a worker's processor, the least of several calls",
     "bound": "the model's lower bound of the time, read from the plan; no GPU ran it",
 }
 """What the number of each objective is, in words."""

@@ -26,7 +26,7 @@ class Wrong(Exception):
 
 
 class Dimension(Record):
-    """`values` in the order of the text; `default` is among them. `labels`: what each stands for, for candidates of the planner."""
+    """`values` in the order of the text; `default` is among them. `labels`: what candidates of the planner are."""
 
     name: str
     values: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""The time of a call: the median of several."""
+"""The time of a call: the least of several, as what disturbs a measurement only adds to it."""
 
 from __future__ import annotations
 
