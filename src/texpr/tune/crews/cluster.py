@@ -7,6 +7,7 @@ point end several workers: then that trial has failed.
 from __future__ import annotations
 
 import time
+from queue import Empty, Queue
 from typing import Any
 
 import distributed
@@ -42,6 +43,7 @@ class Cluster:
         """Raises TexprError E0844 where the cluster is not reached, or has no worker."""
         self._measure, self._seconds = measure, seconds
         self._going: dict[Any, tuple[int, float]] = {}
+        self._over: Queue[Any] = Queue()
         try:
             self._client: Any = _dask.Client(address_of(address), timeout=CONNECT, set_as_default=False)
             self._client.wait_for_workers(1, timeout=LONELY)
@@ -60,24 +62,21 @@ class Cluster:
         """Has a task done."""
         future = self._client.submit(done, self._measure, task, pure=False)
         self._going[future] = number, time.monotonic() + self._seconds
+        future.add_done_callback(self._over.put)
 
     def take(self) -> tuple[int, Outcome]:
         """Waits for a trial to be over."""
         while True:
-            first = min(ends for _, ends in self._going.values())
-            for future in list(self._going):
-                if future.done():
-                    number, _ = self._going.pop(future)
-                    return number, _answer(future)
-            if time.monotonic() >= first:
-                future = min(self._going, key=lambda each: self._going[each][1])
-                number, _ = self._going.pop(future)
-                future.cancel(force=True)
-                return number, failed(f"it took longer than {self._seconds:g} s")
+            first = min(self._going, key=lambda each: self._going[each][1])
             try:
-                _dask.wait(list(self._going), timeout=max(0.1, first - time.monotonic()), return_when="FIRST_COMPLETED")
-            except TimeoutError:
-                continue
+                future = self._over.get(timeout=max(0.0, self._going[first][1] - time.monotonic()))
+            except Empty:
+                number, _ = self._going.pop(first)
+                first.cancel(force=True)
+                return number, failed(f"it took longer than {self._seconds:g} s")
+            if future in self._going:  # else it was given up
+                number, _ = self._going.pop(future)
+                return number, _answer(future)
 
     def close(self) -> None:
         """Takes all back that is not done."""
