@@ -52,6 +52,7 @@ OTHERS = {
     "tma/elements.py": (1, "a byte of a number that is none"),
     "tma/rules.py": (5, "limits of fields of maps"),
     "tma/swizzle.py": (2, "spans of swizzles"),
+    "tune/crews/worker.py": (1, "a shell's exit code"),
     "toolchain/workers.py": (2, "a shell's exit codes"),
 }
 """How often such a number stands in a file and means no machine's, and what it means there."""

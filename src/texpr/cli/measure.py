@@ -36,7 +36,7 @@ from texpr.tune.timing import timed
 MOST_INSTANCES = 1 << 22
 """Executions of statements that the interpreter is given to compare with."""
 
-SMALL = (128, 64, 32, 16, 8)
+SMALL = tuple(1 << bits for bits in range(7, 2, -1))
 """Sizes beyond twice of these are cut to one of them and what is left beyond whole ones."""
 
 RANDOM = "random"

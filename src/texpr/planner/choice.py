@@ -12,7 +12,7 @@ from texpr.planner.nest import Forbidden, NoPlan
 from texpr.planner.strategy import Proposal, Strategy, Subject
 from texpr.support.record import Mutable, Record, field
 
-MOST = 32
+MOST = 40
 """The most candidates of one strategy at a point."""
 
 AS_PLANNED = "what the compiler takes by itself"
@@ -55,27 +55,27 @@ class Chooser(Mutable, eq=False):
 
 
 def candidates(subject: Subject, strategies: Sequence[Strategy]) -> Iterator[Proposal]:
-    """All that strategies propose for a nest, in the order in which they would be tried."""
+    """All that strategies propose for a nest: rank by rank what they would propose by themselves, then the others, by cost."""
     for rank in dict.fromkeys(each.rank for each in strategies):
-        found = [p for each in strategies if each.rank is rank for p in _of(each, subject)]
-        yield from sorted(found, key=lambda each: each.cost)
+        found = [_of(each, subject) for each in strategies if each.rank is rank]
+        for several in ((p for own in found for p in own[:1]), (p for own in found for p in own[1:])):
+            yield from sorted(several, key=lambda each: each.cost)
 
 
-def _of(strategy: Strategy, subject: Subject) -> Iterator[Proposal]:
+def _of(strategy: Strategy, subject: Subject) -> list[Proposal]:
+    """What a strategy proposes by itself, and what else it could, no two described alike."""
     try:
         first = strategy.propose(subject, ())
     except (Forbidden, NoPlan):
-        return
+        return []
     if first is None:
-        return
-    yield first
-    seen, others = {described(first)}, 0
+        return []
+    found = {described(first): first}
     for each in strategy.others(subject):
-        text = described(each)
-        if text not in seen and others < MOST:
-            seen.add(text)
-            others += 1
-            yield each
+        if len(found) > MOST:
+            break
+        found.setdefault(described(each), each)
+    return [*found.values()]
 
 
 def described(proposal: Proposal) -> str:

@@ -114,6 +114,8 @@ class Here:
         with selectors.DefaultSelector() as one:
             one.register(worker.process.stdout, selectors.EVENT_READ)
             if not one.select(START) or worker.process.stdout.readline().strip() != READY.encode():
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    worker.process.wait(GRACE)
                 raise error("E0844", None, f"a worker does not begin: {self._last_words(worker)}")
 
     def _line(self, worker: _Worker) -> bytes | None:
