@@ -19,6 +19,8 @@ CODES: dict[str, str] = {
     "E0842": "the storage of a search cannot be used",
     "E0843": "no candidate could be measured",
     "E0844": "no workers for a search",
+    "E0845": "PyTorch is not installed",
+    "E0846": "what no operator of PyTorch can be",
     "E0850": "no such file",
     "E0851": "a folder where a file is wanted",
     "E0852": "file cannot be read",
