@@ -67,6 +67,15 @@ def test_the_checks_of_pytorch_pass() -> None:
     torch.library.opcheck(made("halves"), (torch.ones(8, dtype=torch.bfloat16), 3))
 
 
+@pytest.mark.planted
+def test_a_trace_that_is_not_what_a_call_gives_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = operator._fake
+    monkeypatch.setattr(operator, "_fake", lambda found: lambda *given: whole(found)(*given)[:, :1])
+    wrong = made("scale")
+    with pytest.raises(Exception, match="opcheck"):
+        torch.library.opcheck(wrong, arguments())
+
+
 def test_gradients_are_those_of_pytorch() -> None:
     x, w, a = arguments(grad=True)
     assert torch.autograd.gradcheck(lambda x, w: scale()(x, w, a), (x, w), eps=1e-2, atol=1e-2, rtol=1e-2)
@@ -166,7 +175,7 @@ def test_the_kernel_refuses_what_it_is_not_for() -> None:
 
 def test_the_stream_is_pytorchs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: f"stream of {device.index}")
-    here, there = (SimpleNamespace(device=SimpleNamespace(type=kind, index=1)) for kind in ("cpu", "cuda"))
+    here, there = (SimpleNamespace(is_cuda=cuda, device=SimpleNamespace(index=1)) for cuda in (False, True))
     assert operator.stream_of([here]) is operator.stream_of([]) is None
     assert operator.stream_of([here, there]) == "stream of 1"
 

@@ -16,7 +16,7 @@ from references import EXAMPLES
 
 ROOT = Path(__file__).parents[2]
 LOCKS = sorted(ROOT.glob("requirements*.lock"))
-PEERS = ROOT / "requirements-peers.lock"
+PEERS, TORCH = (ROOT / f"requirements-{name}.lock" for name in ("peers", "torch"))
 """Of an environment of its own, so that it need not agree with the others."""
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
@@ -45,7 +45,7 @@ def needed(extra: str) -> list[str]:
 def test_each_lock_holds_what_the_project_asks_for() -> None:
     needs = {"requirements.lock": [*PROJECT["project"]["dependencies"], *needed("build")]}
     needs["requirements-dev.lock"] = [*PROJECT["project"]["dependencies"], *needed("dev")]
-    for extra in ("cuda", "zig", "bench", "lsp", "tune", "cluster", "sign", "solver"):
+    for extra in ("cuda", "zig", "bench", "lsp", "tune", "cluster", "sign", "solver", "torch"):
         needs[f"requirements-{extra}.lock"] = needed(extra)
     needs[PEERS.name] = PROJECT["dependency-groups"]["peers"]
     assert sorted(needs) == [lock.name for lock in LOCKS]
@@ -58,7 +58,7 @@ def test_each_lock_holds_what_the_project_asks_for() -> None:
 
 def test_locks_agree() -> None:
     versions: dict[str, set[str]] = {}
-    for lock in set(LOCKS) - {PEERS}:
+    for lock in set(LOCKS) - {PEERS, TORCH}:
         for package, version in re.findall(r"^([a-z0-9._-]+)==(\S+)", lock.read_text(encoding="utf-8"), re.MULTILINE):
             versions.setdefault(package, set()).add(version)
     assert {package: found for package, found in versions.items() if len(found) > 1} == {}

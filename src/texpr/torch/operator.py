@@ -60,7 +60,7 @@ def _call(kernel: Kernel, found: Signature) -> Callable[..., Any]:
 
 def stream_of(tensors: Sequence[Any]) -> Any:
     """The current stream of the device on which tensors lie; None on the host."""
-    device = next((each.device for each in tensors if each.device.type == "cuda"), None)
+    device = next((each.device for each in tensors if each.is_cuda), None)
     return None if device is None else torch.cuda.current_stream(device)
 
 
@@ -120,7 +120,7 @@ def _differentiated(made: Any, other: Any, found: Signature, back: Signature, gi
     tensors = [name for name in wanted if name in (*params, *results) and not _is_number(found, name)]
 
     def keep(ctx: Any, inputs: Any, keyword_only_inputs: Mapping[str, Any] | None = None, output: Any = None) -> None:
-        several = output if isinstance(output, tuple | list) else (output,)
+        several: Sequence[Any] = output if len(results) > 1 else (output,)
         known = {**dict(zip(params, inputs, strict=True)), **dict(zip(results, several, strict=True))}
         ctx.save_for_backward(*(known[name] for name in tensors))
         ctx.numbers = {name: known[name] for name in params if _is_number(found, name)}
@@ -131,7 +131,7 @@ def _differentiated(made: Any, other: Any, found: Signature, back: Signature, gi
         known |= {f"{GRADIENT}{name}": grad for name, grad in zip(results, grads, strict=True)}
         sizes = {sym.name: ctx.sizes[sym.name] for sym in back.sizes}
         answer = other(*(_dense(known[name]) for name in wanted), **sizes)
-        several = answer if isinstance(answer, tuple | list) else (answer,)
+        several: Sequence[Any] = answer if len(back.results) > 1 else (answer,)
         by_name = {each.name: one for each, one in zip(back.results, several, strict=True)}
         return tuple(by_name.get(given.get(name, "")) for name in params)
 
