@@ -113,6 +113,7 @@ def build(
     progress: Progress = lambda done: None,
     sign: str | Path | None = None,
     consts: Mapping[str, int] | None = None,
+    torch: bool = False,
 ) -> artifact.Artifact:
     """An artifact with `functions` for every `target`, in `directory`, written atomically.
 
@@ -120,8 +121,8 @@ def build(
     `compile`. `name` is the package's, by default the first function's. `jobs`: the limit of parallel processes, which does
     not affect the result; they are forks of this one, so other running threads disable them. `progress` is called with each
     finished step. `sign`: a file with a private key, which signs the hashes. `consts`: those passed to `load`, recorded for a
-    comparison of the artifact with the text. Raises `TexprError` as `compile` does, for a folder that is not an artifact
-    (E081x), and for the key (E0823, E0824).
+    comparison of the artifact with the text. `torch`: adds sources of operators of PyTorch. Raises `TexprError` as `compile`
+    does, for a folder that is not an artifact (E081x), for the key (E0823, E0824), and for what no operator can be (E0846).
     """
     expect(functions, (Function, Sequence), _FUNCTION)
     chosen = (functions,) if isinstance(functions, Function) else tuple(functions)
@@ -137,7 +138,7 @@ def build(
     artifact.refuse_early(tools, targets if chosen else (), Path(directory))
     made = parts(chosen, targets, sizes, _record(schedule), jobs, progress, plans(tools.machine.cache))
     progress("the compilers of this machine")
-    return artifact.build(tools, title, made, Path(directory), version=__version__, sign=signer, consts=consts)
+    return artifact.build(tools, title, made, Path(directory), version=__version__, sign=signer, consts=consts, torch=torch)
 
 
 def shown(

@@ -9,8 +9,8 @@ from tests.pytorch.programs import SCALE
 
 import texpr
 import texpr.torch
+from texpr.artifact.texts.operators import signature
 from texpr.support.diagnostic import TexprError
-from texpr.torch.signature import signature
 
 
 def test_its_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,7 +25,9 @@ def test_its_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_schemas() -> None:
     module = texpr.parse(SCALE)
-    assert {each.name: signature(each, "a::b").schema for each in module.functions} == {
+    assert {
+        each.name: signature("a::b", each.name, each.params, each.results, each.sizes).schema for each in module.functions
+    } == {
         "scale": "(Tensor x, Tensor w, float a) -> Tensor",
         "scale_back": "(Tensor x, Tensor w, float a, Tensor grad_y) -> (Tensor, Tensor)",
         "add_to": "(Tensor(a0!) y, Tensor x) -> ()",

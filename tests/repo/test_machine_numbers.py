@@ -52,7 +52,6 @@ OTHERS = {
     "tma/elements.py": (1, "a byte of a number that is none"),
     "tma/rules.py": (5, "limits of fields of maps"),
     "tma/swizzle.py": (2, "spans of swizzles"),
-    "torch/signature.py": (2, "bits of a type"),
     "tune/crews/worker.py": (1, "a shell's exit code"),
     "toolchain/workers.py": (2, "a shell's exit codes"),
 }

@@ -41,19 +41,22 @@ def build(
     version: str = __version__,
     sign: Callable[[bytes], bytes] | None = None,
     consts: Mapping[str, int] | None = None,
+    torch: bool = False,
 ) -> Artifact:
     """Builds the functions of `parts` into `directory`, atomically and deterministically.
 
-    `sign` signs the list of hashes. `consts` is recorded: the values of the text's consts. Raises `TexprError`: nothing to
-    build or a mixture of targets (E0805–E0807), a folder that is not an artifact or cannot be written (E0810–E0812), a
-    compiler that is missing or broken (E06).
+    `sign` signs the list of hashes. `consts` is recorded: the values of the text's consts. `torch` adds operators of PyTorch.
+    Raises `TexprError`: nothing to build or a mixture of targets (E0805–E0807), a folder that is not an artifact or cannot be
+    written (E0810–E0812), a compiler that is missing or broken (E06), what no operator can be (E0846).
     """
     package = package_of(parts)
     require_names(name, parts)
     refuse_foreign(directory)
     made = package.make(tools, name, parts)
     targets = tuple(part.target for part in parts)
-    record = recorded(name, version, targets, [plan.name for plan in parts[0].plans], _origins(parts), made, consts or {})
+    record = recorded(
+        name, version, targets, [plan.name for plan in parts[0].plans], _origins(parts), made, consts or {}, torch
+    )
     written = {**texts(record, parts), **proof_files(parts)}
     files = {**{path: text.encode() for path, text in written.items()}, **made.files}
     for path, (symbol, code) in package.images(parts).items():

@@ -36,9 +36,9 @@ class Recorded(Record):
     """The inputs of an artifact beside its plans.
 
     `functions`: their names, in order; `origins`: their source files, and the lines of these that the generated sources show,
-    by function; `libraries`: what is linked in addition; `fatbin`: whether one could be made. The rest is only for the
-    manifest: `tools` and `flags`, versions of compilers and their flags; `consts`: the values of the text's consts; `used`:
-    the device resources of a kernel, by function, target and kernel.
+    by function; `libraries`: what is linked in addition; `fatbin`: whether one could be made; `torch`: whether there are
+    operators of PyTorch. The rest is only for the manifest: `tools` and `flags`, versions of compilers and their flags;
+    `consts`: the values of the text's consts; `used`: the device resources of a kernel, by function, target and kernel.
     """
 
     name: str
@@ -54,6 +54,7 @@ class Recorded(Record):
     used: Mapping[tuple[str, str, str], Mapping[str, int]] = field(
         default_factory=dict[tuple[str, str, str], Mapping[str, int]]
     )
+    torch: bool = False
 
     @property
     def on(self) -> str:
@@ -63,7 +64,7 @@ class Recorded(Record):
 
 def recorded(
     name: str, version: str, targets: Sequence[str], functions: Sequence[str], origins: Mapping[str, Origin], made: Made,
-    consts: Mapping[str, int],
+    consts: Mapping[str, int], torch: bool = False,
 ) -> Recorded:  # fmt: skip
     """The record of a build."""
     used = {
@@ -73,7 +74,9 @@ def recorded(
     }
     flags = {what: tuple(told) for what, told in made.flags.items()}
     names, libraries, tools = tuple(functions), tuple(made.libraries), dict(made.tools)
-    return Recorded(name, version, tuple(targets), names, origins, libraries, made.fatbin, tools, flags, dict(consts), used)
+    return Recorded(
+        name, version, tuple(targets), names, origins, libraries, made.fatbin, tools, flags, dict(consts), used, torch
+    )
 
 
 def load_json(data: bytes) -> object:
@@ -121,6 +124,7 @@ def read_record(manifest: Data) -> Recorded:
         {_text(what): tuple(map(_text, _list(said))) for what, said in _mapping(manifest.get("flags")).items()},
         {_text(const): _integer(value) for const, value in _mapping(manifest.get("consts")).items()},
         dict(found for name, each in zip(names, functions, strict=True) for found in _used(name, each)),
+        manifest.get("torch") is True,
     )  # fmt: skip
 
 

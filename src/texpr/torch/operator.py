@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from texpr.artifact.texts.operators import Signature, is_scalar, name_of, shape_of, signature, sizes_of
 from texpr.runtime import Kernel
 from texpr.support import lazy
 from texpr.support.diagnostic import error
-from texpr.torch.signature import GRADIENT, Signature, gradients, is_scalar, name_of, shape_of, signature, sizes_of
+from texpr.torch.gradients import GRADIENT, gradients
 
 torch: Any = lazy.resolve("torch")
 
@@ -19,7 +20,7 @@ def registered(kernels: Sequence[Kernel], name: str, backward: Sequence[Kernel])
     if backward:
         given = gradients(kernels[0].function, backward[0].function)
         other = _operator(backward, f"{name}_backward")
-        _differentiated(made, other, signature(kernels[0].function, name), signature(backward[0].function, name), given)
+        _differentiated(made, other, _signature(kernels[0], name), _signature(backward[0], name), given)
     return made
 
 
@@ -28,7 +29,7 @@ def _operator(kernels: Sequence[Kernel], name: str) -> Any:
     by_device = {_device(each): each for each in kernels}
     if len(by_device) < len(kernels) or len({each.function.name for each in kernels}) > 1:
         raise error("E0846", None, f"the kernels of `{name}` are not of one function, each for another device")
-    found = signature(kernels[0].function, name)
+    found = _signature(kernels[0], name)
     written = tuple(each.name for each in found.written)
     (device, first), *rest = by_device.items()
     made = torch.library.custom_op(name, _call(first, found), mutates_args=written, device_types=device, schema=found.schema)
@@ -36,6 +37,11 @@ def _operator(kernels: Sequence[Kernel], name: str) -> Any:
         made.register_kernel(device)(_call(kernel, found))
     made.register_fake(_fake(found))
     return made
+
+
+def _signature(kernel: Kernel, name: str) -> Signature:
+    function = kernel.function
+    return signature(name, function.name, function.params, function.results, function.sizes)
 
 
 def _device(kernel: Kernel) -> str:
@@ -47,8 +53,8 @@ def _call(kernel: Kernel, found: Signature) -> Callable[..., Any]:
     """What an operator does: results are PyTorch's memory, and work is queued on its current stream."""
 
     def call(*given: Any, **sizes: Any) -> Any:
-        named = {param.name: value for param, value in zip(found.function.params, given, strict=True)}
-        tensors = [value for param, value in zip(found.function.params, given, strict=True) if not is_scalar(param)]
+        named = {param.name: value for param, value in zip(found.params, given, strict=True)}
+        tensors = [value for param, value in zip(found.params, given, strict=True) if not is_scalar(param)]
         device = next((each.device for each in tensors), "cpu")
         outs = _outs(found, named, sizes, device)
         arrays = [value.detach() if isinstance(value, torch.Tensor) else value for value in given]
@@ -68,7 +74,7 @@ def _fake(found: Signature) -> Callable[..., Any]:
     """What a trace sees: shapes and types, and that shapes which share a size agree."""
 
     def fake(*given: Any, **sizes: Any) -> Any:
-        named = {param.name: value for param, value in zip(found.function.params, given, strict=True)}
+        named = {param.name: value for param, value in zip(found.params, given, strict=True)}
         known = _checked(found, named, sizes)
         device = next((value.device for value in given if isinstance(value, torch.Tensor)), "cpu")
         return _returned([_empty(found, each, known, device) for each in found.results])
@@ -78,19 +84,19 @@ def _fake(found: Signature) -> Callable[..., Any]:
 
 def _checked(found: Signature, named: Mapping[str, Any], given: Mapping[str, Any]) -> dict[Any, Any]:
     """The sizes of a trace. Raises RuntimeError where tensors are not what the function takes, as PyTorch does."""
-    params = [each for each in found.function.params if not is_scalar(each)]
+    params = [each for each in found.params if not is_scalar(each)]
     for param in params:
         tensor = named[param.name]
         wanted = getattr(torch, name_of(param.dtype))
-        torch._check(tensor.dim() == param.rank, lambda p=param: f"`{p.name}` of `{found.function.name}` has rank {p.rank}")
-        torch._check(tensor.dtype == wanted, lambda p=param: f"`{p.name}` of `{found.function.name}` is {p.dtype}")
+        torch._check(tensor.dim() == param.rank, lambda p=param: f"`{p.name}` of `{found.function}` has rank {p.rank}")
+        torch._check(tensor.dtype == wanted, lambda p=param: f"`{p.name}` of `{found.function}` is {p.dtype}")
     known = sizes_of(found, named, given)
     for param in params:
         for at, entry in enumerate(param.shape):
             if entry.syms() <= known.keys():
                 extent, wanted = named[param.name].shape[at], entry.evaluate(known)
                 torch._check(
-                    extent == wanted, lambda p=param, e=entry: f"`{p!r}` of `{found.function.name}` has another extent than {e}"
+                    extent == wanted, lambda p=param, e=entry: f"`{p!r}` of `{found.function}` has another extent than {e}"
                 )
     return known
 
@@ -114,9 +120,9 @@ def _returned(outs: Sequence[Any]) -> Any:
 
 def _differentiated(made: Any, other: Any, found: Signature, back: Signature, given: Mapping[str, str]) -> None:
     """Registers the gradients of `made` by the operator `other`: what that reads is kept from a call."""
-    params = [each.name for each in found.function.params]
+    params = [each.name for each in found.params]
     results = [each.name for each in found.results]
-    wanted = [each.name for each in back.function.params]
+    wanted = [each.name for each in back.params]
     tensors = [name for name in wanted if name in (*params, *results) and not _is_number(found, name)]
 
     def keep(ctx: Any, inputs: Any, keyword_only_inputs: Mapping[str, Any] | None = None, output: Any = None) -> None:
@@ -139,7 +145,7 @@ def _differentiated(made: Any, other: Any, found: Signature, back: Signature, gi
 
 
 def _is_number(found: Signature, name: str) -> bool:
-    return any(each.name == name and is_scalar(each) for each in found.function.params)
+    return any(each.name == name and is_scalar(each) for each in found.params)
 
 
 def _dense(value: Any) -> Any:

@@ -18,6 +18,7 @@ from texpr.artifact.texts.platform import Platform
 from texpr.artifact.texts.rust import print_crate
 from texpr.artifact.texts.sources import Part, public_headers
 from texpr.artifact.texts.template import template
+from texpr.artifact.texts.torch import torch_texts
 from texpr.backends.c.arguments import function_name
 from texpr.backends.c.names import identifier
 from texpr.ir.kernel import Plan, kernels
@@ -51,6 +52,7 @@ def texts(record: Recorded, parts: Sequence[Part]) -> dict[str, str]:
         ),
         **_packages(record),
         **{f"rust/{path}": text for path, text in print_crate(name, plans, on, record.version, record.libraries).items()},
+        **(torch_texts(name, plans, on) if record.torch else {}),
         MANIFEST: print_manifest(replace(record, origins=_shown(record.origins, sources)), parts),
     }
 

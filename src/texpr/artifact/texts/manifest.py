@@ -47,6 +47,7 @@ def print_manifest(record: Recorded, parts: Sequence[Part]) -> str:
         "libraries": list(record.libraries),
         "fatbin": record.fatbin,
         "consts": dict(sorted(record.consts.items())),
+        **({"torch": True} if record.torch else {}),
         "functions": functions,
     }
     return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"

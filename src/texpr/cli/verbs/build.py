@@ -27,6 +27,7 @@ from texpr.support.diagnostic import TexprError
 @SIZE
 @SCHEDULE
 @click.option("--sign", type=click.Path(path_type=Path), metavar="KEY", help="Sign the hashes with this private key (PEM).")
+@click.option("--torch", is_flag=True, help="Add operators of PyTorch: C++ on LibTorch's stable ABI, and how to build it.")
 @JOBS
 @JSON
 @click.pass_obj
@@ -39,6 +40,7 @@ def command(
     sizes: tuple[str, ...],
     schedule: str,
     sign: Path | None,
+    torch: bool,
     jobs: int,
     json: bool,
 ) -> int:
@@ -61,6 +63,7 @@ def command(
             progress=progress,
             sign=sign,
             consts={size: value for size, value in given.items() if size not in fixed},
+            torch=torch,
         )
     _show(console, made)
     return 0

@@ -331,7 +331,7 @@ def _others(subject: Subject) -> Iterator[Proposal]:
     """All tiles that fit."""
     assert isinstance(subject.nest, Nest), "as it applies"
     nest, target = subject.nest, subject.state.target
-    product = product_of(nest, usable(subject.state.function, target))
+    product = product_of(nest, usable_in(subject.state.function, target))
     if product is None:
         return
     tiles = (tile for _, tile in tiles_of(nest, product, target))

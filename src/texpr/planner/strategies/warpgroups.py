@@ -310,7 +310,7 @@ def _others(subject: Subject) -> Iterator[Proposal]:
     found = product_by(nest, target)
     if found is None:
         return
-    by_threads = product_of(nest, usable(subject.state.function, target)) is None
+    by_threads = product_of(nest, usable_in(subject.state.function, target)) is None
     alone = list(tiles_of(*found, nest, target))
     tiles = alone + [each for tile in alone if len(nest.pars) == len(tile.cluster) for each in _clusters(tile)]
     for cost, tile in sorted(((microseconds(asked(t), nest, target), t) for t in tiles), key=lambda each: each[0]):
