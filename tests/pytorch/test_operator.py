@@ -169,6 +169,8 @@ def test_the_kernel_refuses_what_it_is_not_for() -> None:
     x, w, a = arguments()
     with pytest.raises(TexprError, match="E07"):
         scale()(x, w[:3], a)
+    with pytest.raises(TexprError, match="E0773"):
+        made("add_to")(torch.zeros(8)[::2], torch.ones(4))
     with pytest.raises(TexprError, match="E0704"):
         scale()(x.double(), w, a)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from tests.tune.programs import CUBE, MATMUL, PLUS, problem
 
@@ -114,3 +117,11 @@ def test_a_search_is_named_by_what_it_measures() -> None:
     ):
         assert identity(other, space) != named
     assert identity(one, space_of(one, {"tile": (1, 2)})) != named
+
+
+def test_the_program_of_the_page_has_the_space_that_it_says() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "tuning.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"^```te\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (given,) = re.findall(r"--space tile=(\S+) --write", page)
+    space = space_of(problem(text, n=100000), {"tile": parse_values(given)})
+    assert space.dimensions == (Dimension("tile", tuple(16 << at for at in range(9)), 128),)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from texpr.artifact.texts.operators import Signature, is_scalar, name_of, shape_of, signature, sizes_of
+from texpr.ir.value import Buffer
 from texpr.runtime import Kernel
 from texpr.support import lazy
 from texpr.support.diagnostic import error
@@ -57,11 +58,19 @@ def _call(kernel: Kernel, found: Signature) -> Callable[..., Any]:
         tensors = [value for param, value in zip(found.params, given, strict=True) if not is_scalar(param)]
         device = next((each.device for each in tensors), "cpu")
         outs = _outs(found, named, sizes, device)
-        arrays = [value.detach() if isinstance(value, torch.Tensor) else value for value in given]
+        arrays = [_taken(param, value) for param, value in zip(found.params, given, strict=True)]
         kernel(*arrays, out=tuple(outs) if outs else None, stream=stream_of(tensors), **sizes)
         return _returned(outs)
 
     return call
+
+
+def _taken(param: Buffer, value: Any) -> Any:
+    """An argument as the kernel takes it: dense, unless the function declares strides, or changes it."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    plain = value.detach()
+    return plain.contiguous() if param.role == "input" and param.strides is None else plain
 
 
 def stream_of(tensors: Sequence[Any]) -> Any:
