@@ -113,8 +113,8 @@ def plan(
 def _laid_out(subject: Subject, chooser: Chooser | None) -> Found:
     """One nest, by its applicable strategies, rank by rank."""
     told = Chosen(subject.line, None, str(subject.nest) if isinstance(subject.nest, NoPlan) else "")
-    suitable = [each for each in STRATEGIES if each.applies(subject)]
-    picked = False if chooser is None else chooser.pick(subject, suitable)
+    suitable = (each for each in STRATEGIES if each.applies(subject))
+    picked = False if chooser is None else chooser.pick(subject, [each for each in STRATEGIES if each.applies(subject)])
     if picked is None:
         return (told.but((), NOT_WANTED),), None
     if not isinstance(picked, bool):
