@@ -30,7 +30,7 @@ def plus(tmp_path: Path) -> Path:
 def test_a_search_is_told_kept_and_written(texpr: Call, plus: Path) -> None:
     code, out, err = texpr("tune", plus, "--size", "n=1000", "--space", "tile=16", "--write")
     assert (code, err) == (0, "")
-    assert "plus for cpu" in out and "time, measured on a worker's processor" in out and "as it is:" in out
+    assert "plus for cpu" in out and "time, measured on a worker's processor" in out and "first:" in out
     assert "1 of 1 points tried; 0 refused, 0 failed" in out and 'schedule plus "tiled" for cpu {' in out
     data = json.loads((plus.with_name("plus.tune") / "tune.json").read_text(encoding="utf-8"))
     assert plus.read_text(encoding="utf-8") == PLUS.replace("= 128", "= 16")

@@ -53,7 +53,7 @@ def test_consts_that_only_the_schedule_uses_are_the_space() -> None:
         "x[i] +", "f32(times) * x[i] +"
     )
     assert space_of(problem(text), {}) == Space((Dimension("tile", (32, 64, 128, 256, 512), 128),))
-    assert space_of(problem(text), {"tile": (7, 9)}) == Space((Dimension("tile", (7, 9), 7),))
+    assert space_of(problem(text), {"tile": (7, 9)}) == Space((Dimension("tile", (7, 9), 7, is_written=False),))
     assert space_of(problem(text), {"tile": (7, 128)}).default == {"tile": 128}
 
 

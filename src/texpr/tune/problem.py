@@ -116,14 +116,16 @@ def _firsts(problem: Problem, given: Mapping[str, tuple[int, ...]]) -> dict[str,
 
 def _restricted(dimension: Dimension, values: tuple[int, ...]) -> Dimension:
     if not dimension.labels:
-        default = dimension.default if dimension.default in values else values[0]
-        return replace(dimension, values=values, default=default)
+        if dimension.default in values:
+            return replace(dimension, values=values)
+        return replace(dimension, values=values, default=values[0], is_written=False)
     for value in values:
         if value not in dimension.values:
             reason = f"`{dimension.name}` has candidates 0 to {dimension.values[-1]}, and no number {value}"
             raise error("E0841", None, reason)
     labels = tuple(dimension.label(value) for value in values)
-    return replace(dimension, values=values, default=0 if 0 in values else values[0], labels=labels)
+    first = 0 if 0 in values else values[0]
+    return replace(dimension, values=values, default=first, labels=labels, is_written=first == 0)
 
 
 def _of_planner(problem: Problem, function: Function) -> tuple[Dimension, ...]:

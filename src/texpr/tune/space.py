@@ -26,12 +26,13 @@ class Wrong(Exception):
 
 
 class Dimension(Record):
-    """`values` in the order of the text; `default` is among them. `labels`: what candidates of the planner are."""
+    """`values` in the order of the text; `default` is among them, and `is_written` if the text, or the compiler, has it. `labels`: what candidates of the planner are."""
 
     name: str
     values: tuple[int, ...]
     default: int
     labels: tuple[str, ...] = ()
+    is_written: bool = True
 
     def label(self, value: int) -> str:
         """What a value stands for; empty where it is a number like any other."""
@@ -49,8 +50,13 @@ class Space(Record):
         return prod(len(each.values) for each in self.dimensions)
 
     @property
+    def is_written(self) -> bool:
+        """Whether `default` is what the text, or the compiler by itself, has."""
+        return all(each.is_written for each in self.dimensions)
+
+    @property
     def default(self) -> dict[str, int]:
-        """The point that the text, or the compiler by itself, has."""
+        """The point that is measured first: what the text, or the compiler by itself, has, if that is among the points."""
         return {each.name: each.default for each in self.dimensions}
 
     def points(self) -> Iterator[dict[str, int]]:

@@ -168,7 +168,7 @@ def _show(console: Console, problem: Problem, space: Space, found: Sequence[Over
     if first is not None:
         value = first.outcome.value
         said = f"{first.outcome.code} {first.outcome.reason}".strip() if value is None else _duration(value)
-        console.say(f"  as it is:  {said}, {_at(space, space.default)}")
+        console.say(f"  {'as it is:' if space.is_written else 'first:   '}  {said}, {_at(space, space.default)}")
     console.say(f"  best:      {_duration(least.value)}, {_at(space, least.point)}")
     for each in space.dimensions:
         if each.labels:
