@@ -117,7 +117,7 @@ def test_a_candidate_that_is_not_proved_is_not_measured(monkeypatch: pytest.Monk
     whole, of = delivery.proved, problem(PLUS)
     wrong = compiled_at(replace(of, text=PLUS.replace("x[i] +", "x[i] -")), {"tile": 8}).plan
     monkeypatch.setattr(delivery, "proved", lambda function, plan: whole(function, wrong))
-    monkeypatch.setattr(module, "timed", lambda *_: pytest.fail("it was measured"))
+    monkeypatch.setattr(module, "measured", lambda *_: pytest.fail("it was measured"))
     found = outcome(of, tile=8)
     assert (found.state, found.code) == (REFUSED, "E0508")
 

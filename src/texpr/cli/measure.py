@@ -17,6 +17,7 @@ import numpy as np
 from texpr import __version__, interp
 from texpr.affine.expr import Sym
 from texpr.cli.arrays import make_arrays
+from texpr.cli.bench.places import bound_threads
 from texpr.cli.bounds import bounds_of
 from texpr.cli.compare import judge
 from texpr.cli.execute import Setting, call
@@ -25,13 +26,13 @@ from texpr.explain.speed import speed
 from texpr.interp.dtypes import Array
 from texpr.ir.program import Function, Par, Schedule, Seq, Stmt, blocks
 from texpr.runtime import Kernel
+from texpr.runtime.timing import Timed, by_clock, measured, spread
 from texpr.support.diagnostic import TexprError
 from texpr.support.faults import told_of
 from texpr.toolchain import Toolchain, this_machine
 from texpr.tune.alone import alone, beside_others
 from texpr.tune.outcome import MEASURED, Outcome, failed, read_task, refused
 from texpr.tune.problem import Problem, schedule_at
-from texpr.tune.timing import timed
 
 MOST_INSTANCES = 1 << 22
 """Executions of statements that the interpreter is given to compare with."""
@@ -41,10 +42,14 @@ SMALL = tuple(1 << bits for bits in range(7, 2, -1))
 
 RANDOM = "random"
 
+SECONDS = 0.4
+"""For calls of a candidate."""
+
 
 def measure(task: str) -> str:
     """The outcome of a task, as text. It raises nothing: a candidate that is refused is an outcome, and so is a fault."""
-    return json.dumps(_measured(task).data)
+    with bound_threads():
+        return json.dumps(_measured(task).data)
 
 
 def _measured(text: str) -> Outcome:
@@ -90,9 +95,11 @@ def _timed(kernel: Kernel, arrays: Mapping[str, Array], setting: Setting, detail
         for name in written:
             given[name][...] = arrays[name]
 
-    found = timed(lambda: kernel(*given.values(), **named), prepare)
-    details |= {"median": found.median, "calls": found.calls}
-    return Outcome(MEASURED, found.least, details=details)
+    timed = Timed(lambda: kernel(*given.values(), **named), by_clock(), prepare)
+    (times,) = measured({kernel.function.name: timed}, SECONDS).values()
+    found = spread(times)
+    details |= {"median": found.median, "low": found.low, "high": found.high, "calls": found.runs}
+    return Outcome(MEASURED, min(times), details=details)
 
 
 def _checked(problem: Problem, function: Function, schedule: Schedule | None, tools: Toolchain) -> dict[str, Any]:

@@ -26,7 +26,8 @@ class Wrong(Exception):
 
 
 class Dimension(Record):
-    """`values` in the order of the text; `default` is among them, and `is_written` if the text, or the compiler, has it. `labels`: what candidates of the planner are."""
+    """`values` in the order of the text; `default` is among them. `labels`: what candidates of the planner are. `is_written`:
+    whether the text, or the compiler by itself, has the default."""
 
     name: str
     values: tuple[int, ...]
