@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ import numpy as np
 from texpr import __version__, interp
 from texpr.affine.expr import Sym
 from texpr.cli.arrays import make_arrays
-from texpr.cli.bench.places import bound_threads
+from texpr.cli.bench.places import bound_threads, place_of
+from texpr.cli.bench.point import RUNS
 from texpr.cli.bounds import bounds_of
 from texpr.cli.compare import judge
 from texpr.cli.execute import Setting, call
@@ -26,7 +28,7 @@ from texpr.explain.speed import speed
 from texpr.interp.dtypes import Array
 from texpr.ir.program import Function, Par, Schedule, Seq, Stmt, blocks
 from texpr.runtime import Kernel
-from texpr.runtime.timing import Timed, by_clock, measured, spread
+from texpr.runtime.timing import Timed, measured, spread
 from texpr.support.diagnostic import TexprError
 from texpr.support.faults import told_of
 from texpr.toolchain import Toolchain, this_machine
@@ -42,7 +44,7 @@ SMALL = tuple(1 << bits for bits in range(7, 2, -1))
 
 RANDOM = "random"
 
-SECONDS = 0.4
+SECONDS = 0.6
 """For calls of a candidate."""
 
 
@@ -95,8 +97,10 @@ def _timed(kernel: Kernel, arrays: Mapping[str, Array], setting: Setting, detail
         for name in written:
             given[name][...] = arrays[name]
 
-    timed = Timed(lambda: kernel(*given.values(), **named), by_clock(), prepare)
-    (times,) = measured({kernel.function.name: timed}, SECONDS).values()
+    with ExitStack() as stack:
+        place = place_of(kernel, False, stack)
+        timed = Timed(lambda: kernel(*given.values(), **named), place.watch, prepare, place.rest)
+        (times,) = measured({kernel.function.name: timed}, SECONDS, runs=RUNS).values()
     found = spread(times)
     details |= {"median": found.median, "low": found.low, "high": found.high, "calls": found.runs}
     return Outcome(MEASURED, min(times), details=details)
