@@ -111,6 +111,13 @@ fn f(x: f32[m], w: f32[n]): f32[m] where m >= n {
     return y
 }"""
 
+FOLDED = """
+fn f(x: f32[n, m], v: f32): f32[m] {
+    new y: f32[m]
+    par m |j| { y[j] = v * 2.0 seq n |i| { y[j] += x[i, j] } }
+    return y
+}"""
+
 NORMED = """
 fn f(x: f32[M, S]): f32[M, S] {
     new y: f32[M, S]
@@ -374,6 +381,7 @@ SHAPES = {
         HALVES_BEHIND, ({"m": 0, "n": 1}, {"m": 1, "n": 0}, {"m": 131, "n": 3}, {"m": 5, "n": 0})
     ),
     "all read at halves from each row on": Shape(HALVES_OF_ALL, ({"m": 1, "n": 0}, {"m": 1, "n": 1}, {"m": 131, "n": 69})),
+    "columns summed up from a scalar on": Shape(FOLDED, ({"n": 0, "m": 3}, {"n": 3, "m": 130}, {"n": 2, "m": 0})),
     "no turns, or some": Shape(TURNS, ({"n": 9, "m": 2}, {"n": 5, "m": 70000}, {"n": 0, "m": 1})),
     "flattened": Shape(
         FLATTENED, ({"B": 2, "C": 3, "H": 5, "W": 7}, {"B": 1, "C": 2, "H": 0, "W": 3}, {"B": 0, "C": 1, "H": 1, "W": 1})

@@ -9,7 +9,7 @@ from texpr.affine.expr import ONE, Expr, FloorDiv, Max, Min, Mod, Sym, children,
 from texpr.ir import kernel as k
 from texpr.ir.program import Loop
 from texpr.ir.program.marked import level_of
-from texpr.ir.value import Buffer, Literal, Load, Ref, Value
+from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Ref, Value, walk
 from texpr.isa.levels import Level, Space
 from texpr.presburger.formula import Ge
 from texpr.presburger.solve.products import parted
@@ -450,8 +450,9 @@ def named_alike(home: Buffer | Sym, stored: Buffer | Sym) -> bool:
 def rank(event: Event) -> tuple[bool, bool, bool]:
     """The rank of an event: those that determine more come first.
 
-    A constant fits everywhere; its indices follow from reads and writes beside it. The initial value of a register fits its
-    later assignment, but the assignment is the statement's execution.
+    A value without an index, of constants and scalars, fits everywhere; its indices follow from reads and writes beside it. The
+    initial value of a register fits its later assignment, but the assignment is the statement's execution.
     """
-    constant = isinstance(event.value, Literal)
-    return not event.let, constant, constant and isinstance(event.stmt, k.Declare)
+    everywhere = all(isinstance(x, Literal | Op | Cast) or (isinstance(x, Load) and not x.index) for x in walk(event.value))
+    first = isinstance(event.value, Literal) and isinstance(event.stmt, k.Declare)
+    return not event.let, everywhere, first

@@ -293,11 +293,8 @@ class _Search(Mutable):
         found = (kept for m in others if not isinstance(m.event.value, Literal) for kept in keeps(m, scopes))
         pairs = (pair for kept in found for pair in kept.applied(event.target, action.target, around))
         known = ((theirs.substitute(match.indices), mine) for theirs, mine in pairs if mine.syms() <= {*event.site.dims})
-        return any(theirs is not mine and not self.equal(event, theirs, mine) for theirs, mine in known)
-
-    def equal(self, event: Event, one: Expr, other: Expr) -> bool:
-        """Whether it is quickly shown that two numbers are equal wherever an event is."""
-        return refuted((*flat(event.site.where), compare("!=", one, other), self.asked.premises))
+        here = (*flat(event.site.where), self.asked.premises)
+        return any(theirs is not mine and not refuted((compare("!=", theirs, mine), *here)) for theirs, mine in known)
 
     def rest(self, parts: Parts) -> None:
         """The events without a match, once the contents of memory and the partial sums are known."""
@@ -397,15 +394,12 @@ class _Search(Mutable):
                 loops, known = indices(match.action.spot), {*event.site.dims, *self.asked.program.function.sizes}
                 same = (m for m in anchors if home_of(m.event.target) == other and m.action.stored == match.action.stored)
                 count = next((n for n, sym in enumerate(loops) if not match.indices[sym].syms() <= known), len(loops))
-                if next(same, None) is not None or self.is_called(other, match.action.stored):
+                called = isinstance(other, Sym) and self.asked.reading.variables[other].name.name == match.action.stored.name
+                if called or next(same, None) is not None:
                     found = self.moved(event, match.action, tuple(match.indices[sym] for sym in loops[:count]), side)
                     if all(e.syms() <= known for e in found.element):  # otherwise the updates iterate over other elements
                         return found
         return None
-
-    def is_called(self, home: Buffer | Sym, stored: Buffer | Sym) -> bool:
-        """Whether the name of a register is derived from that of program memory."""
-        return isinstance(home, Sym) and self.asked.reading.variables[home].name.name == stored.name
 
     def moved(self, event: Event, action: Action, values: tuple[Expr, ...], side: int, plain: Load | None = None) -> Moved:
         """`event` as a copy of the element that `action` writes, with these indices of the outermost loops around it.
