@@ -25,11 +25,14 @@ from texpr.isa.registry import resolve
 from texpr.planner.plan import plan
 from texpr.planner.untaken import sums, untaken
 from texpr.planner.wider import promise
+from texpr.presburger.formula import compare, holds
 from texpr.schedule.apply import laid_out
 from texpr.support.record import Record
 
 FILE = Path(__file__).with_name("disguised.te")
 Sizes = dict[str, int]
+LINE = 16
+"""Elements of the widest vector."""
 
 
 class Expected(Record):
@@ -104,6 +107,15 @@ def test_a_gram_matrix_in_the_emulator() -> None:
     computes(function, lower(function, "sm_80", schedule="auto"), EXPECTED["gram"].sizes)
 
 
+def whole(made: Compiled, wanted: Expected) -> Sizes:
+    """Sizes at which a launcher takes a plan with vectors: those that are said, or the next whole vectors."""
+    values = {size: wanted.whole[size.name] for size in made.function.sizes}
+    promised = [compare(fact.op, fact.left, fact.right) for fact in made.function.where]
+    if all(holds(fact, values) for fact in promised):
+        return wanted.whole
+    return {name: -(-size // LINE) * LINE for name, size in wanted.whole.items()}
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
 @pytest.mark.parametrize("name", EXPECTED)
@@ -113,7 +125,7 @@ def test_what_is_launched_and_its_numbers_in_the_emulator(name: str, target: str
     computes(function, made, wanted.sizes)
     last = made.wide or made
     if made.wide is not None:
-        computes(function, made.wide, wanted.whole)
+        computes(function, made.wide, whole(made.wide, wanted))
     used = {instr.name for kernel in kernels(last.plan.steps) for instr in kernel.instrs if instr.products is not None}
     is_as_expected(name, target, used, [each["reason"] for each in left(last)])
 
