@@ -14,6 +14,7 @@ from texpr.schedule.joint.convert import instructed
 from texpr.schedule.joint.family import chained
 from texpr.schedule.pragmas import in_place
 from texpr.schedule.rewrite.materialise import Materialised, materialise
+from texpr.schedule.rewrite.overlap import overlapped
 from texpr.schedule.rewrite.partition import partitioned
 from texpr.schedule.rewrite.ring import pipelined
 from texpr.schedule.rules import RULES
@@ -75,7 +76,7 @@ def apply_schedule(function: ir.Function, schedule: ir.Schedule | None, target: 
 def laid_out(state: State) -> Materialised:
     """The plain program of `state`, with the marks for mapping and lowering."""
     made = materialise(state)
-    ringed = chained(pipelined(made.function), state.target)
+    ringed = chained(pipelined(overlapped(made.function)), state.target)
     function = partitioned(instructed(ringed, state.target))
     if state.min_blocks:
         function = replace(function, directives=(*function.directives, LaunchBounds(state.min_blocks)))

@@ -195,6 +195,27 @@ class Pipeline(Mark):
         return cls(numbers[0], tuple(names), *numbers[1:])
 
 
+class Overlap(Mark):
+    """`#overlap(dv, js)`: what is from the loop `late` on in an iteration runs a turn late, behind the loop `behind` of the next
+    one; removed at the end of the schedule."""
+
+    NAME = "overlap"
+
+    late: str
+    behind: str
+
+    @property
+    def words(self) -> tuple[Word, ...]:
+        """Both names."""
+        return (self.late, self.behind)
+
+    @classmethod
+    def read(cls, words: Sequence[Word]) -> Self | None:
+        """Two names."""
+        names = [word for word in words if isinstance(word, str)]
+        return cls(*names) if len(names) == len(words) == 2 else None
+
+
 class Roles(Mark):
     """`#roles(1, 8)`: so many warps of their own copy boxes in the loop, and the others do all else in the nest."""
 
@@ -291,7 +312,7 @@ class Joint(Mark):
 MARKS: dict[str, type[Mark]] = {
     kind.NAME: kind
     for kind in (
-        Async, Bind, Cluster, Joint, LaunchBounds, Multicast, Partition, Pipeline, Roles, Saves, Tensor, Together, Unguard,
+        Async, Bind, Cluster, Joint, LaunchBounds, Multicast, Overlap, Partition, Pipeline, Roles, Saves, Tensor, Together, Unguard,
         Unroll, Vector,
     )
 }  # fmt: skip

@@ -93,20 +93,27 @@ class Run(Record, eq=False):
 
 
 def runs(nodes: tuple[Node, ...], steps: Mapping[Step, Started]) -> Iterator[Run]:
-    """Every group that is started."""
+    """Every group that is started: neighbours that sum up in the same locals, so that each sum may be waited for by itself."""
     whole = set[int]()
     for each in lists(nodes) if steps else ():
         if each.number in whole:
             continue
         members: list[int] = []
         for at, node in enumerate((*each.nodes, None)):
-            if node is not None and _starts(node, steps):
-                members.append(at)
-                whole |= {inner.number for inner in lists(nodes) if _is_below(node, inner.nodes)}
-            elif members:
+            starts = node is not None and _starts(node, steps)
+            if members and not (starts and node is not None and _sums(node, steps) == _sums(each.nodes[members[0]], steps)):
                 group = each.nodes[members[0] : members[-1] + 1]
                 yield Run(each.number, members[0], group[-1], tuple(leaves(group)))
                 members = []
+            if node is not None and starts:
+                members.append(at)
+                whole |= {inner.number for inner in lists(nodes) if _is_below(node, inner.nodes)}
+
+
+def _sums(node: Node, steps: Mapping[Step, Started]) -> frozenset[Buffer]:
+    """The locals in whose registers the steps of a node sum up."""
+    held = (steps[leaf].registers.items() for leaf in leaves((node,)))
+    return frozenset(local for each in held for local, registers in each if registers.access != "read")
 
 
 def _starts(node: Node, steps: Mapping[Step, Started]) -> bool:

@@ -76,8 +76,8 @@ def fills_of(loop: ir.Loop, names: Sequence[str]) -> tuple[ir.New, ...]:
 
 def _writes_also(body: Body, buffer: Buffer) -> bool:
     """Whether some writer of `buffer` also writes another buffer, or uses it, or there is none."""
-    steps = [step for step in _steps(body) if buffer in _written(step)]
-    mixed = any(len(set(_written(step))) > 1 or _reads(step, buffer) for step in steps)
+    steps = [step for step in _steps(body) if buffer in written(step)]
+    mixed = any(len(set(written(step))) > 1 or _reads(step, buffer) for step in steps)
     return mixed or not steps
 
 
@@ -90,7 +90,8 @@ def _steps(body: Body) -> Iterator[ir.Stmt]:
             yield stmt
 
 
-def _written(step: ir.Stmt) -> list[Buffer]:
+def written(step: ir.Stmt) -> list[Buffer]:
+    """What a statement writes of what it does not make."""
     inside = {s.buffer for s in ir.walk((step,)) if isinstance(s, ir.New)}
     every = (t.buffer for s in ir.walk((step,)) if isinstance(s, ir.Bind) for t in s.targets)
     return [b for b in every if b not in inside]
@@ -157,7 +158,7 @@ def _kept(body: Body, buffers: frozenset[Buffer], filling: bool) -> Body:
             then, orelse = (_kept(block, buffers, filling) for block in (stmt.then, stmt.orelse))
             if then or orelse:
                 found.append(with_blocks(stmt, (then, orelse)))
-        elif bool(buffers & set(_written(stmt))) is filling:
+        elif bool(buffers & set(written(stmt))) is filling:
             found.append(stmt)
     return tuple(found)
 
@@ -179,23 +180,23 @@ def _require_early(function: ir.Function, loop: ir.Loop, parts: _Parts, ahead: i
                 continue
             for found in candidates(source, sink, frozenset(subject.model.scope_syms(source.buffer))):
                 if found.carrier is None:
-                    _require(subject, found, TRUE, span)
+                    require_none(subject, found, TRUE, span, "pipeline")
                 elif found.carrier is loop:
-                    _require(subject, found, between(1, expr(right(loop.sym)) - left(loop.sym), ahead + 1), span)
+                    require_none(subject, found, between(1, expr(right(loop.sym)) - left(loop.sym), ahead + 1), span, "pipeline")
 
 
-def _require(subject: Subject, found: Dependence, near: Formula, span: Span) -> None:
-    """Refuses a dependence of the fills on the rest where `near` holds."""
+def require_none(subject: Subject, found: Dependence, near: Formula, span: Span, name: str) -> None:
+    """Refuses a dependence where `near` holds: the directive `name` would have it run backwards."""
     dims = (*map(left, extended_syms(found.source)), *map(right, extended_syms(found.sink)))
     try:
         witness = subject.point(dims, conj((found.formula, near)))
     except Undecided:
-        raise Limitation([undecided(found, span, "pipeline")]) from None
+        raise Limitation([undecided(found, span, name)]) from None
     if witness is None:
         return
     if not (comparable(found.source, found.sink) and found.source.affine and found.sink.affine):
-        raise Limitation([undecided(found, span, "pipeline")])
-    raise TexprError([conflict(subject, found, witness, span, "pipeline")])
+        raise Limitation([undecided(found, span, name)])
+    raise TexprError([conflict(subject, found, witness, span, name)])
 
 
 # The loop with its ring.
@@ -205,7 +206,7 @@ def _begin(loop: ir.Loop, buffer: Buffer) -> int:
     """The alignment of a slot in bytes, as the copies into it require."""
     for stmt in ir.walk(loop.body):
         asked = mark(stmt, Tensor) if isinstance(stmt, ir.Par | ir.Seq) else None
-        if asked is not None and buffer in _written(stmt):
+        if asked is not None and buffer in written(stmt):
             return Swizzle(asked.swizzle).period
     return SLOT
 
@@ -229,14 +230,15 @@ def _turned(loop: ir.Loop, parts: _Parts, rings: Mapping[Buffer, Buffer], asked:
     own = substitute_block(parts.own, {loop.sym: turn - ahead})
     body = (
         *own,
-        ir.If(_compared("lt", turn, loop.extent), fills, span=loop.span),
-        ir.If(_compared("ge", turn, expr(ahead)), rest, span=loop.span),
+        ir.If(compared("lt", turn, loop.extent), fills, span=loop.span),
+        ir.If(compared("ge", turn, expr(ahead)), rest, span=loop.span),
     )
     plain = unmarked(loop, Pipeline)
     return ir.Seq(loop.sym, loop.extent + ahead, body, loop.reduce, loop.label, plain.directives, loop.span, loop.ieee)
 
 
-def _compared(name: str, one: Expr, other: Expr) -> Value:
+def compared(name: str, one: Expr, other: Expr) -> Value:
+    """A comparison of indices."""
     return Op(name, (Index(one, I64), Index(other, I64)), BOOL)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from texpr.affine.expr import Expr
 from texpr.affine.facts import Known
 from texpr.ir import program as ir
-from texpr.ir.program.marks import Async, Bind, Pipeline, Unroll, Vector
+from texpr.ir.program.marks import Async, Bind, Overlap, Pipeline, Unroll, Vector
 from texpr.relation.facts import known
 from texpr.schedule.call import Call
 from texpr.schedule.edits import Offers, promise, said
@@ -21,7 +21,7 @@ def free_loop(call: Call, argument: ir.Argument, *, copying: bool = False) -> ir
         reason = f"the loop over `{loop.sym.base}` is `fully par`: its iterations are lanes already"
         raise call.refuse("E0905", reason, at=argument)
     for directive in loop.directives:
-        if isinstance(directive, Bind | Unroll | Vector | Pipeline) or (isinstance(directive, Async) and not copying):
+        if isinstance(directive, Bind | Unroll | Vector | Pipeline | Overlap) or (isinstance(directive, Async) and not copying):
             reason = f"`{loop.sym.base}` has been given to `{directive.name}` already, so its shape must stay"
             help = f"a loop is shaped first, and what comes of it is given to `{directive.name}`"
             raise call.refuse("E0905", reason, at=argument, help=help, offers=_ahead(call, directive.span))
