@@ -13,7 +13,7 @@ from typing import TypeAlias
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir.operation import Awaits, Closes, Fences, Grouped
 from texpr.ir.proof.tags import End
-from texpr.ir.value import Load
+from texpr.ir.value import Load, Ref
 from texpr.isa.levels import Space
 from texpr.presburger.formula import FALSE, TRUE, Eq, Formula, conj, disj, negate, rename
 from texpr.presburger.questions import Point, witness
@@ -146,17 +146,24 @@ def landed(
     """The waits behind which a copy in a group has landed, or, without `write`, has read what it stores.
 
     `site`: where it starts, or all do who start it. `register`: of a lane, which the wait has to name. Behind a wait for a
-    register that was only read nothing may be under way: ptxas before 13.3 does not keep it apart from what is left.
+    register that was only read, not summed up in, nothing may be under way: ptxas before 13.3 does not keep it apart from what
+    is left.
     """
+    summed = register is not None and _is_same(register, copy.target)
 
     def fits(what: Grouped) -> Formula:
         if not isinstance(what, Awaits) or what.group is not copy.group or (write and what.read):
             return FALSE
         if register is None:
             return TRUE
-        return _named(register, what.registers) if write or not what.pending else FALSE
+        return _named(register, what.registers) if write or summed or not what.pending else FALSE
 
     return tuple(endings(site, same(site), ends, reading, fits))
+
+
+def _is_same(register: Load, target: Load | Ref) -> bool:
+    """Whether what is read is the element that is written, by the same coordinates."""
+    return isinstance(target, Load) and (register.buffer, register.index) == (target.buffer, target.index)
 
 
 def _named(register: Load, every: Iterable[Load]) -> Formula:

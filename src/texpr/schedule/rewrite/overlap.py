@@ -30,9 +30,12 @@ from texpr.ir.value import Buffer
 from texpr.presburger.formula import TRUE, between
 from texpr.presburger.isl.maps import left, right
 from texpr.relation.dependence import candidates
+from texpr.relation.facts import in_loop
 from texpr.schedule.rewrite.copies import copied
+from texpr.schedule.rewrite.materialise import given
 from texpr.schedule.rewrite.ring import compared, fills_of, require_none, written
-from texpr.schedule.tree import Body, loops, replaced
+from texpr.schedule.rewrite.settled import settled
+from texpr.schedule.tree import Body, loops, path_to, replaced
 from texpr.support.diagnostic import Note, error
 from texpr.support.record import Record, replace
 from texpr.support.span import Span
@@ -71,6 +74,10 @@ def overlapped(function: ir.Function) -> ir.Function:
 def _overlapped(function: ir.Function, loop: ir.Loop) -> ir.Function:
     asked = mark(loop, Overlap)
     assert asked is not None
+    outer = [each for each in path_to(function.body, loop) or () if isinstance(each, ir.Par | ir.Seq)]
+    facts = (*given(function), *(fact for each in outer for fact in in_loop(each.sym, each.extent)))
+    whole = replace(loop, body=settled(loop.body, facts))
+    function, loop = replace(function, body=replaced(function.body, loop, lambda _: (whole,))), whole
     parts = _parted(loop, asked)
     inner = tuple(s for s in loop.body if s not in parts.kept)
     around = replace(loop, body=inner)
