@@ -17,6 +17,7 @@ from texpr.backends.c.types import C_NAMES
 from texpr.backends.cpu.dialect import Cpu
 from texpr.backends.cpu.entry import entry_lines
 from texpr.ir.kernel import Array, Axis, Kernel, Plan, kernels
+from texpr.ir.kernel.apart import spread
 from texpr.ir.value import Buffer
 from texpr.isa.levels import Level, Space
 from texpr.support.diagnostic import CompilerBug
@@ -51,7 +52,9 @@ def _kernel(kernel: Kernel, plan: Plan) -> list[str]:
     for array in kernel.arrays:
         scope, line = _array(array, scope)
         lines.append(INDENT * depth + line)
-    lines += Body.of(kernel, Cpu(plan.span.source, frozenset(a.buffer for a in kernel.arrays))).lines(kernel.body, scope, depth)
+    lines += Body.of(kernel, Cpu(plan.span.source, frozenset(a.buffer for a in kernel.arrays))).lines(
+        spread(kernel.body), scope, depth
+    )
     return [*lines, *(INDENT * at + "}" for at in range(len(cores), -1, -1))]
 
 

@@ -29,6 +29,7 @@ from texpr.ir.kernel import (
     kernels,
     walk,
 )
+from texpr.ir.kernel.apart import spread
 from texpr.ir.kernel.roles import parted
 from texpr.ir.kernel.shared import USUAL_ALIGNMENT, part, shared_bytes, shared_places
 from texpr.ir.kernel.together import dynamic_bytes, joint, together
@@ -121,7 +122,7 @@ def _body(kernel: Kernel, plan: Plan, scope: Scope, blocks: Mapping[str, str], *
     for array in kernel.arrays:
         scope, line = _array(array, places[array] if size and array in places else None, scope, kernel.rank)
         lines.append(INDENT + line)
-    return [*lines, *body.lines(parted(kernel.body), scope, 1)]
+    return [*lines, *body.lines(parted(spread(kernel.body)), scope, 1)]
 
 
 def _check(kernel: Kernel, target: Target | None) -> None:

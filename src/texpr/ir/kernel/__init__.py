@@ -99,7 +99,8 @@ class For(Record, eq=False):
 
     `factor` of an unrolled loop: the number of copies of the body; 0 to unroll it completely, which needs a constant trip
     count. `reductions` of a simd loop: (variable, op) pairs, combined in any order. `uniform`: all threads of a block execute
-    the same iterations, so that the body may contain barriers.
+    the same iterations, so that the body may contain barriers. `first`, `last`: so many turns differ from those between
+    (`ir.kernel.apart`).
     """
 
     sym: Sym
@@ -112,6 +113,8 @@ class For(Record, eq=False):
     uniform: bool = False
     span: Span = NOWHERE
     factor: int = 0
+    first: int = 0
+    last: int = 0
 
 
 class Role(Record):

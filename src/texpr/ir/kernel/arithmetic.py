@@ -14,6 +14,7 @@ from typing import TypeAlias
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, maximum
 from texpr.affine.typed import Knowledge, Typed, count, place, typed
 from texpr.ir import kernel as k
+from texpr.ir.kernel.apart import spread
 from texpr.ir.kernel.knowledge import (
     axis_knowledge,
     branch_facts,
@@ -223,7 +224,7 @@ class _Kernel:
             here = axis_knowledge(axis, here)
             around = (*around, Turn(axis.sym, ZERO, axis.extent, axis.level is Level.GRID))
             yield self._variable(axis.sym, expr(axis.sym), here.ranges[axis.sym], self.kernel.span, here, around)
-        yield from self.block(self.kernel.body, here, around)
+        yield from self.block(spread(self.kernel.body), here, around)
 
     def block(self, body: Iterable[k.Stmt], here: Knowledge, around: tuple[Around, ...]) -> Iterator[Computed]:
         for stmt in body:

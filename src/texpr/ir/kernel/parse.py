@@ -338,9 +338,10 @@ class KernelParser:
             scan.expect("(")
             reductions = separated(scan, lambda scan: (named(scan), scan.name("an operation")))
             scan.expect(")")
+        first, last = (scan.integer(), scan.integer()) if scan.accept("apart") else (0, 0)
         uniform = scan.accept("uniform")
         span = scan.span(start)
-        return k.For(symbol, lo, hi, self._block(), step, kind, tuple(reductions), uniform, span, factor)
+        return k.For(symbol, lo, hi, self._block(), step, kind, tuple(reductions), uniform, span, factor, first, last)
 
     def _if(self) -> k.If:
         scan, start = self.scan, self.scan.take().start

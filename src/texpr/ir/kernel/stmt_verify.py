@@ -8,6 +8,7 @@ from texpr.affine.expr import Sym, expr
 from texpr.affine.facts import Known
 from texpr.affine.ranges import Range
 from texpr.ir import kernel as k
+from texpr.ir.kernel.apart import turns_apart_are_few
 from texpr.ir.kernel.place import Place, Rule
 from texpr.ir.kernel.roles import between_roles_is_nothing, roles_are_of_warps
 from texpr.ir.ops import OPERATIONS
@@ -131,6 +132,7 @@ LOOP_RULES: tuple[Rule, ...] = (
     step_is_positive,
     loop_kind_is_known,
     unrolled_loop_counts_to_a_constant,
+    turns_apart_are_few,
     simd_loop_is_plain,
     reductions_are_of_lanes,
 )

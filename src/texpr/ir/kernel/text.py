@@ -17,7 +17,8 @@
             | "instr" NAME …                          texpr.ir.instr.text has the rest of it
     buffer  = NAME ":" TYPE "[" [index, …] "]" ["strides" "[" [index, …] "]"] ["align" INT] ["role" ROLE]
 
-    stmt    = "for" NAME "in" index ".." index ["by" index] [KIND [INT]] ["reduce" "(" NAME OP, … ")"] ["uniform"] block
+    stmt    = "for" NAME "in" index ".." index ["by" index] [KIND [INT]] ["reduce" "(" NAME OP, … ")"] ["apart" INT INT]
+              ["uniform"] block
             | "if" value ["uniform"] ["role" NAME INT INT] block ["else" block]
             | "let" NAME ":" TYPE "=" value | NAME "=" value | element "=" value
             | "atomic" element OP "=" value ["at" LEVEL]
@@ -237,8 +238,9 @@ def _for_head(loop: k.For) -> str:
     factor = f" {loop.factor}" if loop.factor else ""
     reductions = ", ".join(f"{sym} {op}" for sym, op in loop.reductions)
     reduce = f" reduce({reductions})" if reductions else ""
+    apart = f" apart {loop.first} {loop.last}" if loop.first or loop.last else ""
     uniform = " uniform" if loop.uniform else ""
-    return f"for {loop.sym} in {loop.lo}..{loop.hi}{step}{kind}{factor}{reduce}{uniform}"
+    return f"for {loop.sym} in {loop.lo}..{loop.hi}{step}{kind}{factor}{reduce}{apart}{uniform}"
 
 
 def line_text(span: Span) -> str:

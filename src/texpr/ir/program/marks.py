@@ -196,7 +196,7 @@ class Pipeline(Mark):
 
 
 class Overlap(Mark):
-    """`#overlap(dv, js)`: what is from the loop `late` on in an iteration runs a turn late, behind the loop `behind` of the next
+    """`#overlap(dv, js)`: what an iteration does from the loop `late` on runs a turn late, behind the loop `behind` of the next
     one; removed at the end of the schedule."""
 
     NAME = "overlap"
@@ -214,6 +214,26 @@ class Overlap(Mark):
         """Two names."""
         names = [word for word in words if isinstance(word, str)]
         return cls(*names) if len(names) == len(words) == 2 else None
+
+
+class Apart(Mark):
+    """`#apart(2, 1)`: so many turns at the start and at the end of a loop differ from those between, by tests of its index."""
+
+    NAME = "apart"
+
+    first: int
+    last: int
+
+    @property
+    def words(self) -> tuple[Word, ...]:
+        """Both numbers."""
+        return (self.first, self.last)
+
+    @classmethod
+    def read(cls, words: Sequence[Word]) -> Self | None:
+        """Two numbers."""
+        numbers = [word for word in words if isinstance(word, int) and word >= 0]
+        return cls(*numbers) if len(numbers) == len(words) == 2 else None
 
 
 class Roles(Mark):
@@ -312,8 +332,8 @@ class Joint(Mark):
 MARKS: dict[str, type[Mark]] = {
     kind.NAME: kind
     for kind in (
-        Async, Bind, Cluster, Joint, LaunchBounds, Multicast, Overlap, Partition, Pipeline, Roles, Saves, Tensor, Together, Unguard,
-        Unroll, Vector,
+        Apart, Async, Bind, Cluster, Joint, LaunchBounds, Multicast, Overlap, Partition, Pipeline, Roles, Saves, Tensor,
+        Together, Unguard, Unroll, Vector,
     )
 }  # fmt: skip
 """The marks, by name."""

@@ -1,7 +1,8 @@
 """Execution counts of program points, and their order: the cost of an operation at a point.
 
-Unknown counts are estimated: a size is 1024, an index half of its loop's extent, an arm of a branch executes every second time.
-The estimates only affect the choice among correct results.
+Unknown counts are estimated: a size is 1024, an index half of its loop's extent. An arm of a branch executes in those
+iterations that a test of one loop's index leaves; or every second time, by any other test. The estimates only affect the choice
+among correct results.
 """
 
 from __future__ import annotations
@@ -9,13 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
-from texpr.affine.expr import Expr, Sym
+from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir.steps import Branch, Loop, Node, Part, Step, below
 from texpr.lowering.build.paths import ProgramPoint, lists
+from texpr.relation.conditions import condition
+from texpr.relation.facts import facts_of
 from texpr.support.record import Record
 
 OPEN = 1024
 """The assumed value of a run-time size."""
+
+LEAST = 4
+"""The least iterations of a loop of which a test may leave nearly all, or nearly none."""
 
 
 class Trips(Record):
@@ -55,7 +61,7 @@ def _trips(nodes: tuple[Node, ...]) -> tuple[dict[int, Fraction], Fraction]:
     every = {id(steps.nodes): steps.number for steps in lists(nodes)}
     found: dict[int, Fraction] = {}
 
-    def visit(nodes: tuple[Node, ...], times: Fraction, index: dict[Sym, int]) -> None:
+    def visit(nodes: tuple[Node, ...], times: Fraction, index: dict[Sym, int], turns: dict[Sym, int]) -> None:
         found[every[id(nodes)]] = times
         for node in nodes:
             match node:
@@ -63,21 +69,43 @@ def _trips(nodes: tuple[Node, ...]) -> tuple[dict[int, Fraction], Fraction]:
                     pass
                 case Loop(stmt, body):
                     trips = _extent(stmt.extent, index)
-                    visit(body, times * trips, {**index, stmt.sym: trips // 2})
+                    visit(body, times * trips, {**index, stmt.sym: trips // 2}, {**turns, stmt.sym: trips})
                 case Part():
-                    visit(node.body, times, index)
+                    visit(node.body, times, index, turns)
                 case Branch():
-                    visit(node.then, times / 2, index)
-                    visit(node.orelse, times / 2, index)
+                    share = _share(node, turns)
+                    visit(node.then, times * share, index, turns)
+                    visit(node.orelse, times * (1 - share), index, turns)
 
-    visit(nodes, Fraction(1), {})
+    visit(nodes, Fraction(1), {}, {})
     return found, Fraction(1, max(times.denominator for times in found.values()))
+
+
+def _share(branch: Branch, turns: Mapping[Sym, int]) -> Fraction:
+    """The share of the iterations of a loop in which a test of its index holds, at least one and not all."""
+    found = condition(branch.stmt.condition)
+    facts = tuple(facts_of((found.formula,))) if found.exact and not branch.is_data else ()
+    syms = [sym for fact in facts for sym in fact.syms() if sym in turns]
+    if len(facts) != 1 or len(syms) != 1 or turns[syms[0]] < LEAST:
+        return Fraction(1, 2)
+    (fact,), (sym,) = facts, syms
+    step = fact.substitute({sym: expr(sym) + 1}) - fact
+    if not step.is_constant or step.constant not in (1, -1):
+        return Fraction(1, 2)
+    many = turns[sym]
+    first = _value(fact.substitute({sym: 0}), {})
+    held = many + min(first, 0) if step.constant == 1 else min(first + 1, many)
+    return Fraction(min(max(held, 1), many - 1), many)
+
+
+def _value(value: Expr, index: Mapping[Sym, int]) -> int:
+    try:
+        return value.evaluate({sym: index.get(sym, OPEN) for sym in value.syms()})
+    except ZeroDivisionError:
+        return OPEN
 
 
 def _extent(extent: Expr, index: Mapping[Sym, int]) -> int:
     if extent.is_constant:
         return max(extent.constant, 0)
-    try:
-        return max(extent.evaluate({sym: index.get(sym, OPEN) for sym in extent.syms()}), 1)
-    except ZeroDivisionError:
-        return OPEN
+    return max(_value(extent, index), 1)

@@ -24,6 +24,8 @@ from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.kernel.roles import condition
+from texpr.ir.program.marked import mark
+from texpr.ir.program.marks import Apart
 from texpr.ir.program.uses import loads
 from texpr.ir.steps import AtBarrier, Branch, Dealt, InGroup, Loop, Node, Part, Step, Steps, program
 from texpr.ir.steps.digits import radix, share, turns
@@ -147,7 +149,9 @@ class Statements(Mutable):
         """A uniform loop."""
         factor = unrolling(loop)
         kind = "serial" if factor is None and loop.sym not in self.form.unrolled else "unroll"
-        return k.For(loop.sym, ZERO, loop.extent, body, ONE, kind, uniform=True, span=loop.span, factor=factor or 0)
+        apart = mark(loop, Apart) or Apart(0, 0)
+        ends = (apart.first, apart.last) if kind == "serial" else (0, 0)
+        return k.For(loop.sym, ZERO, loop.extent, body, ONE, kind, (), True, loop.span, factor or 0, *ends)
 
     def _leaf(self, leaf: Step, rest: tuple[Node, ...]) -> Iterator[k.Stmt]:
         self.emitter.frame = by_thread(self.form.team)

@@ -1,4 +1,4 @@
-"""Software pipelining of the statements of a loop: the last ones of an iteration run a turn late, between those of the next one.
+"""Software pipelining of statements of a loop: the last ones of an iteration run a turn late, between those of the next one.
 
     seq E |k| #overlap(c, a) {        seq E + 1 |k| {
         copy x, y                         if k < E { copy x of k }        if k >= 1 { copy y of k − 1 }
@@ -22,8 +22,8 @@ from itertools import count
 from texpr.affine.expr import expr
 from texpr.checks.subject import Subject
 from texpr.ir import program as ir
-from texpr.ir.program.marked import mark, unmarked
-from texpr.ir.program.marks import Overlap
+from texpr.ir.program.marked import mark, marked, unmarked
+from texpr.ir.program.marks import Apart, Overlap
 from texpr.ir.program.rewrite import substitute_block
 from texpr.ir.program.uses import loads
 from texpr.ir.value import Buffer
@@ -102,7 +102,8 @@ def _parted(loop: ir.Loop, asked: Overlap) -> _Parts:
     behind, late = (_position(rest, name, loop, asked.span) for name in (asked.behind, asked.late))
     if late <= behind:
         reason = f"`{asked.late}` does not come after `{asked.behind}` in an iteration of `{loop.sym.base}`"
-        raise error("E0905", asked.span, reason, help="what comes last in an iteration may run behind what comes first in the next")
+        help = "what comes last in an iteration may run behind what comes first in the next"
+        raise error("E0905", asked.span, reason, help=help)
     first, between, last = rest[: behind + 1], rest[behind + 1 : late], rest[late:]
     here, there = (frozenset(_touched(body)) for body in ((*first, *between), last))
     lagging = tuple(s for s in loop.body if s in copies and here.isdisjoint(written(s)))
@@ -211,5 +212,5 @@ def _turned(loop: ir.Loop, parts: _Parts, names: _Names) -> ir.Loop:
             span=span,
         ),
     )
-    plain = unmarked(loop, Overlap)
+    plain = marked(unmarked(loop, Overlap), Apart(1, 1))
     return ir.Seq(loop.sym, loop.extent + 1, body, loop.reduce, loop.label, plain.directives, span, loop.ieee)

@@ -23,8 +23,8 @@ from texpr.affine.expr import Expr, expr
 from texpr.affine.simplify import Simplifier
 from texpr.checks.subject import Subject
 from texpr.ir import program as ir
-from texpr.ir.program.marked import mark, unmarked
-from texpr.ir.program.marks import Pipeline, Tensor
+from texpr.ir.program.marked import mark, marked, unmarked
+from texpr.ir.program.marks import Apart, Pipeline, Tensor
 from texpr.ir.program.rewrite import Rewriter, replace_loads, substitute_block, with_blocks
 from texpr.ir.program.uses import loads
 from texpr.ir.value import Buffer, Index, Load, Op, Ref, Value, walk
@@ -182,7 +182,8 @@ def _require_early(function: ir.Function, loop: ir.Loop, parts: _Parts, ahead: i
                 if found.carrier is None:
                     require_none(subject, found, TRUE, span, "pipeline")
                 elif found.carrier is loop:
-                    require_none(subject, found, between(1, expr(right(loop.sym)) - left(loop.sym), ahead + 1), span, "pipeline")
+                    near = between(1, expr(right(loop.sym)) - left(loop.sym), ahead + 1)
+                    require_none(subject, found, near, span, "pipeline")
 
 
 def require_none(subject: Subject, found: Dependence, near: Formula, span: Span, name: str) -> None:
@@ -234,6 +235,8 @@ def _turned(loop: ir.Loop, parts: _Parts, rings: Mapping[Buffer, Buffer], asked:
         ir.If(compared("ge", turn, expr(ahead)), rest, span=loop.span),
     )
     plain = unmarked(loop, Pipeline)
+    if (apart := mark(plain, Apart)) is not None:
+        plain = marked(unmarked(plain, Apart), replace(apart, first=apart.first + ahead))
     return ir.Seq(loop.sym, loop.extent + ahead, body, loop.reduce, loop.label, plain.directives, loop.span, loop.ieee)
 
 

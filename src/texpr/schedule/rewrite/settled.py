@@ -22,7 +22,7 @@ from texpr.support.record import replace
 
 
 def settled(body: Body, facts: Iterable[Expr]) -> Body:
-    """`body` without the choices that `facts`, expressions that are not negative, decide. Unchanged statements stay the same."""
+    """`body` without the choices that `facts`, expressions that are not negative, decide; other statements stay the same."""
     return tuple(_settled(stmt, tuple(facts)) for stmt in body)
 
 
