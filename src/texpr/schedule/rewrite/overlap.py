@@ -16,7 +16,7 @@ that go from one turn to the next are there once, around the loop. That no depen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import count
 
 from texpr.affine.expr import expr
@@ -26,7 +26,7 @@ from texpr.ir.program.marked import mark, marked, unmarked
 from texpr.ir.program.marks import Apart, Overlap
 from texpr.ir.program.rewrite import substitute_block
 from texpr.ir.program.uses import loads
-from texpr.ir.value import Buffer
+from texpr.ir.value import Buffer, Cast, Literal, Load
 from texpr.presburger.formula import TRUE, between
 from texpr.presburger.isl.maps import left, right
 from texpr.relation.dependence import candidates
@@ -97,7 +97,7 @@ def _parted(loop: ir.Loop, asked: Overlap) -> _Parts:
         reason = f"an iteration of `{loop.sym.base}` names a value, which parts of two turns would have to share"
         help = "a `new` that is assigned is memory, which both may have"
         raise error("E0905", asked.span, reason, Note("it is named here", kept.span), help=help)
-    copies = frozenset(_copies(loop, news))
+    copies = frozenset(stmt for stmt in _copies(loop, news) if not _has(stmt, (asked.behind, asked.late)))
     rest = tuple(s for s in loop.body if not isinstance(s, ir.New) and s not in copies)
     behind, late = (_position(rest, name, loop, asked.span) for name in (asked.behind, asked.late))
     if late <= behind:
@@ -118,16 +118,26 @@ def _parted(loop: ir.Loop, asked: Overlap) -> _Parts:
 
 
 def _copies(loop: ir.Loop, news: tuple[ir.New, ...]) -> Iterator[ir.Stmt]:
-    """The statements that only fill locals of the iteration, with what the iteration does not write."""
+    """The statements that only bring elements to locals of the iteration, those that the iteration does not write."""
     changed = frozenset(b for stmt in loop.body for b in written(stmt))
     filled = frozenset(new.buffer for new in fills_of(loop, [new.buffer.name for new in news]))
     for stmt in loop.body:
         into = frozenset(written(stmt))
-        if into and into <= filled and all(load.buffer not in changed for load in _read(stmt)):
+        if into and into <= filled and _brings(stmt) and all(load.buffer not in changed for load in _read(stmt)):
             yield stmt
 
 
-def _read(stmt: ir.Stmt) -> Iterator[ir.Load]:
+def _brings(stmt: ir.Stmt) -> bool:
+    """Whether a statement computes nothing."""
+    values = (value for each in ir.walk((stmt,)) if isinstance(each, ir.Bind) for value in each.values)
+    return all(isinstance(value.arg if isinstance(value, Cast) else value, Load | Literal) for value in values)
+
+
+def _has(stmt: ir.Stmt, names: Collection[str]) -> bool:
+    return any(inner.sym.name in names for inner in loops((stmt,)))
+
+
+def _read(stmt: ir.Stmt) -> Iterator[Load]:
     for each in ir.walk((stmt,)):
         targets = each.targets if isinstance(each, ir.Bind) else ()
         yield from (load for load in loads(each) if not any(load is target for target in targets))
@@ -142,10 +152,10 @@ def _touched(body: Body) -> Iterator[Buffer]:
 
 def _position(body: Body, name: str, loop: ir.Loop, span: Span) -> int:
     """The number of the statement with the loop of that name."""
-    found = [at for at, stmt in enumerate(body) if any(inner.sym.name == name for inner in loops((stmt,)))]
+    found = [at for at, stmt in enumerate(body) if _has(stmt, (name,))]
     if not found:
         reason = f"no statement of an iteration of `{loop.sym.base}` has the loop `{name}`"
-        raise error("E0905", span, reason, help="that of a copy to shared memory cannot be named: it goes with what reads it")
+        raise error("E0905", span, reason, help="both are loops of statements of an iteration")
     return found[0]
 
 
