@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
+from texpr.affine.expr import ONE, Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir.kernel.apart import spread
 from texpr.ir.value import Index, Literal, Op, Ref, Value
