@@ -6,8 +6,9 @@ stage … via=tma        what products read from memory of callers, as a descrip
 pipeline               copies one turn ahead
 mma                    an instruction of a warpgroup for each product: of matrices in shared memory; or with the left operand in
                        registers, where that is what a phase of the row before left there
+overlap                the last product of a turn goes on while lanes do the phases of the next one
 
-No turn goes on behind its own, with what lanes lend: ptxas waits behind each product then (C7515).
+Whether turns overlap, and how many warpgroups a block has, is decided by the time of a turn (`planner.turns`).
 """
 
 from __future__ import annotations
@@ -20,14 +21,30 @@ from texpr.ir import program as ir
 from texpr.ir.instr import GROUPS, Instr
 from texpr.ir.value import Buffer, Load, walk
 from texpr.isa.cuda import WARPGROUP, WGMMA
-from texpr.isa.registry import INSTRUCTIONS
+from texpr.isa.registry import DEVICES, INSTRUCTIONS
+from texpr.isa.speed import Device
 from texpr.isa.target import Target
+from texpr.model.machine import residence
+from texpr.model.work import Shape
 from texpr.planner.follow import Refused
 from texpr.planner.nest import NoPlan
-from texpr.planner.strategies.linked import LEAST, STAGES, WORDS, LinkedScript, Rows, Strips, microseconds, most, rows_of, trips
+from texpr.planner.strategies.linked import (
+    LEAST,
+    STAGES,
+    WORDS,
+    Linked,
+    LinkedScript,
+    Rows,
+    Strips,
+    busy,
+    microseconds,
+    rows_of,
+    trips,
+)
 from texpr.planner.strategies.products import all_unmarked, allowed
 from texpr.planner.strategies.warpgroups import ADDRESSES, BARRIERS, SPAN, WORD, by_engine, extent, lies_so
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
+from texpr.planner.turns import Product, Turn, turn_of
 from texpr.schedule.joint.match import Match
 from texpr.schedule.joint.records import called
 from texpr.support.record import replace
@@ -35,17 +52,28 @@ from texpr.support.record import replace
 GROUPS_OF_A_BLOCK = (2, 1)
 """Warpgroups of a block, in the order in which they are tried: more of them read operands less often."""
 
+GROUPS_OF_TURNS = (3, 2, 1)
+"""The same where turns overlap, so that fewer blocks at once do."""
+
 
 class Teams(Strips):
-    """Strips of warpgroups."""
+    """Strips of warpgroups. `late`: the loop in whose next turn the last product of a turn goes on."""
+
+    late: Sym | None = None
 
     def data(self) -> dict[str, Any]:
         """For `explain`."""
-        return {**super().data(), "team": "warpgroup"}
+        return {**super().data(), "team": "warpgroup", "overlaps": self.late is not None}
 
 
 class JoinedScript(LinkedScript, kw_only=True):
     """Gives strips of rows to warpgroups."""
+
+    def turned(self, strips: Sequence[ir.Loop]) -> None:
+        """Has turns overlap. `strips`: the loops over rows of each product."""
+        if isinstance(self.tile, Teams) and self.tile.late is not None:
+            first, *_, last = (strip.sym.name for strip in strips)
+            self.must("overlap", self.tile.late.name, last, behind=first)
 
     def to_shared(self, load: Load, at: str) -> None:
         """Has the engine copy an operand."""
@@ -97,17 +125,51 @@ def _whole(rows: Rows) -> bool:
     return all(extent(load.index[-1], sizes) * load.dtype.bytes % SPAN == 0 for load in loads)
 
 
-def teams_of(rows: Rows, shared: int, refused: int) -> Teams | None:
-    """Rows of a block: the most that leave no multiprocessor idle, after as many as were refused; none if they do not fit."""
-    words = sum(_words(rows, each.columns.extent.constant, each.found) for each in rows.products)
+def teams_of(rows: Rows, target: Target, refused: Sequence[Refused]) -> Teams | None:
+    """Rows of a block, those of the least time of a turn first, after what was refused; none if they do not fit."""
+    words = sum(_words(rows, each.columns.extent.constant, each.found) for each in rows.products) + ADDRESSES
+    turn, device = _turn(rows), DEVICES.get(target.name)
+    shapes: list[tuple[int, Sym | None]] = [(groups, None) for groups in GROUPS_OF_A_BLOCK]
+    if turn is not None and device is not None:
+        shapes = [*((groups, turn.loop.sym) for groups in GROUPS_OF_TURNS), *shapes]
     found: list[Teams] = []
-    for groups in GROUPS_OF_A_BLOCK:
+    for groups, late in shapes:
         count = groups * rows.strip
         bytes = _bytes(rows, count) + BARRIERS
-        if words <= WORDS and bytes <= shared:
-            found.append(Teams(rows, count, rows.strip, words + ADDRESSES, bytes))
-    tile = most(found, refused) if found else None
-    return tile if isinstance(tile, Teams) else None
+        fits = words * groups * WARPGROUP <= target.registers_block and words <= WORDS + ADDRESSES
+        if fits and bytes <= target.shared:
+            found.append(Teams(rows, count, rows.strip, words, bytes, late))
+    found = busy(found)
+    if turn is not None and device is not None:
+        found.sort(key=lambda each: (each.rows == each.own, _time(each, turn, target, device)))
+    for reason in refused:
+        first = found.pop(0) if found else None
+        if first is not None and reason.directive.name == "overlap":
+            found = [each for each in found if each.late is None]
+    return found[0] if found else None
+
+
+def _turn(rows: Rows) -> Turn | None:
+    """A turn of a row whose products have what they read brought anew."""
+    products = [
+        Product(each.columns, each.panel * rows.strip, each.operands[0].dtype.name, _kept(each, rows)) for each in rows.products
+    ]
+    return turn_of(rows.row, products, rows.strip)
+
+
+def _kept(product: Linked, rows: Rows) -> frozenset[Buffer]:
+    """What a product touches of a row."""
+    targets = {t.buffer for s in ir.walk((product.columns,)) if isinstance(s, ir.Bind) for t in s.targets}
+    return frozenset((*product.operands, *targets)) & rows.local
+
+
+def _time(teams: Teams, turn: Turn, target: Target, device: Device) -> float:
+    """Microseconds of all turns of all rows, or those that products and operands need at least."""
+    groups, blocks = teams.rows // teams.own, teams.blocks
+    held = residence(Shape(blocks, groups * WARPGROUP, teams.registers, teams.shared), target, device)
+    clocks = turn.clocks(device, teams.late is not None, groups, held.blocks) * trips(turn.loop.extent) * groups * blocks
+    each = (device.multiprocessors.value or 1.0) * (device.clock.value or 1.0)
+    return max(clocks * held.loss / each, microseconds(teams, target, sync=False))
 
 
 def _words(rows: Rows, columns: int, found: Match) -> int:
@@ -148,7 +210,7 @@ def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
         return None
     if any(each.buffer is not None for each in refused):
         return None  # the engine does not copy it, of however many rows
-    tile = teams_of(rows, target.shared, len(refused))
+    tile = teams_of(rows, target, refused)
     if tile is None:
         return None
     script = JoinedScript(subject.state, subject.span, tile=tile)

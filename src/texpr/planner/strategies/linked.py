@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import ceil, prod
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import program as ir
@@ -120,6 +120,12 @@ class Strips(Record):
         """How many do an instruction together."""
         return self.of.products[0].found.instr.lanes
 
+    @property
+    def blocks(self) -> int:
+        """How many there are."""
+        way = self.of.way
+        return prod(trips(loop.extent) for loop in way[:-1]) * ceil(trips(way[-1].extent) / self.rows)
+
     def read(self, product: Linked) -> int:
         """Bytes of shared memory that a block reads for a product of its rows: each warp all that rows share, and its rows."""
         left = 0 if product.operands[0] in self.of.local else self.rows * product.sum.extent.constant
@@ -162,8 +168,12 @@ class LinkedScript(Copies, kw_only=True):
             self.must("mma", *names, product.found.instr.name)
         for loop in [s for s in loops(self.state.function.body) if isinstance(s, ir.Seq) and self._copies_in(s)]:
             self.may("pipeline", loop.sym.name, stages=STAGES)
+        self.turned(strips)
         self.require_laid_out()
         return ()
+
+    def turned(self, strips: Sequence[ir.Loop]) -> None:
+        """Has turns overlap, whose products are in loops over rows `strips`; here they do not."""
 
     def _above(self, loop: ir.Loop) -> list[ir.Loop]:
         """The loops around the one of that name, the innermost first."""
@@ -216,6 +226,8 @@ class LinkedScript(Copies, kw_only=True):
         """Whether something is copied to shared memory in each turn."""
         return any(isinstance(s, ir.New) and s.space == "shared" for s in loop.body)
 
+
+Some = TypeVar("Some", bound=Strips)
 
 Choices: TypeAlias = Callable[[ir.Par, ir.Bind], Iterable[Instr]]
 """The instructions that may do a product of these columns, those to prefer first."""
@@ -308,13 +320,13 @@ def strips_of(rows: Rows, shared: int, refused: int) -> Strips | None:
 
 def most(found: Sequence[Strips], refused: int) -> Strips | None:
     """The first of `found` that leaves no multiprocessor idle, after as many as were refused."""
-    busy = [each for each in found if each is found[-1] or _blocks(each) >= MULTIPROCESSORS]
-    return busy[refused] if refused < len(busy) else None
+    left = busy(found)
+    return left[refused] if refused < len(left) else None
 
 
-def _blocks(strips: Strips) -> int:
-    way = strips.of.way
-    return prod(trips(loop.extent) for loop in way[:-1]) * ceil(trips(way[-1].extent) / strips.rows)
+def busy(found: Sequence[Some]) -> list[Some]:
+    """Those that leave no multiprocessor idle, and the last."""
+    return [each for each in found if each is found[-1] or each.blocks >= MULTIPROCESSORS]
 
 
 def microseconds(strips: Strips, target: Target, sync: bool) -> float:
@@ -323,7 +335,7 @@ def microseconds(strips: Strips, target: Target, sync: bool) -> float:
     device = DEVICES.get(target.name)
     if device is None:
         return 0.0
-    products, shared, l2, blocks = dict[str, float](), 0.0, 0.0, _blocks(strips)
+    products, shared, l2, blocks = dict[str, float](), 0.0, 0.0, strips.blocks
     for each in strips.of.products:
         name = each.operands[0].dtype.name + SYNC * sync
         products[name] = products.get(name, 0.0) + blocks * strips.rows * each.panel * each.turns
