@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from texpr.affine.expr import ONE, Expr, Sym, expr
 from texpr.ir import kernel as k
-from texpr.ir.kernel.apart import spread
+from texpr.ir.kernel.turns.apart import spread
 from texpr.ir.value import Index, Literal, Op, Ref, Value
 from texpr.ir.value.types import BOOL, I32, I64
 from texpr.support.record import replace

@@ -14,12 +14,12 @@ from texpr.schedule.joint.convert import instructed
 from texpr.schedule.joint.family import chained
 from texpr.schedule.pragmas import in_place
 from texpr.schedule.rewrite.materialise import Materialised, materialise
-from texpr.schedule.rewrite.overlap import overlapped
 from texpr.schedule.rewrite.partition import partitioned
 from texpr.schedule.rewrite.ring import pipelined
 from texpr.schedule.rules import RULES
 from texpr.schedule.state import State
 from texpr.schedule.tree import loops
+from texpr.schedule.turns.overlap import overlapped
 from texpr.support.diagnostic import error
 from texpr.support.record import replace
 from texpr.support.span import Span

@@ -166,6 +166,10 @@ class Schedule:
         slots."""
         return self._and("pipeline", (loop, *buffers), {"stages": stages, "lag": lag}, ())
 
+    def overlap(self, loop: str, late: str, *, behind: str) -> Schedule:
+        """What an iteration of `loop` does from the loop `late` on, a turn late, behind the loop `behind` of the next one."""
+        return self._and("overlap", (loop, late), {"behind": behind}, ())
+
     def roles(self, loop: str, *, copy: int | None = None, compute: int | None = None) -> Schedule:
         """Copies of a pipelined loop by `copy` warps of their own, all else in its nest by `compute` warpgroups."""
         return self._and("roles", (loop,), {"copy": copy, "compute": compute}, ())

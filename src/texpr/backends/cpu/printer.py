@@ -17,7 +17,7 @@ from texpr.backends.c.types import C_NAMES
 from texpr.backends.cpu.dialect import Cpu
 from texpr.backends.cpu.entry import entry_lines
 from texpr.ir.kernel import Array, Axis, Kernel, Plan, kernels
-from texpr.ir.kernel.apart import spread
+from texpr.ir.kernel.turns.apart import spread
 from texpr.ir.value import Buffer
 from texpr.isa.levels import Level, Space
 from texpr.support.diagnostic import CompilerBug

@@ -29,10 +29,10 @@ from texpr.ir.kernel import (
     kernels,
     walk,
 )
-from texpr.ir.kernel.apart import spread
 from texpr.ir.kernel.roles import parted
 from texpr.ir.kernel.shared import USUAL_ALIGNMENT, part, shared_bytes, shared_places
 from texpr.ir.kernel.together import dynamic_bytes, joint, together
+from texpr.ir.kernel.turns.apart import spread
 from texpr.ir.operation import Operation
 from texpr.isa.cuda import MOST_CLUSTER, MOST_SHARED, MOST_THREADS, TMA, TMA_ROWS
 from texpr.isa.levels import WARP

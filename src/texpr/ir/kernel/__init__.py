@@ -100,7 +100,7 @@ class For(Record, eq=False):
     `factor` of an unrolled loop: the number of copies of the body; 0 to unroll it completely, which needs a constant trip
     count. `reductions` of a simd loop: (variable, op) pairs, combined in any order. `uniform`: all threads of a block execute
     the same iterations, so that the body may contain barriers. `first`, `last`: so many turns differ from those between
-    (`ir.kernel.apart`).
+    (`ir.kernel.turns.apart`).
     """
 
     sym: Sym

@@ -14,7 +14,6 @@ from typing import TypeAlias
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, maximum
 from texpr.affine.typed import Knowledge, Typed, count, place, typed
 from texpr.ir import kernel as k
-from texpr.ir.kernel.apart import spread
 from texpr.ir.kernel.knowledge import (
     axis_knowledge,
     branch_facts,
@@ -29,6 +28,7 @@ from texpr.ir.kernel.knowledge import (
     source_of,
 )
 from texpr.ir.kernel.together import grid, joint, together
+from texpr.ir.kernel.turns.apart import spread
 from texpr.ir.kernel.vector.lanes import lanes_of
 from texpr.ir.kernel.vector.streams import streams
 from texpr.ir.program import Compare, InRange

@@ -8,9 +8,9 @@ from texpr.affine.expr import Sym, expr
 from texpr.affine.facts import Known
 from texpr.affine.ranges import Range
 from texpr.ir import kernel as k
-from texpr.ir.kernel.apart import turns_apart_are_few
 from texpr.ir.kernel.place import Place, Rule
 from texpr.ir.kernel.roles import between_roles_is_nothing, roles_are_of_warps
+from texpr.ir.kernel.turns.apart import turns_apart_are_few
 from texpr.ir.ops import OPERATIONS
 from texpr.ir.value import Load, walk
 from texpr.ir.value.types import BOOL

@@ -4,7 +4,7 @@ Before: seq E |kb| { … js …  softmax  … dv … }
 After:  seq E + 1 |kb| { … js of kb … dv of kb − 1 …  softmax of kb }, without what there is not in the first and the last turn
 
 So what goes on by itself, as a product of a warpgroup, does so while lanes do something else. Proved: no dependence runs
-backwards; or refused (`texpr.schedule.rewrite.overlap`). The rewrite is made at the end of the schedule, before rings are.
+backwards; or refused (`texpr.schedule.turns.overlap`). The rewrite is made at the end of the schedule, before rings are.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from texpr.ir.program.marks import Overlap
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.edits import left_out
 from texpr.schedule.rewrite.materialise import materialise
-from texpr.schedule.rewrite.overlap import overlapped
 from texpr.schedule.rewrite.ring import pipelined
 from texpr.schedule.state import State
 from texpr.schedule.tree import replaced
+from texpr.schedule.turns.overlap import overlapped
 
 
 def _apply(call: Call) -> State:

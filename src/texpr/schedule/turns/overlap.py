@@ -34,8 +34,8 @@ from texpr.relation.facts import in_loop
 from texpr.schedule.rewrite.copies import copied
 from texpr.schedule.rewrite.materialise import given
 from texpr.schedule.rewrite.ring import compared, fills_of, require_none, written
-from texpr.schedule.rewrite.settled import settled
 from texpr.schedule.tree import Body, loops, path_to, replaced
+from texpr.schedule.turns.settled import settled
 from texpr.support.diagnostic import Note, error
 from texpr.support.record import Record, replace
 from texpr.support.span import Span

@@ -17,7 +17,7 @@ from texpr.affine.expr import ONE, Expr, Sym, maximum, minimum
 from texpr.ir import kernel as k
 from texpr.ir.value import Index, Literal, Op, Ref, Value
 from texpr.ir.value.types import BOOL
-from texpr.support.record import Record, replace
+from texpr.support.record import Record, as_dict, replace
 
 if TYPE_CHECKING:
     from texpr.ir.kernel.place import Place
@@ -52,8 +52,8 @@ def _spread(stmt: k.Stmt) -> Iterator[k.Stmt]:
 
 
 class _Turns(Record):
-    """Some turns of a loop: `sym` is each of `least` or more, and less than each of `below`. `changed`: variables that are
-    assigned."""
+    """Some turns of a loop: `sym` is each of `least` or more, and less than each of `below`. `changed`: variables that
+    operations name, as they may change them."""
 
     sym: Sym
     least: tuple[Expr, ...]
@@ -87,9 +87,8 @@ class _Turns(Record):
 
 def _ranges(loop: k.For, first: int, last: int) -> Iterator[k.For]:
     sym, lo, hi = loop.sym, loop.lo, loop.hi
-    assigned = (each.sym for each in k.walk(loop.body) if isinstance(each, k.Assign))
-    exchanged = (each.target for each in k.walk(loop.body) if isinstance(each, k.Exchange))
-    changed = frozenset((*assigned, *exchanged))
+    others = (each for each in k.walk(loop.body) if isinstance(each, k.Operation) and not isinstance(each, k.Declare))
+    changed = frozenset(value for each in others for value in as_dict(each).values() if isinstance(value, Sym))
     for at in range(first):
         yield _Turns(sym, (lo + at,), (lo + at + 1, hi), changed).of(loop)
     yield _Turns(sym, (lo + first,), (hi - last,), changed).of(loop)

@@ -1,0 +1,1 @@
+"""Turns of a loop that differ from others."""
