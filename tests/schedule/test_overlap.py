@@ -79,9 +79,8 @@ def laid_out(function: ir.Function) -> ir.Function:
 def results(function: ir.Function, count: int) -> list[np.ndarray]:
     """Of arrays whose values no operation makes equal by chance."""
     random = np.random.default_rng(count)
-    given = {
-        b.name: random.integers(-999, 999, (count + 2, 4) if b.rank == 2 else (4,)).astype(np.int32) for b in function.params
-    }
+    shapes = {b.name: (count + 2, 4) if b.rank == 2 else (4,) for b in function.params}
+    given = {name: random.integers(-999, 999, shape).astype(np.int32) for name, shape in shapes.items()}
     found = run(function, given)
     return [np.asarray(found[name]) for name in sorted(found)]
 

@@ -1,4 +1,4 @@
-"""Rows through two products of a warpgroup, of which the second runs a turn late, while lanes work on what the first one left."""
+"""Rows through two products of a warpgroup, of which the second runs a turn late, while lanes work on what the first left."""
 
 from __future__ import annotations
 
