@@ -33,6 +33,8 @@ def kernel_lines(data: Data | None, name: str) -> Iterator[str]:
     held = f"{found['resident_blocks']} blocks a multiprocessor ({found['resident_by']})"
     yield f"waves: {found['waves']} of {held}; the fullest has {found['loss']:.3g} times its share"
     yield f"bytes: {', '.join(f'{unit} {_size(amount)}' for unit, amount in found['bytes'].items())}"
+    if found["turn"] is not None:
+        yield f"a turn of products: {_turn(**found['turn'])}"
     code = found["code"]
     if code is None:
         return
@@ -41,6 +43,12 @@ def kernel_lines(data: Data | None, name: str) -> Iterator[str]:
     if turn is not None:
         least = f"{turn['least_clocks']:.0f} at least, by {turn['unit']}"
         yield f"a steady turn at {turn['loop']}, {turn['instructions']} instructions: {turn['clocks']:.0f} clocks, {least}"
+
+
+def _turn(clocks: float, all_waited_for: float) -> str:
+    """By the waits of the plan, and what these save."""
+    saved = "" if clocks >= all_waited_for else f", {all_waited_for:.0f} if each were waited for at once"
+    return f"{clocks:.0f} clocks by its waits{saved}"
 
 
 def _bound(found: Data) -> str:

@@ -21,6 +21,7 @@ from texpr.model.code.walk import MOST, Launch, count
 from texpr.model.code.work import ROUND, read_work
 from texpr.model.least import least
 from texpr.model.plan.reach import extent_of
+from texpr.model.plan.turn import turn_clocks
 from texpr.model.plan.work import Launched, launches
 from texpr.model.work import Shape, Work
 from texpr.support.record import replace
@@ -33,7 +34,8 @@ def speed(compiled: Compiled, text: str | None, resources: Mapping[str, Resource
     `sizes`: at which all of it is said; `assumed`: those of them that nobody gave. `bound_us`: of all launches, one after the
     other; `least_us`: what any program for the function needs, to move bytes or to compute; `ratio`: of the two. `kernels`: by
     name, what one launch is bound by, as the plan says and (`code`) as machine code does; `peak_share`: the part of the bound
-    that the tensor cores would take for its products at their peak.
+    that the tensor cores would take for its products at their peak; `turn`: clocks of a turn of products that go on by
+    themselves, and those if each were waited for at once.
     """
     device = DEVICES.get(compiled.target.name)
     if device is None:
@@ -67,7 +69,9 @@ def _kernel(
     shape = each.shape if found is None else replace(each.shape, registers=found.registers)
     by_plan, alone = bound(each.work, shape, compiled.target, device), peak(each.work, device)
     share = None if alone is None or not by_plan.us else alone / by_plan.us
-    data = {"launches": each.times, "peak_share": share, **_bound(by_plan, each)}
+    turn = turn_clocks(each.kernel, sizes, by_plan.residence.blocks, compiled.target, device)
+    told = None if turn is None else {"clocks": turn[0], "all_waited_for": turn[1]}
+    data = {"launches": each.times, "peak_share": share, "turn": told, **_bound(by_plan, each)}
     return {**data, "code": None if code is None else _code(each, sizes, shape, code, by_plan, compiled, device)}
 
 

@@ -14,6 +14,10 @@ from typing import TypeAlias
 
 from texpr.support.record import Mutable, Record, field
 
+ISSUED, ALONE = 1.2, 1.3
+"""Clocks of an instruction of lanes: that it keeps the slots of issue, as its unit has room less often; and until the next one
+of the same warp. What steady turns of machine code have, of 1 to 4 warps a scheduler (docs/model.md)."""
+
 SLICE = 16.0
 """Clocks after which another warpgroup has the slots of issue."""
 
@@ -42,6 +46,11 @@ class Wait(Record):
 
 class Meet(Record):
     """All warpgroups of a block."""
+
+
+def lanes(instructions: float) -> Lanes:
+    """So many instructions of a warp."""
+    return Lanes(instructions * ISSUED, instructions * ALONE)
 
 
 Part: TypeAlias = Lanes | Start | Wait | Meet

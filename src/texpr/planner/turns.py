@@ -16,13 +16,9 @@ from texpr.isa.cuda import WARPGROUP
 from texpr.isa.levels import WARP
 from texpr.isa.speed import Device
 from texpr.model.plan.operations import instructions
-from texpr.model.turns import Lanes, Meet, Part, Start, Wait, period
+from texpr.model.turns import Meet, Part, Start, Wait, lanes, period
 from texpr.planner.nest import NOMINAL
 from texpr.support.record import Record
-
-ISSUED, ALONE = 1.2, 1.3
-"""Clocks of an instruction of lanes: that it keeps the slots of issue, as its unit has room less often; and until the next one
-of the same warp. What steady turns of the machine code of such rows have, of 1 to 4 warps a scheduler (docs/model.md)."""
 
 MEETING = 24.0
 """Instructions by which four lanes that hold a row make one value of theirs."""
@@ -53,7 +49,7 @@ class Turn(Record):
     def parts(self, device: Device, late: bool) -> tuple[Part, ...]:
         """What a warpgroup does in a turn."""
         one, other = (Start(each.amount / (device.matrix.rate(each.dtype).value or 1.0)) for each in (self.first, self.last))
-        before, behind = (Lanes(count * ISSUED, count * ALONE) for count in (self.before, self.behind))
+        before, behind = map(lanes, (self.before, self.behind))
         if late:
             return (one, other, Wait(1), before, Wait(0), behind, Meet())
         return (one, Wait(0), before, behind, other, Wait(0), Meet())

@@ -1,0 +1,114 @@
+"""What a warpgroup does in a steady turn of a kernel's loop, as its plan says: products that it starts, waits, work of lanes.
+
+Of the turns of a loop that ends groups of products the one that stands for most is taken, in a block from between, by its first
+warp. Whether lanes work while a product goes on is what the plan's own waits say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from texpr.affine.expr import Sym
+from texpr.ir import kernel as k
+from texpr.ir.kernel.point import Point
+from texpr.ir.operation import BLOCK, Awaits, Closes, Group
+from texpr.isa.cuda import WARPGROUP
+from texpr.isa.speed import Device
+from texpr.isa.target import Target
+from texpr.model.plan.walk import Walk, walk_of
+from texpr.model.turns import Meet, Part, Start, Wait, lanes, period
+from texpr.support.record import Record, as_dict, field
+
+
+class _Tape(Record):
+    """A turn: for how many it stands, and its parts."""
+
+    weight: float
+    parts: tuple[Part, ...]
+
+
+class _Timed(Walk, eq=False):
+    """A walk that notes what is done in turns of `loop`, in order. `clocks`: of a multiply-add of a type."""
+
+    loop: k.For | None = None
+    clocks: Mapping[str, float] = field(default_factory=dict[str, float])
+    tapes: list[_Tape] = field(default_factory=list[_Tape])
+    noted: list[Part] | None = None
+    each: float = 1.0
+    begun: float = 0.0
+    started: float = 0.0
+
+    def _block(self, body: tuple[k.Stmt, ...], lanes: list[Point], weight: float) -> None:
+        if self.loop is None or body is not self.loop.body or not lanes or not weight:
+            super()._block(body, lanes, weight)
+            return
+        self.noted, self.each, self.begun, self.started = [], weight, self.counted.sums["issued"], 0.0
+        super()._block(body, lanes, weight)
+        self._worked()
+        self.tapes.append(_Tape(weight, tuple(self.noted)))
+        self.noted = None
+
+    def _worked(self) -> None:
+        """Notes what lanes did since the last part."""
+        issued, self.begun = self.counted.sums["issued"] - self.begun, self.counted.sums["issued"]
+        if self.noted is not None and issued > 0:
+            self.noted.append(lanes(issued / self.each))
+
+    def _operation(self, stmt: k.Stmt, lanes: list[Point], weight: float) -> None:
+        super()._operation(stmt, lanes, weight)
+        if self.noted is None or not isinstance(stmt, k.Operation):
+            return
+        instr = self.kernel.instr_of.get(stmt.together or "")
+        match stmt.completion(self.kernel.map_of):
+            case Closes(Group.WGMMA):
+                self._worked()
+                self.noted.append(Start(self.started))
+                self.started = 0.0
+            case Awaits(Group.WGMMA, pending):
+                self._worked()
+                self.noted.append(Wait(pending))
+            case _ if stmt.meets == BLOCK:
+                self._worked()
+                self.noted.append(Meet())
+            case _ if instr is not None and instr.group is not None and instr.products is not None:
+                dtype, count = instr.products
+                self.started += count * self.clocks.get(dtype.name, 0.0) * weight / self.each
+            case _:
+                pass
+
+
+def steady_parts(kernel: k.Kernel, sizes: Mapping[Sym, int], target: Target, device: Device) -> Sequence[Part]:
+    """The parts of a steady turn; none where no loop ends groups of products."""
+    ends = [each for each in k.walk(kernel.body) if isinstance(each, k.For) and _ends(each.body, kernel)]
+    if not ends:
+        return ()
+    names = ("f16", "bf16", "tf32", "f8", "i8")
+    clocks = {name: 1.0 / rate for name in names if (rate := device.matrix.rate(name).value)}
+    plain = walk_of(kernel, sizes, target.coalescing, roughly=True)
+    given = {name: value for name, value in as_dict(plain).items() if name != "counted"}
+    made = _Timed(**given, loop=ends[-1], clocks=clocks)
+    made.run()
+    return max(made.tapes, key=lambda each: each.weight).parts if made.tapes else ()
+
+
+def _ends(body: tuple[k.Stmt, ...], kernel: k.Kernel) -> bool:
+    """Whether a group of products is ended in statements, inner loops aside."""
+    for stmt in body:
+        if isinstance(stmt, k.If) and (_ends(stmt.then, kernel) or _ends(stmt.orelse, kernel)):
+            return True
+        if isinstance(stmt, k.Operation) and stmt.completion(kernel.map_of) == Closes(Group.WGMMA):
+            return True
+    return False
+
+
+def turn_clocks(
+    kernel: k.Kernel, sizes: Mapping[Sym, int], blocks: int, target: Target, device: Device
+) -> tuple[float, float] | None:
+    """The clocks of a steady turn of all warpgroups of so many blocks, and those if each wait were for all; None where no loop
+    ends groups of products."""
+    parts = steady_parts(kernel, sizes, target, device)
+    if not parts:
+        return None
+    groups = max(1, kernel.threads // WARPGROUP)
+    at_once = [each for part in parts for each in ((part, Wait(0)) if isinstance(part, Start) else (part,))]
+    return period(parts, groups, blocks), period(at_once, groups, blocks)
