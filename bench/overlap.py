@@ -1,8 +1,8 @@
 """Attention in one sweep over blocks of keys, with and without `overlap`: the automatic schedule; the same without the
 directive; and that in blocks of two warpgroups. All numbers are by the model, none is a time.
 
-`plan µs`, `code µs`: the bound by each reading. `plan turn`, `code turn`: clocks of a steady turn, divided by the warpgroups that
-a multiprocessor holds. `late`: instructions between a wait that leaves a product and the wait for that.
+`plan µs`, `code µs`: the bound by each reading. `plan turn`, `code turn`: clocks of a steady turn, by the warpgroup that a
+multiprocessor holds. `late`: instructions between a wait that leaves a product and the wait for that.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from texpr.backends.cuda.headers import headers
 from texpr.driver import Compiled, lower, parse
 from texpr.explain import explain
 from texpr.ir import program as ir
+from texpr.ir.kernel import kernels
 from texpr.support.record import replace
 from texpr.toolchain.cuda import compile_cuda, disassemble, find_nvcc
 from texpr.toolchain.machine import this_machine
@@ -116,7 +117,7 @@ def row(name: str, form: str, made: Compiled) -> Row:
     (used,) = built.kernels
     ((_, kernel),) = explain(made, machine)["speed"]["kernels"].items()
     code, turn = kernel["code"], kernel["turn"]
-    groups = code["resident_blocks"] * next(iter(made.plan.steps)).kernel.threads // GROUP
+    groups = code["resident_blocks"] * next(iter(kernels(made.plan.steps))).threads // GROUP
     return {
         "program": name,
         "schedule": form,

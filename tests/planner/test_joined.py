@@ -15,12 +15,14 @@ from texpr.backends.cuda.headers import headers
 from texpr.driver import Compiled, lower, parse
 from texpr.ir import program as ir
 from texpr.isa.registry import resolve
+from texpr.planner.follow import Refused
 from texpr.planner.nest import nests
 from texpr.planner.strategies import joined, linked
 from texpr.planner.strategy import Subject
 from texpr.schedule.apply import start
-from texpr.support.diagnostic import TexprError
+from texpr.support.diagnostic import Diagnostic, TexprError
 from texpr.support.record import Record
+from texpr.support.span import NOWHERE
 from texpr.toolchain.cuda import compile_cuda, find_nvcc
 from texpr.toolchain.machine import this_machine
 
@@ -157,3 +159,64 @@ def test_nothing_spills(name: str) -> None:
     except TexprError as reason:
         pytest.skip(str(reason))
     assert all((each.spill_stores, each.spill_loads) == (0, 0) for each in binary.kernels)
+
+
+def directives(made: Compiled) -> list[str]:
+    """The names of an automatic schedule's directives."""
+    return [] if made.schedule is None else [each.name for each in made.schedule.directives]
+
+
+OVERLAPS = {
+    "rows of a line": (online(d=64, keys=64, align=WIDE), 2),
+    "rows of two lines": (online(d=128, keys=64, align=WIDE), 3),
+    "more keys": (online(d=128, keys=128, align=WIDE), 2),
+    "causal": (online(d=128, keys=64, causal=True, align=WIDE, block=128), 2),
+}  # fmt: skip
+"""And how many warpgroups a block has."""
+
+
+@pytest.mark.parametrize("name", OVERLAPS)
+def test_turns_overlap(name: str) -> None:
+    text, groups = OVERLAPS[name]
+    made = lower(parse(text)["f"], "sm_90a", {"H": 64, "L": 4096}, schedule="auto")
+    assert directives(made)[-2:] == ["pipeline", "overlap"]
+    assert made.planned is not None and made.planned.nests[0].candidate is not None
+    told = made.planned.nests[0].candidate.data()
+    assert told["overlaps"] and set(told["tile"].values()) == {64 * groups}
+
+
+def test_one_product_behind_the_other_has_no_turns() -> None:
+    assert "overlap" not in directives(compiled("two layers"))
+
+
+def test_what_is_in_memory_between_the_products_is_not_late() -> None:
+    """Here rows are of half a line, so that warps do it, whose instructions wait by themselves."""
+    assert "overlap" not in directives(lower(parse(exact(32, 64, WIDE))["f"], "sm_90a", schedule="auto"))
+
+
+def refused(name: str) -> Refused:
+    reason = TexprError([Diagnostic("E0906", NOWHERE, "for a reason", ())])
+    return Refused(ir.Directive(name, (), (), NOWHERE), reason, None)
+
+
+def test_what_is_tried_after_refusals() -> None:
+    """Where turns may not overlap, no other number of warpgroups is tried with it; otherwise the next one is."""
+    about = subject(online(d=128, keys=64, align=WIDE))
+
+    def tried(*names: str) -> tuple[int, bool] | None:
+        found = joined.STRATEGY.propose(about, [refused(name) for name in names])
+        if found is None:
+            return None
+        assert isinstance(found.tile, joined.Teams)
+        return found.tile.rows, found.tile.late is not None
+
+    assert tried() == (192, True)
+    assert tried("reorder") == (128, True)
+    assert tried("overlap") == (128, False)
+    assert tried("overlap", "mma", "mma") is None
+
+
+def test_few_rows_are_shared_out_in_smaller_blocks() -> None:
+    made = lower(parse(online(d=128, keys=64, align=WIDE))["f"], "sm_90a", {"H": 2, "L": 4096}, schedule="auto")
+    assert made.planned is not None and made.planned.nests[0].candidate is not None
+    assert set(made.planned.nests[0].candidate.data()["tile"].values()) == {64}
