@@ -148,6 +148,7 @@ def _tile_lines(nest: Data) -> Iterator[str]:
     if "instruction" in nest:
         part = " × ".join(f"{size} {name}" for name, size in nest["warp"].items())
         team, turns = nest.get("team", "warp"), f"operands of {nest['stages']} turns in shared memory"
+        turns += "; turns overlap" if nest.get("overlaps") else ""
         yield f"{part} a {team}, by {nest['instruction']}; {turns}"
         if max(nest.get("cluster", (1,))) > 1:
             yield f"{' × '.join(map(str, nest['cluster']))} blocks in a cluster, which share copies"
