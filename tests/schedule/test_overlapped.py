@@ -153,15 +153,38 @@ def kind(line: str) -> str:
 
 @pytest.mark.parametrize(("name", "sizes"), BUILT)
 def test_nothing_touches_registers_of_a_product_that_goes_on(name: str, sizes: str) -> None:
-    """In the order of addresses, from each product to the wait behind it that leaves no later group."""
-    lines, found = code(name, sizes), list[str]()
+    assert meddling(code(name, sizes)) == []
+
+
+PRODUCTS = [
+    "HGMMA.64x64x16.F32.BF16 R24, gdesc[UR4], R24, gsb0", "HGMMA.64x64x16.F32.BF16 R56, R88, gdesc[UR8].tnspB, R56, gsb0",
+    "WARPGROUP.DEPBAR.LE gsb0, 0x1", "FADD R24, R24, R3", "WARPGROUP.DEPBAR.LE gsb0, 0x0", "FADD R56, R56, R88",
+]  # fmt: skip
+
+TOO_EARLY = {
+    "what is summed up": (3, "FADD R3, R57, R3"), "what is lent": (4, "MOV R90, R3"),
+    "scores": (2, "FADD R4, R55, R3"), "a wide one": (4, "LDS.128 R86, [R3]"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TOO_EARLY)
+def test_what_touches_them_is_seen(name: str) -> None:
+    at, line = TOO_EARLY[name]
+    assert meddling(PRODUCTS) == []
+    found = meddling([*PRODUCTS[:at], line, *PRODUCTS[at:]])
+    assert len(found) == 1 and line in found[0]
+
+
+def meddling(lines: list[str]) -> list[str]:
+    """What touches registers of a product, in the order of addresses, before the wait that leaves no later group."""
+    found: list[str] = []
     for at, line in enumerate(lines):
         if kind(line) in "SL":
             mine = held(line)
-            for other in until_waited(lines[at + 1 :], groups=0):
+            for other in until_waited(lines[at:], groups=0):
                 if kind(other) not in "SL" and mine & touched(other):
                     found.append(f"{line} / {other}")
-    assert found == []
+    return found
 
 
 def until_waited(lines: list[str], groups: int) -> Iterator[str]:
@@ -172,7 +195,7 @@ def until_waited(lines: list[str], groups: int) -> Iterator[str]:
             ended += 1
         if line.startswith("WARPGROUP.DEPBAR") and int(line.split("0x")[-1], 16) < max(ended, 1):
             return
-        if line.startswith(("BRA", "EXIT")):
+        if line.startswith("EXIT"):
             return
         yield line
 
