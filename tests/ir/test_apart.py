@@ -39,8 +39,8 @@ def trace(body: tuple[k.Stmt, ...], at: dict[Sym, int]) -> Iterator[tuple[str, i
         match value:
             case Ref(sym):
                 return known[sym]
-            case Literal(value):
-                return bool(value)
+            case Literal(constant):
+                return bool(constant)
             case Op(name, (Index(one), Index(other))):
                 a, b = one.evaluate(at), other.evaluate(at)
                 return a < b if name == "lt" else a >= b
