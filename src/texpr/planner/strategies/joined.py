@@ -8,7 +8,7 @@ mma                    an instruction of a warpgroup for each product: of matric
                        registers, where that is what a phase of the row before left there
 overlap                the last product of a turn goes on while lanes do the phases of the next one
 
-Whether turns overlap, and how many warpgroups a block has, is decided by the time of a turn (`planner.turns`).
+Whether turns overlap, and how many warpgroups a block has, is decided by the time of a turn (`planner.clocks.turns`).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from texpr.isa.speed import Device
 from texpr.isa.target import Target
 from texpr.model.machine import residence
 from texpr.model.work import Shape
+from texpr.planner.clocks.turns import Product, Turn, turn_of
 from texpr.planner.follow import Refused
 from texpr.planner.nest import NoPlan
 from texpr.planner.strategies.linked import (
@@ -44,7 +45,6 @@ from texpr.planner.strategies.linked import (
 from texpr.planner.strategies.products import all_unmarked, allowed
 from texpr.planner.strategies.warpgroups import ADDRESSES, BARRIERS, SPAN, WORD, by_engine, extent, lies_so
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
-from texpr.planner.turns import Product, Turn, turn_of
 from texpr.schedule.joint.match import Match
 from texpr.schedule.joint.records import called
 from texpr.support.record import replace
