@@ -18,9 +18,9 @@ def compiled(kind: str, length: int) -> None:
 
 
 def comparing(kind: str, length: int) -> None:
-    """As if compiling compared each statement with each other, in 800 steps a pair; it has some 30,000 a statement."""
+    """As if compiling compared each statement with each other, in 2,000 steps a pair; it has some 100,000 a statement."""
     compiled(kind, length)
-    pairs(length, 400)
+    pairs(length, 1000)
 
 
 KINDS = "nests", "updates", "statements", "phases", "functions"
