@@ -16,7 +16,9 @@ from texpr.driver import Compiled, load
 from texpr.emulator import LOCKSTEP
 from texpr.interp import run as interpret
 from texpr.ir.kernel import kernels
+from texpr.ir.proof import Verdict
 from texpr.isa.levels import Level
+from texpr.proof.search import proved
 from texpr.support.diagnostic import TexprError
 from texpr.toolchain import this_machine
 from texpr.toolchain.cuda import compile_cuda, find_nvcc
@@ -76,6 +78,14 @@ def test_small_in_every_order(case: Scheduled, schedule: str | None) -> None:
 def test_sizes_fixed_at_build(case: Scheduled, schedule: str | None) -> None:
     for sizes in (*case.small, *case.large):
         check(case, schedule, sizes, (None, LOCKSTEP, 0), fix=True)
+
+
+def test_zeros_are_written_where_the_condition_of_a_copy_does_not_hold() -> None:
+    """With one row, a copy's condition says which row it is of: not so for the zeros of all others."""
+    (case,) = (each for each in CASES if (each.file, each.function) == ("matmul_bf16", "linear"))
+    compiled = case.lowered("ring", (("M", 1), ("N", 8), ("K", 8)))
+    proof = proved(compiled.function, compiled.plan)
+    assert not proof.of(Verdict.REFUSED) and not proof.of(Verdict.UNDECIDED)
 
 
 @pytest.mark.long

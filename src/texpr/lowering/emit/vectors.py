@@ -97,7 +97,7 @@ class _Vector(Mutable):
         if condition is None:
             yield from self.block(stmt.then)
         elif bind is not None and self._is_copy(bind):
-            yield self._copy(bind, condition)
+            yield self._copy(bind, condition, stmt.orelse[0])
         else:
             written = {t.buffer for s in ir.walk((stmt,)) if isinstance(s, ir.Bind) for t in s.targets}
             before = {key: refs for key, refs in self.held.items() if key[0].buffer not in written}
@@ -146,11 +146,18 @@ class _Vector(Mutable):
         source = bind.values[0]
         return self.lanes.differs(source) and self.lanes.differs(bind.targets[0])
 
-    def _copy(self, bind: ir.Bind, when: Value | None = None) -> k.CopyAsync:
+    def _copy(self, bind: ir.Bind, when: Value | None = None, otherwise: ir.Stmt | None = None) -> k.CopyAsync:
+        """A copy of all lanes' elements, where `when` holds; `otherwise`: what writes zeros to the same elements elsewhere."""
         source = bind.values[0]
         assert isinstance(source, Load)
         target, source = (self._vector(load, bind, may_be_single=False) for load in (bind.targets[0], source))
         assert target is not None and source is not None, "a copy between memories has its elements in memory"
+        if otherwise is not None:
+            other = self._vector(bind.targets[0], otherwise, may_be_single=False)
+            if other is None or other.index != target.index:  # one of them is so only where the condition holds
+                place = self.emitter.places[bind.targets[0].buffer]
+                first = {self.lanes.loop.sym: 0}
+                target = replace(target, index=tuple(e.substitute(first) for e in place.index(bind.targets[0].index)))
         self._forget({bind.targets[0].buffer})
         return k.CopyAsync(target, source, self.lanes.width, when, span=bind.span)
 
