@@ -166,6 +166,7 @@ def looped(name: str, target: str) -> tuple[Function, Plan]:
     return function, lower(function, resolve(target))[0]
 
 
+@pytest.mark.unproved("loops over products of sizes")
 @pytest.mark.parametrize("name", LOOPS)
 def test_extents_beyond_64_bits_are_a_status(name: str, tmp_path: Path) -> None:
     """Sizes whose product is too large are refused by the launcher; small ones run, a 0 among large ones, too."""

@@ -43,6 +43,7 @@ fn g(x: f32[n] align(16)): f32[n]
 STORED = "split(p, 64) -> (b, t)  bind(b, grid.x)  stage(y, at=b, in=shared, via=tma) -> ys"
 
 
+@pytest.mark.planted
 def test_a_store_begins_nowhere_before_the_tensor(monkeypatch: pytest.MonkeyPatch) -> None:
     """The box of the first block lies before the tensor, where the engine would write nothing; the instruction is illegal."""
     early = f"resize(i, 64, 0) -> p  {STORED}"

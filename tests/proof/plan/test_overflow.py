@@ -242,6 +242,7 @@ def test_turns_of_the_host_are_no_more_than_its_loop_has(turns: str) -> None:
     assert open_of(plan) == []
 
 
+@pytest.mark.unproved("shares by products of sizes")
 @pytest.mark.parametrize("index", ["2 * j", "3 * j + 1"])
 @pytest.mark.parametrize("shared", ["m + 1", "m + 2"])
 def test_an_index_is_no_more_than_its_test_says(shared: str, index: str) -> None:

@@ -31,6 +31,7 @@ def kernel(mark: str) -> texpr.Kernel:
     return texpr.compile(function, target="sm_90a", emulate=True, schedule=function.schedules[0])
 
 
+@pytest.mark.unproved("splits by sizes")
 def test_it_is_refused() -> None:
     with pytest.raises(Limitation) as found:
         kernel("")
@@ -40,6 +41,7 @@ def test_it_is_refused() -> None:
     assert said.span is not None and said.span.line == 4
 
 
+@pytest.mark.unproved("splits by sizes")
 def test_where_the_text_says_so_it_is_believed(tmp_path: Path) -> None:
     x = np.arange(5, dtype=np.float32)
     np.testing.assert_array_equal(kernel("#unproved")(x), 2 * x)
