@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from texpr.support.diagnostic import TexprError, error
+from texpr.support.folders import beside
 
 SUMS = "SHA256SUMS"
 """Hash and path of every other file, as `sha256sum -c` reads them."""
@@ -50,20 +49,11 @@ def publish(directory: Path, files: Mapping[str, bytes]) -> None:
     """
     directory = Path(directory)
     refuse_foreign(directory)
-    beside: Path | None = None
     try:
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(prefix=f".{directory.name}-", dir=directory.parent))
-        new = beside / "new"
-        for path, data in files.items():
-            (new / path).parent.mkdir(parents=True, exist_ok=True)
-            (new / path).write_bytes(data)
-        _swap(directory, new, beside / "old")
+        with beside(directory, files) as new:
+            _swap(directory, new, new.parent / "old")
     except OSError as reason:
         raise unwritable(directory, reason) from reason
-    finally:
-        if beside is not None:
-            shutil.rmtree(beside, ignore_errors=True)
 
 
 def refuse_foreign(directory: Path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 import keyword
-import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from texpr.artifact.texts.rust import rust_name
 from texpr.backends.c.names import identifier
 from texpr.frontend import parse
 from texpr.support.diagnostic import TexprError, error
+from texpr.support.folders import beside
 from texpr.support.templates import filled
 
 _PLACES = {
@@ -54,20 +53,11 @@ def write(folder: Path, files: Mapping[str, str]) -> None:
     """Makes the folder with these files, or nothing. Raises TexprError E0813 where something is in it, E0855 otherwise."""
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise error("E0813", None, f"`{folder}` is there, and is not a folder", help="take another name")
-    beside: Path | None = None
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-        made = beside / "new"
-        for path, text in files.items():
-            (made / path).parent.mkdir(parents=True, exist_ok=True)
-            (made / path).write_text(text, encoding="utf-8")
-        _rename(made, folder)
+        with beside(folder, {path: text.encode() for path, text in files.items()}) as made:
+            _rename(made, folder)
     except OSError as fault:
         raise error("E0855", None, f"`{folder}` cannot be written: {fault.strerror or fault}; nothing is left of it") from None
-    finally:
-        if beside is not None:
-            shutil.rmtree(beside, ignore_errors=True)
 
 
 def _rename(made: Path, folder: Path) -> None:

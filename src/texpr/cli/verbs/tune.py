@@ -12,7 +12,7 @@ import click
 from texpr.cli.console import Console
 from texpr.cli.files import output_folder, rewrite, write_whole
 from texpr.cli.measure import folder_of
-from texpr.cli.program import FILE, FUNCTION, JSON, SCHEDULE, SIZE, legal_function, parse_sizes
+from texpr.cli.program import FILE, FUNCTION, JSON, SCHEDULE, SEED, SIZE, legal_function, parse_sizes
 from texpr.cli.tuning import Asked, begun, crew_of, problem_of, require_measurable
 from texpr.ir.program import Schedule
 from texpr.ir.program.text import print_schedule
@@ -56,7 +56,7 @@ SHOWN = 5
 @click.option("--seconds", type=click.FloatRange(min=1), default=600.0, show_default=True, help="The limit of one trial.")
 @click.option("--storage", metavar="URL", help="Where trials are kept, for SQLAlchemy. Default: a SQLite file in the results.")
 @click.option("--results", type=click.Path(path_type=Path), metavar="DIR", help="Where tune.json goes. Default: FILE.tune.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For random inputs.")
+@SEED
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), metavar="FILE.te", help="Write the text with the best schedule."
 )
