@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
+from common.attention import online
 from common.measure import Row, show
 from texpr import __version__
 from texpr.backends.cuda.headers import headers
@@ -33,51 +34,10 @@ GROUP = 128
 CASES = ((64, 64, False), (128, 64, False), (64, 128, False), (128, 128, False), (64, 64, True), (128, 64, True))
 """Elements of a row, keys of a block, whether later keys are masked."""
 
-TEXT = """\
-fn attention(
-    Q: bf16[H, L, {d}] align(16), K: bf16[H, L, {d}] align(16), V: bf16[H, L, {d}] align(16), scale: f32
-): bf16[H, L, {d}] {{
-    new O: bf16[H, L, {d}]
-    let Kp = pad(K, (0, 0, 0), (0, 127, 0), 0.0)
-    let Vp = pad(V, (0, 0, 0), (0, 127, 0), 0.0)
-    par H |h| {{ par L |i| {{
-        new m: f32
-        new l: f32
-        new acc: f32[{d}]
-        m = -inf
-        l = 0.0
-        par {d} |da| {{ acc[da] = 0.0 }}
-        seq {turns} |kb| {{
-            new s: f32[{keys}]
-            new p: bf16[{keys}]
-            new top: f32
-            new keep: f32
-            par {keys} |j| {{ s[j] = 0.0 }}
-            par {keys} |js| {{ seq {d} |ds| reduce(s) {{ s[js] += Q[h, i, ds] * Kp[h, {keys} * kb + js, ds] }} }}
-            par {keys} |jk| {{ s[jk] = select({keys} * kb + jk {kept}, s[jk] * scale, -inf) }}
-            top = m
-            par {keys} |jm| reduce(top) {{ top max= s[jm] }}
-            keep = exp(m - top)
-            l = l * keep
-            m = top
-            par {keys} |je| {{ s[je] = exp(s[je] - top) }}
-            par {keys} |jl| reduce(l) {{ l += s[jl] }}
-            par {keys} |jp| {{ p[jp] = bf16(s[jp]) }}
-            par {d} |dk| {{ acc[dk] = acc[dk] * keep }}
-            par {d} |dv| {{ seq {keys} |jv| reduce(acc) {{ acc[dv] += p[jv] * Vp[h, {keys} * kb + jv, dv] }} }}
-        }}
-        par {d} |d| {{ O[h, i, d] = bf16(acc[d] / l) }}
-    }} }}
-    return O
-}}
-"""
-
 
 def text(d: int, keys: int, causal: bool) -> str:
     """The program, of rows of `d`, so many keys at a time; a causal one in blocks of 128 rows."""
-    each = 128 // keys
-    turns, kept = (f"{each} * (i / 128 + 1)", "<= i") if causal else (f"(L + {keys - 1}) / {keys}", "< L")
-    return TEXT.format(d=d, keys=keys, turns=turns, kept=kept)
+    return online(d=d, keys=keys, causal=causal, align=" align(16)", block=128)
 
 
 def forms(function: ir.Function) -> Iterator[tuple[str, Compiled]]:
@@ -155,7 +115,7 @@ def main() -> int:
         (64, 64, True),
         (128, 64, True),
     ):
-        function = parse(text(d, keys, causal))["attention"]
+        function = parse(text(d, keys, causal)).functions[0]
         name = f"rows of {d}, {keys} keys{', causal' if causal else ''}"
         for form, made in forms(function):
             rows.append(row(name, form, made))

@@ -8,7 +8,8 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
-from tests.schedule.linked import exact, online
+from bench.common.attention import online
+from tests.schedule.linked import exact
 from tests.schedule.rows import differences, open_of
 
 from texpr.backends.cuda.headers import headers

@@ -6,7 +6,8 @@ from functools import cache
 from itertools import chain
 
 import pytest
-from tests.schedule.linked import CHAIN, EXACT, by_hand, online
+from bench.common.attention import online
+from tests.schedule.linked import CHAIN, EXACT, by_hand
 from tests.schedule.rows import OPEN, differences, open_of
 
 from texpr.backends.cuda.headers import headers

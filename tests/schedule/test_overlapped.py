@@ -9,8 +9,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from bench.common.attention import online
 from tests.proofs import undecided
-from tests.schedule.linked import by_warpgroups, exact, online
+from tests.schedule.linked import by_warpgroups, exact
 from tests.schedule.rows import differences, open_of
 from tests.schedule.test_linked import Case
 
