@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Call
-from tests.tune.programs import CUBE, MATMUL, PLUS, problem
+from tests.planner.programs import MATMUL
+from tests.tune.programs import CUBE, PLUS, problem
 
 from texpr import delivery
 from texpr.cli import measure as module

@@ -28,18 +28,6 @@ schedule plus "tiled" for cpu {
 }
 """
 
-MATMUL = """
-fn matmul(A: f32[M, K], B: f32[K, N]): f32[M, N] {
-    new C: f32[M, N]
-    par M |i| { par N |j| {
-        new acc: f32 = 0.0
-        seq K |k| reduce(acc) { acc += A[i, k] * B[k, j] }
-        C[i, j] = acc
-    } }
-    return C
-}
-"""
-
 CUBE = {"M": 64, "N": 64, "K": 64}
 
 

@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.tune.programs import CUBE, MATMUL, PLUS, problem
+from tests.planner.programs import MATMUL
+from tests.tune.programs import CUBE, PLUS, problem
 
 from texpr.support.diagnostic import TexprError
 from texpr.support.record import replace

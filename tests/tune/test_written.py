@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.tune.programs import CUBE, MATMUL, PLUS, problem
+from tests.planner.programs import MATMUL
+from tests.tune.programs import CUBE, PLUS, problem
 
 from texpr.driver import parse
 from texpr.support.diagnostic import CompilerBug
