@@ -12,8 +12,8 @@ from tests.planner.programs import MATMUL
 from tests.tune.programs import CUBE, PLUS, problem
 
 from texpr import delivery
-from texpr.cli import measure as module
-from texpr.cli.measure import measure, small_sizes
+from texpr.cli.tuning import measure as module
+from texpr.cli.tuning.measure import measure, small_sizes
 from texpr.cli.verbs.tune import none_measured
 from texpr.driver import parse
 from texpr.support.record import replace

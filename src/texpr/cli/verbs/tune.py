@@ -11,9 +11,9 @@ import click
 
 from texpr.cli.console import Console
 from texpr.cli.files import output_folder, rewrite, write_whole
-from texpr.cli.measure import folder_of
 from texpr.cli.program import FILE, FUNCTION, JSON, SCHEDULE, SEED, SIZE, legal_function, parse_sizes
-from texpr.cli.tuning import Asked, begun, crew_of, problem_of, require_measurable
+from texpr.cli.tuning.measure import folder_of
+from texpr.cli.tuning.parts import Asked, begun, crew_of, problem_of, require_measurable
 from texpr.ir.program import Schedule
 from texpr.ir.program.text import print_schedule
 from texpr.sources import read_source

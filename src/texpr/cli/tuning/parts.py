@@ -21,7 +21,7 @@ from texpr.tune.problem import Problem, identity, space_of
 from texpr.tune.search import Crew, Trials
 from texpr.tune.space import Space
 
-MEASURE = "texpr.cli.measure:measure"
+MEASURE = "texpr.cli.tuning.measure:measure"
 
 CLUSTER = "dask://"
 
