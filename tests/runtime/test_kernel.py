@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 from texpr import driver
+from texpr.interp.dtypes import numpy_dtype
+from texpr.ir.value.types import DTYPES
 from texpr.runtime import DeviceArray, Kernel, dlpack, load_cpu, load_cuda, load_emulated
 from texpr.runtime.kernel import stream_handle
 from texpr.runtime.memory import aligned_empty
@@ -157,6 +159,17 @@ def test_strides_of_the_callers(load: Load, place: str) -> None:
         t, s = kernel(x)
         np.testing.assert_array_equal(t, x.T)
         np.testing.assert_array_equal(s, x.sum(0))
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("word", ["f8e4m3", "f8e5m2", "bf16", "f16"])
+def test_narrow_types_lie_anywhere(load: Load, place: str, word: str) -> None:
+    """Those too for which NumPy has no word, where arrays are copied to the device, or to where they may lie."""
+    turned = "new y: WORD[n, m] par m, n |i, j| { y[j, i] = x[i, j] } return y"
+    kernel = load(f"fn t(x: WORD[m, n] align(16)): WORD[n, m] {{ {turned} }}".replace("WORD", word), place)
+    x = (np.arange(60) % 13).reshape(6, 10).astype(numpy_dtype(DTYPES[word]))
+    for given in (x, x[1:], x[::-1, 1::2], x[:0]):
+        np.testing.assert_array_equal(kernel(given).astype(np.float32), given.T.astype(np.float32))
 
 
 @pytest.mark.parametrize("place", PLACES)

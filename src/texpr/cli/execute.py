@@ -17,6 +17,7 @@ from texpr.ir.program.selection import AUTO
 from texpr.ir.value import Buffer
 from texpr.isa.registry import TARGETS
 from texpr.runtime import Kernel
+from texpr.runtime.memory import strided
 from texpr.support.diagnostic import CompilerBug, error
 from texpr.support.record import Record
 from texpr.toolchain.doctor import find_device
@@ -102,7 +103,7 @@ def laid_like(param: Buffer, array: Array, sizes: Mapping[str, int]) -> Array:
         return np.array(array)
     last = sum((extent - 1) * stride for extent, stride in zip(array.shape, strides, strict=True))
     memory = np.zeros(last + 1, array.dtype)
-    laid = np.lib.stride_tricks.as_strided(memory, array.shape, [stride * array.itemsize for stride in strides])
+    laid = strided(memory, array.shape, strides)
     laid[...] = array
     return laid
 

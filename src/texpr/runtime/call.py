@@ -14,7 +14,7 @@ from texpr.ir.program import Function
 from texpr.ir.value import Buffer
 from texpr.runtime.array import DeviceArray
 from texpr.runtime.dlpack import Exporter, take
-from texpr.runtime.memory import HOST, View, aligned_empty, dense, on_host
+from texpr.runtime.memory import HOST, View, aligned_empty, dense, on_host, strided
 from texpr.support.diagnostic import error
 from texpr.support.record import Record, replace
 
@@ -187,8 +187,7 @@ def laid_out(view: View, strides: Sequence[int], align: int) -> View:
     """A copy of a host array with the given strides and alignment."""
     last = sum((extent - 1) * stride for extent, stride in zip(view.shape, strides, strict=True))
     room = aligned_empty(view.dtype, (last + 1,), align)
-    item = view.dtype.itemsize
-    copy = np.lib.stride_tricks.as_strided(room, view.shape, [stride * item for stride in strides])
+    copy = strided(room, view.shape, strides)
     copy[...] = as_array(view)
     return replace(on_host(copy), owner=(room, copy))
 

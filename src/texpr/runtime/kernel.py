@@ -35,7 +35,7 @@ from texpr.runtime.call import (
     view_of,
 )  # fmt: skip
 from texpr.runtime.library import handed, taker
-from texpr.runtime.memory import HOST, DeviceMemory, Driver, View, aligned_empty, dense, on_host
+from texpr.runtime.memory import HOST, DeviceMemory, Driver, View, aligned_empty, dense, on_host, strided
 from texpr.runtime.repeat import Repeated, scalar
 from texpr.runtime.workspace import ALIGNMENT, Workspaces
 from texpr.support.diagnostic import TexprError, error
@@ -348,7 +348,7 @@ class _Places:
 def _flat(view: View) -> Array:
     """All elements between a host array's first and last, in memory order."""
     last = sum((extent - 1) * stride for extent, stride in zip(view.shape, view.strides, strict=True))
-    return np.lib.stride_tricks.as_strided(as_array(view), (last + 1,), (view.dtype.itemsize,))
+    return strided(as_array(view), (last + 1,), (1,))
 
 
 def _taken(buffer: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...], given: object, stream: int) -> _Out:

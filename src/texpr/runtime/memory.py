@@ -70,6 +70,13 @@ def aligned_empty(dtype: np.dtype[Any], shape: Sequence[int], align: int) -> Arr
     return room[skip : skip + size].view(dtype).reshape(shape)
 
 
+def strided(array: Array, shape: Sequence[int], strides: Sequence[int]) -> Array:
+    """The memory of `array` in another shape, with strides in elements; of types too that NumPy has no word for, as f8e5m2."""
+    item = array.dtype.itemsize
+    opaque = array.view(np.dtype((np.void, item)))
+    return np.lib.stride_tricks.as_strided(opaque, shape, [stride * item for stride in strides]).view(array.dtype)
+
+
 class Driver(Mutable):
     """CUDA's driver interface, real or the emulator's, through ctypes, with one device's primary context."""
 

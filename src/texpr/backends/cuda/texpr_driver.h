@@ -461,15 +461,16 @@ static inline texpr_status tx_encode(struct tx_launch const *launch, int dry, st
     uint64_t sizes[5], strides[5];
     if (tx_is_empty(launch)) return TEXPR_OK;
     if (dry) return tx_check_tensor(tensor);
+    void *const base = (void *)(uintptr_t)(tensor->base != 0 ? tensor->base : 256); /* of an empty array, which nobody reads */
     for (unsigned at = 0; at < 5; at++) {
         sizes[at] = (uint64_t)tensor->sizes[at];
         strides[at] = at < 4 ? (uint64_t)tensor->strides[at] : 0;
     }
     if (tensor->columns)
-        return tx_driver.TensorMapEncodeIm2col(map, tensor->element, tensor->rank, (void *)(uintptr_t)tensor->base, sizes, strides,
+        return tx_driver.TensorMapEncodeIm2col(map, tensor->element, tensor->rank, base, sizes, strides,
                                                tensor->lower, tensor->upper, tensor->box[0], tensor->box[1], tensor->steps,
                                                tensor->interleave, tensor->swizzle, 2, tensor->fill);
-    return tx_driver.TensorMapEncodeTiled(map, tensor->element, tensor->rank, (void *)(uintptr_t)tensor->base, sizes, strides,
+    return tx_driver.TensorMapEncodeTiled(map, tensor->element, tensor->rank, base, sizes, strides,
                                           tensor->box, tensor->steps, tensor->interleave, tensor->swizzle, 2, tensor->fill);
 }
 
