@@ -87,8 +87,9 @@ fn f(A: {self.of}[{hh}{self.a}]{self.align}, B: {self.of}[{hh}{self.b}]{self.ali
         left, right = (rng.integers(low, 4, (*outer, *shape)) for shape in shapes)
         given: dict[str, Array] = {"A": left.astype(NUMPY[self.of]), "B": right.astype(NUMPY[self.of])}
         given["b"] = rng.integers(-3, 4, sizes["N"]).astype(np.float32)
-        sums = (left if self.a == "M, K" else left.swapaxes(-1, -2)) @ (right.swapaxes(-1, -2) if self.b == "N, K" else right)
-        return given, sums.astype(np.float64)
+        one, other = (each.astype(np.float64) for each in (left, right))  # exact, and much faster than of integers
+        sums = (one if self.a == "M, K" else one.swapaxes(-1, -2)) @ (other.swapaxes(-1, -2) if self.b == "N, K" else other)
+        return given, sums
 
 
 GELU = "bf16(0.5 * (0.25 * s + b[j]) * (1.0 + erf((0.25 * s + b[j]) * 0.70710678)))"

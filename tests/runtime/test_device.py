@@ -18,6 +18,7 @@ from tests.instr.texts import CASES as INSTRUCTIONS
 from tests.instr.warpgroup.test_warpgroup import compiled as made_of_warpgroup
 from tests.instr.warpgroup.texts import CASES as WARPGROUP
 from tests.lowering.test_tensor import EXAMPLES, Arrays, example
+from tests.runtime.places import device_target
 from tests.schedule.laid import Laid
 from tests.tma.emitted import called, emitted
 from tests.tma.test_emitted import Case, before, cases, expected
@@ -33,8 +34,7 @@ from texpr.runtime import DeviceArray, Kernel, load_cuda, load_emulated
 from texpr.runtime.memory import aligned_empty
 from texpr.support.diagnostic import TexprError
 from texpr.support.record import replace
-from texpr.toolchain import Toolchain, runs_on, this_machine
-from texpr.toolchain.doctor import TARGETS, find_device
+from texpr.toolchain import Toolchain, this_machine
 
 SAXPY = """
 fn saxpy(a: f32, x: f32[n], y: f32[n]): f32[n] {
@@ -43,17 +43,6 @@ fn saxpy(a: f32, x: f32[n], y: f32[n]): f32[n] {
     return z
 }
 """
-
-
-def device_target() -> str:
-    """The best target for the first device."""
-    device = find_device()
-    if isinstance(device, str):
-        pytest.skip(device)
-    target = next((t for t in reversed(TARGETS) if runs_on(t, device)), None)
-    if target is None:
-        pytest.skip(f"no target fits sm_{device[0]}{device[1]}")
-    return target
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ from texpr.toolchain.machine import this_machine
 
 NUMPY: Mapping[str, type] = {
     "bf16": ml_dtypes.bfloat16, "f16": np.float16, "f32": np.float32, "f64": np.float64, "tf32": np.float32, "i8": np.int8,
-    "u8": np.uint8, "i32": np.int32,
+    "u8": np.uint8, "i32": np.int32, "f8e4m3": ml_dtypes.float8_e4m3fn,
 }  # fmt: skip
 
 
