@@ -34,13 +34,13 @@ fn f(Q: {of}[H, L, {d}]{align}, K: {of}[H, L, {d}]{align}, V: {of}[H, L, {d}]{al
             new keep: f32
             par {keys} |j| {{ s[j] = 0.0 }}
             par {keys} |js| {{ seq {d} |ds| reduce(s) {{ s[js] += Q[h, i, ds] * Kp[h, {keys} * kb + js, ds] }} }}
-            par {keys} |jk| {{ s[jk] = select({keys} * kb + jk {kept}, s[jk] * scale, -inf) }}
+            par {keys} |jk| {{ s[jk] = select({keys} * kb + jk {kept}, s[jk], -inf) }}
             top = m
             par {keys} |jm| reduce(top) {{ top max= s[jm] }}
-            keep = exp(m - top)
+            keep = exp2(m * scale - top * scale)
             l = l * keep
             m = top
-            par {keys} |je| {{ s[je] = exp(s[je] - top) }}
+            par {keys} |je| {{ s[je] = exp2(fma(s[je], scale, -(top * scale))) }}
             par {keys} |jl| reduce(l) {{ l += s[jl] }}
             par {keys} |jp| {{ p[jp] = {of}(s[jp]) }}
             par {d} |dk| {{ acc[dk] = acc[dk] * keep }}
