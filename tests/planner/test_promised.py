@@ -125,6 +125,13 @@ def test_rows_that_are_no_whole_vectors_are_copied_by_narrower_ones() -> None:
     assert {str(fact.left) for fact in wide.plan.requires} == {"(n % 8)"}
 
 
+@pytest.mark.parametrize("p", [1, 7, 20, 36, 65, 100])
+def test_products_of_few_turns_are_proved(p: int) -> None:
+    """Of these the last rows of a tile are filled: by which vector an element is written depends on its remainder."""
+    wide = compiled("product", p=p).wide
+    assert wide is not None and is_proved(proved(wide.function, wide.plan))
+
+
 def test_rows_that_data_choose_are_written_one_by_one() -> None:
     """What is set to zero before is a vector; of vectors of such rows nothing would be proved."""
     made = driver.lower(texpr.parse(SCATTERED)["scattered"], "sm_90a", schedule="auto").wide

@@ -81,3 +81,31 @@ def test_what_is_said_of_too_few_coordinates_says_nothing() -> None:
     with pytest.raises(Undecided):
         nowhere(box(), [thing], TRUE)
     assert nowhere(box(), [ExistsWitness(thing.names, thing.facts, ((expr(X), expr(Y)),))], TRUE) is None
+
+
+@pytest.mark.parametrize("missing", [None, 3], ids=["all", "one lane less"])
+def test_elements_of_vectors_are_there_for_all_their_lanes(missing: int | None) -> None:
+    """An element of a tile of 32 · 128 is in one of 8 lanes of a vector, each of which has conditions of its own. Threads are
+    claimed by quotients and remainders of digits, which the ranges of these simplify."""
+    row, column, lane, n, turn, now = (expr(Sym(name)) for name in ("row", "column", "lane", "n", "turn", "now"))
+    i, half, j, part, group = (expr(Sym(name)) for name in ("i", "half", "j", "part", "group"))
+    thread, at, own = (Sym(name) for name in ("thread", "at", "own"))
+    place = j + 16 * part + 64 * (group % 2)
+    facts = (
+        *(between(0, i, 16), between(0, half, 2), between(0, j, 16), between(0, part, 4), between(0, group, 4)),
+        *(between(0, row, 32), between(0, column, 16), between(0, lane, 8), between(0, turn, 2), between(2, now, 4)),
+        *(Eq(row - i - 16 * half), Eq(8 * column + lane - place), Eq(n % 8), Eq(turn % 3 - (now + 1) % 3)),
+        Or((Ge(row + 32 * turn - 36), Ge(8 * column + lane - n))),
+    )
+
+    def vector(at_lane: int) -> ExistsWitness:
+        mine, its = expr(thread), expr(own)
+        where = (between(0, mine, 128), Ge(expr(at) - mine // 16), Ge(31 - expr(at)), Eq((expr(at) - mine // 16) % 8))
+        does = Or((Ge(expr(at) + 32 * its - 36), Ge(8 * (mine % 16) - n)))
+        meant = (Eq(expr(at) - i - 16 * half), Eq(8 * (mine % 16) + at_lane - place), Eq(its - (now + 1) % 3))
+        same = (Eq(expr(at) - row), Eq(mine % 16 - column), Eq(lane - at_lane), Eq(its - turn))
+        claims = ((column + 16 * (row % 8), row, turn), (column + 16 * (row % 8), row, now))
+        return ExistsWitness({sym: sym for sym in (thread, at, own)}, (*where, between(0, its, 2), does, *meant, *same), claims)
+
+    point = nowhere(facts, [vector(each) for each in range(8) if each != missing], Ge(n))
+    assert (None if point is None else point[Sym("lane")]) == missing

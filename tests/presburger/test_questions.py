@@ -75,3 +75,11 @@ def test_the_greater_of_two_is_split_on_once() -> None:
     inside = between(0, row, m), between(0, column, n), Ge(-((column + row * maximum(n, 1)) % part) - 1)
     with suppress(Undecided):
         assert witness(inside, conj((Ge(m), Ge(n)))) is None
+
+
+def test_a_symbol_with_one_value_is_that_value_over_a_size() -> None:
+    """Of an axis with one block the number is 0: over a size, where terms are unknowns, that has to be said before."""
+    facts = (between(0, Y, 1), differ([(X - 4 * Y) % N], [X % N]))
+    assert witness(facts, Ge(N - 1)) is None
+    with suppress(Undecided):  # of one with two blocks it may differ
+        assert witness((between(0, Y, 2), *facts[1:]), Ge(N - 1)) is not None

@@ -17,6 +17,7 @@ from texpr.presburger.isl.raw import Undecided
 from texpr.presburger.isl.sets import Set
 from texpr.presburger.questions import Point, witness
 from texpr.presburger.solve.omega import refuted
+from texpr.presburger.solve.ranges import within
 from texpr.presburger.solve.relaxed import flat, relaxed
 from texpr.support.record import Record
 
@@ -37,12 +38,15 @@ class ExistsWitness(Record):
         return tuple([rename(fact, own) for fact in self.facts])
 
     def missed(self, known: Collection[Formula], plain: Simplifier) -> Iterator[Formula]:
-        """For each claim, the negation of its facts, without those that follow from `known`."""
+        """For each claim that may hold, the negation of its facts, without those that follow from `known`."""
         for at in self.said:
             if len(at) == len(self.names):
                 own = dict(zip(self.names.values(), at, strict=True))
-                facts = flat(mapped(rename(fact, own), plain) for fact in self.facts)
-                yield negate(conj(f for f in facts if f not in known and not is_plain(f, plain.known)))
+                facts = (fact for fact in flat(rename(fact, own) for fact in self.facts) if fact not in known)
+                plainer = (fact for fact in flat(mapped(fact, plain) for fact in facts) if fact not in known)
+                left = [(fact, negate(fact)) for fact in plainer if not is_plain(fact, plain.known)]
+                if not any(never in known or is_plain(never, plain.known) for _, never in left):
+                    yield negate(conj(fact for fact, _ in left))
 
 
 def is_plain(fact: Formula, known: Known) -> bool:
@@ -66,7 +70,7 @@ def nowhere(
 ) -> Point | None:
     """A point with `facts` at which no object of `found` exists; None if there is none. `plain`: a simplifier that knows the
     ranges of the caller's symbols. `solving`: the solver looks for unclaimed coordinates. Raises Undecided."""
-    known, plain = {*flat(facts)}, plain or Simplifier(Known({}))
+    known, plain = {*flat(facts)}, plain or within(facts)
     missed = [missed for each in found for missed in each.missed(known, plain)]
     point = witness((*facts, *missed), premises)
     if point is None:
@@ -81,7 +85,7 @@ def nowhere(
 
 def everywhere(facts: Sequence[Formula], found: Sequence[ExistsWitness], premises: Formula) -> bool:
     """Whether a cheap proof shows that at each point with `facts` an object of `found` exists; False is no answer."""
-    known, plain = {*flat(facts)}, Simplifier(Known({}))
+    known, plain = {*flat(facts)}, within(facts)
     return refuted((*facts, *(missed for each in found for missed in each.missed(known, plain)), premises))
 
 

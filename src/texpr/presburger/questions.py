@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import lru_cache
 from itertools import combinations
 
-from texpr.affine.expr import Expr, Max, Number, Sym, children, expr, term
+from texpr.affine.expr import Expr, Max, Number, Sym, children, expr
 from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
 from texpr.presburger.formula import TRUE, And, Eq, Formula, Ge, Or, between, conj, differ, disj, leaves, mapped, rename, syms
@@ -22,6 +22,7 @@ from texpr.presburger.solve.digits import in_digits, in_rows, with_wholes
 from texpr.presburger.solve.first import sample
 from texpr.presburger.solve.omega import refuted
 from texpr.presburger.solve.products import multiplied, without_divisions
+from texpr.presburger.solve.ranges import ranges_of
 from texpr.presburger.solve.relaxed import divisions, divisions_of, eliminated, flat, relaxed
 from texpr.presburger.solve.swizzles import in_bits
 from texpr.support.limits import LARGEST_INT
@@ -122,7 +123,8 @@ def _single(facts: list[Formula], premises: Formula) -> Point | None:
     """A point with `facts`. Equations are substituted into dividends first: with e = d · p + q, e / d simplifies with p,
     where a quotient by an unknown would itself be an unknown."""
     sizes, solved = syms(premises), list[tuple[Sym, Expr]]()
-    fixed = {s: e for s, e in _fixed(facts).items() if s not in sizes} if any(map(_has_product, facts)) else {}
+    beyond = any(map(_has_product, facts)) or any(map(divisions_of, facts))
+    fixed = {s: e for s, e in _fixed(facts).items() if s not in sizes} if beyond else {}
     left = [rename(fact, fixed) for fact in facts] if fixed else facts
     if any(map(divisions_of, left)):
         left = in_rows(left, premises)
@@ -133,15 +135,7 @@ def _single(facts: list[Formula], premises: Formula) -> Point | None:
 
 def _fixed(facts: Iterable[Formula]) -> dict[Sym, Expr]:
     """The symbols with one value by their bounds, such as the coordinate of an axis with one point."""
-    lows, highs = dict[Sym, int](), dict[Sym, int]()
-    for value in (fact.expr for fact in facts if isinstance(fact, Ge) and len(fact.expr.terms) == 1):
-        ((monomial, by),) = value.terms
-        sym, least, most = term(monomial).as_sym, -(value.constant // by), value.constant // -by
-        if sym is not None and by > 0:
-            lows[sym] = max(lows.get(sym, least), least)
-        elif sym is not None:
-            highs[sym] = min(highs.get(sym, most), most)
-    return {sym: expr(low) for sym, low in lows.items() if highs.get(sym) == low}
+    return {sym: expr(low) for sym, (low, high) in ranges_of(facts).items() if isinstance(low, int) and low == high}
 
 
 def _with_products(facts: list[Formula], premises: Formula) -> Point | None:

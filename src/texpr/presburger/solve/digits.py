@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr, FloorDiv, Mod, Monomial, Sym, combination, term
-from texpr.affine.ranges import EVERYTHING, Interval, interval
+from texpr.affine.ranges import Interval, interval
 from texpr.presburger.formula import Eq, Formula, Ge, between
 from texpr.presburger.solve.omega import refuted
 from texpr.presburger.solve.products import is_positive, parted
+from texpr.presburger.solve.ranges import ranges_of
 from texpr.presburger.solve.relaxed import flat
 
 Pair: TypeAlias = tuple[Expr, Expr]
@@ -61,7 +62,7 @@ def in_numbers(facts: Sequence[Formula]) -> list[Formula]:
 
     With N a number: 64 · w + l = 64 · w' + l' and l, l' in 0..64 give w = w' and l = l'.
     """
-    ranges, found = _ranges(facts), list[Formula]()
+    ranges, found = ranges_of(facts), list[Formula]()
     for fact in facts:
         found += map(Eq, _digits(fact.expr, ranges)) if isinstance(fact, Eq) else [fact]
     return found
@@ -78,18 +79,6 @@ def _digits(value: Expr, ranges: Mapping[Sym, Interval]) -> list[Expr]:
         if -weight < least and most < weight:
             return [combination(0, high), *_digits(low, ranges)]
     return [value]
-
-
-def _ranges(facts: Sequence[Formula]) -> Mapping[Sym, Interval]:
-    """What facts about one symbol each say of it."""
-    found: dict[Sym, Interval] = {}
-    for value in (fact.expr for fact in facts if isinstance(fact, Ge) and len(fact.expr.terms) == 1):
-        ((monomial, by),) = value.terms
-        sym = term(monomial).as_sym
-        if sym is not None:
-            low, high = found.get(sym, EVERYTHING)
-            found[sym] = (max(low, -(value.constant // by)), high) if by > 0 else (low, min(high, value.constant // -by))
-    return found
 
 
 def _strides(value: Expr) -> Iterator[Monomial]:

@@ -12,13 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from math import inf
 
 from texpr.affine.expr import ZERO, Expr, Mod, Sym, Xor, children, expr, term
-from texpr.affine.facts import Known
-from texpr.affine.ranges import EVERYTHING, Interval, as_range
 from texpr.affine.simplify import Simplifier
 from texpr.presburger.formula import And, Eq, Formula, Ge, Or, conj, disj, leaves, mapped, negate, rename
+from texpr.presburger.solve.ranges import ranges_of, simplifier
 from texpr.presburger.solve.relaxed import flat
 
 MOST_TERMS = 4
@@ -44,7 +42,7 @@ def _in_bits(facts: tuple[Formula, ...]) -> tuple[Sequence[Formula], Sequence[in
     """The decomposed facts, and the positions of those that they come from."""
     every = [(part, at) for at, fact in enumerate(facts) for part in flat((fact,))]
     same = _equal([fact for fact, _ in every])
-    plain = _simplifier(frozenset(_ranges([fact for fact, _ in every], same).items()))
+    plain = simplifier(frozenset(ranges_of([fact for fact, _ in every], same).items()))
     if plain is None:
         return facts, range(len(facts))
     try:
@@ -103,28 +101,6 @@ def _equal(facts: Sequence[Formula]) -> dict[Sym, Expr]:
                     found[atom] = meaning
                     break
     return found
-
-
-def _ranges(facts: Sequence[Formula], same: dict[Sym, Expr]) -> dict[Sym, Interval]:
-    """What facts about one symbol each say of it, or of the one that it equals."""
-    found: dict[Sym, Interval] = {}
-    for fact in facts:
-        if isinstance(fact, Ge) and len(fact.expr.terms) == 1 and fact.expr.is_linear:
-            value = fact.expr.substitute(same)
-            if len(value.terms) == 1:
-                (((sym, *_), by),) = value.terms
-                if isinstance(sym, Sym):
-                    low, high = found.get(sym, EVERYTHING)
-                    end = -(value.constant // by) if by > 0 else value.constant // -by
-                    found[sym] = (max(low, end), high) if by > 0 else (low, min(high, end))
-    return found
-
-
-@lru_cache(maxsize=1 << 8)
-def _simplifier(ranges: frozenset[tuple[Sym, Interval]]) -> Simplifier | None:
-    """One that knows these ranges; None where one of them is empty."""
-    known = {sym: as_range(ends) for sym, ends in ranges if ends != (-inf, inf)}
-    return None if any(low > high for _, (low, high) in ranges) else Simplifier(Known(known))
 
 
 def _apart(formula: Formula, plain: Simplifier) -> Formula:
