@@ -76,6 +76,21 @@ fn f(x: i32[n, 8]): i32[n, 8] {
 }"""
 """A copy before a loop, for which a wait in its second turn is."""
 
+SECOND = """
+fn f(x: f32[n, 8], inout y: f32[8], inout z: f32[n, 8]) {
+    seq n |m| {
+        new v: f32[8]
+        par 8 |i| { v[i] = 2.0 * y[7 - i] }
+        par 8 |j| { z[m, j] = v[7 - j] }
+    }
+    seq n |u| {
+        let v = x[u, 0] + 1.0
+        par 8 |w| { y[w] += v }
+        par 8 |q| { y[q] *= 2.0 }
+    }
+}"""
+"""A second `v`, a value that one launch keeps for the next: as memory it is called neither like it nor after the first."""
+
 MERGED = """
 fn f(A: f32[N0, N1, N2, N3] align(16)): f32[N0, N1, N2, N3]
     where N3 % 4 == 0
@@ -148,13 +163,16 @@ LAID = {
 }
 
 
+SAID = "guarded", "turn", "arm", "chosen", "ring", "second"
+
+
 def written(text: str) -> Laid:
     """A program that is laid out as it stands."""
     (function,) = parse(text, "t.te").functions
     return lowered(function, function)
 
 
-@pytest.mark.parametrize("text", [GUARDED, TURN, ARM, CHOSEN, RING], ids=["guarded", "turn", "arm", "chosen", "ring"])
+@pytest.mark.parametrize("text", [GUARDED, TURN, ARM, CHOSEN, RING, SECOND], ids=SAID)
 def test_what_is_written_is_proved(text: str) -> None:
     made = written(text)
     assert not open_of(proved(made.function, made.plan))

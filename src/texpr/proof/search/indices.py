@@ -447,6 +447,11 @@ def named_alike(home: Buffer | Sym, stored: Buffer | Sym) -> bool:
     return home == stored or (isinstance(home, Buffer) and isinstance(stored, Buffer) and home.name == stored.name)
 
 
+def titles(stored: Buffer | Sym) -> tuple[str, ...]:
+    """The names by which memory of a kernel may be called after program memory: of a second `v`, which is v'1, both."""
+    return (stored.name,) if isinstance(stored, Buffer) else tuple(dict.fromkeys((stored.name, stored.base)))
+
+
 def rank(event: Event) -> tuple[bool, bool, bool]:
     """The rank of an event: those that determine more come first.
 

@@ -36,6 +36,7 @@ from texpr.proof.search.indices import (
     rank,  # fmt: skip
     solutions,
     solve,
+    titles,
 )
 from texpr.proof.search.inverse import inverse, where_done
 from texpr.proof.search.parts import Parts
@@ -66,7 +67,6 @@ class _Search(Mutable):
     copied: dict[Buffer | Sym, Kept] = field(default_factory=dict["Buffer | Sym", Kept])
     registers: dict[Buffer | Sym, Kept] = field(default_factory=dict["Buffer | Sym", Kept])
     turns: dict[Launch, dict[tuple[Sym, Expr], None]] = field(default_factory=dict["Launch", "dict[tuple[Sym, Expr], None]"])
-
     named: dict[Buffer | Sym, Match] = field(default_factory=dict["Buffer | Sym", Match])
     unlike: set[tuple[Event, Action]] = field(default_factory=set[tuple[Event, Action]])
     lines: dict[int, dict[Action, None]] = field(default_factory=lambda: defaultdict(dict))
@@ -79,7 +79,7 @@ class _Search(Mutable):
     def __post_init__(self) -> None:
         actions = self.asked.program.actions
         self.stored, self.numbers = frozenset(a.stored for a in actions), {each: at for at, each in enumerate(actions)}
-        self.names = frozenset(each.name for each in self.stored)
+        self.names = frozenset(called for each in self.stored for called in titles(each))
         for action in actions:
             self.lines[action.span.line][action] = None
 
@@ -119,7 +119,7 @@ class _Search(Mutable):
         elif isinstance(event.target, Load):  # memory of a kernel, or workspace of another shape than in the program
             called = event.target.buffer.name
             own = [a for a in every if a.stored.name == called]
-            every = own or [a for a in every if called.startswith(f"{a.stored.name}_")] or every
+            every = own or [a for a in every if any(called.startswith(f"{each}_") for each in titles(a.stored))] or every
         name = event.target.buffer.name if isinstance(event.target, Load) else reading.variables[event.target.sym].name.name
         first = isinstance(event.stmt, k.Declare) and isinstance(event.value, Literal)  # perhaps of a later assignment
         if self.round < 3 or first:
@@ -130,7 +130,7 @@ class _Search(Mutable):
             longest = next((name[:end] for end in range(len(name), 0, -1) if name[:end] in self.names), None)
             part = longest is not None and name.startswith(f"{longest}_")
             if first or copied or part:
-                every = [a for a in every if a.stored.name == longest] if longest or copied else every
+                every = [a for a in every if longest in titles(a.stored)] if longest or copied else every
         return sorted(every, key=lambda a: (a.span != event.span, a not in near, a.stored.name != name))
 
     def match(
