@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property, lru_cache, reduce
 from operator import mul
 
-from texpr.affine.expr import Expr, Sym, expr, term
+from texpr.affine.expr import ZERO, Expr, Sym, expr, term
 from texpr.affine.facts import Known
 from texpr.affine.ranges import Interval, interval
-from texpr.checks.offers import where
+from texpr.checks.offers import promised, where
 from texpr.checks.subject import Subject, statement, text, written
-from texpr.ir.program import Par, Seq, walk
-from texpr.ir.value import Index
+from texpr.ir.program import InRange, Let, Par, Seq, walk
+from texpr.ir.value import Index, Load
 from texpr.ir.value import walk as walk_value
 from texpr.ir.value.types import DType, Kind
 from texpr.presburger.formula import Ge, conj, disj
@@ -169,7 +169,17 @@ def _value(subject: Subject, instance: Instance, node: Index, ranges: Mapping[Sy
         where = subject.at(witness, instance, instance.hidden)
         message = f"`{shown}` does not fit {node.dtype}: it is {node.expr.evaluate(witness)}{where}"
         wider = None if node.dtype.bits == 64 else "use a wider type"
-        yield Diagnostic("E0407", span, message, (note,), wider, offers=tuple(_bounds_on(subject, node.expr, high)))
+        offers = (*_bounds_on(subject, node.expr, high), *(_of_data(subject, node.expr) if wider is None else ()))
+        yield Diagnostic("E0407", span, message, (note,), wider, offers=offers)
+
+
+def _of_data(subject: Subject, value: Expr) -> Iterator[Offer]:
+    """Promises of the data that `let`s in a value name, where no type holds these."""
+    for stmt in walk(subject.function.body):
+        if isinstance(stmt, Let) and isinstance(stmt.value, Load) and stmt.sym in value.syms():
+            table = stmt.value.buffer
+            said = f"if the data promise it, say `assume {table.name} in 0..{LARGEST_INT}`"
+            yield from promised(subject.function, InRange(table, ZERO, expr(LARGEST_INT)), said)
 
 
 def _limits(dtype: DType) -> tuple[int, int]:

@@ -96,9 +96,9 @@ class Lanes:
         return self if len(going) == self.count else self.take(going)
 
 
-def evaluate(expr: Expr, lanes: Lanes, span: Span | None = None) -> Column:
-    """An index expression on every lane, exactly: a single int if it is uniform. Raises `TexprError` E0724 on a division by
-    zero and E0725 where a result needs more than 64 bits."""
+def evaluate(expr: Expr, lanes: Lanes, span: Span | None = None, *, unsigned: bool = False) -> Column:
+    """An index expression on every lane, exactly: a single int if it is uniform. `unsigned`: results beyond 63 bits are u64.
+    Raises `TexprError` E0724 on a division by zero and E0725 where a result needs more than 64 bits."""
     if expr.is_constant:
         return expr.constant
     fits = _reach(expr, lanes) < _LIMIT
@@ -108,6 +108,8 @@ def evaluate(expr: Expr, lanes: Lanes, span: Span | None = None) -> Column:
         raise error("E0724", span, f"`{expr}` divides by zero") from None
     if fits or isinstance(result, int):
         return result
+    if unsigned and all(0 <= int(x) < 2 * _LIMIT for x in result):
+        return result.astype(np.uint64)
     if any(not -_LIMIT <= int(x) < _LIMIT for x in result):
         raise error("E0725", span, f"`{expr}` needs more than 64 bits")
     return result.astype(np.int64)

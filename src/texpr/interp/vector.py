@@ -20,7 +20,7 @@ from texpr.interp.meeting import Meetings, Update
 from texpr.interp.memory import Locate, Memory, dims_of
 from texpr.ir.program import Anchor, Bind, Combiner, If, Instruction, Let, New, Par, Seq, Stmt
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
-from texpr.ir.value.types import I64
+from texpr.ir.value.types import I64, U64
 from texpr.support.diagnostic import error
 
 _BYTES = 1 << 28
@@ -146,8 +146,10 @@ class Execution:
             case Load():
                 return self._load(value, lanes)
             case Index(expr=expr, dtype=dtype, span=span):
-                column = evaluate(expr, lanes, span)
-                return literal(column, dtype) if isinstance(column, int) else cast(column, I64, dtype)
+                column = evaluate(expr, lanes, span, unsigned=dtype == U64)
+                if isinstance(column, int):
+                    return literal(column, dtype)
+                return column if column.dtype == np.uint64 else cast(column, I64, dtype)
             case Ref(sym=sym):
                 return np.asarray(lanes[sym])
             case Op(name="select"):

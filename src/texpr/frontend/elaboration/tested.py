@@ -5,14 +5,14 @@ if col[i] >= 0 { y[i] = x[col[i]] }    →    let p = col[i];  if p >= 0 { y[i] 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from texpr.affine.expr import Sym, expr
-from texpr.frontend.elaboration.typing import COMPARISONS
+from texpr.frontend.elaboration.typing import COMPARISONS, index_of, unsigned
 from texpr.ir.program import Anchor, Bind, If, Instruction, Let, Par, Seq, Stmt, values, walk
 from texpr.ir.program.rewrite import Rewriter, map_value, substitute_load
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value, operands
-from texpr.ir.value.types import I64, widens
+from texpr.ir.value.types import I64, U64, widens
 from texpr.support.record import Record, replace
 
 
@@ -127,11 +127,16 @@ class _Named(Record):
                     made = Op(name, (self.value(left), self.value(right)), node.dtype, node.span)
                     sides = tuple(index for arg in made.args if (index := self.index(arg)) is not None)
                     told = any(self.name in each.expr.syms() for each in sides)
-                    return Op(name, sides, node.dtype, node.span) if told and len(sides) == 2 else made
+                    return Op(name, self.typed(sides), node.dtype, node.span) if told and len(sides) == 2 else made
                 case _:
                     return None
 
         return map_value(value, leaf)
+
+    def typed(self, sides: Sequence[Index]) -> tuple[Value, ...]:
+        """Both sides of a comparison, of the type in which a `let` is compared."""
+        wide = any(unsigned(one.expr, self.element.dtype, other.expr) for one, other in (sides, sides[::-1]))
+        return tuple(index_of(each.expr, U64, each.span) for each in sides) if wide else tuple(sides)
 
     def index(self, value: Value) -> Index | None:
         """A value as an index: a number, an index expression, or the element by its name."""

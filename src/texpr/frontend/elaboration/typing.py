@@ -12,7 +12,7 @@ from texpr.frontend.elaboration.drafts import Affine, Draft, Open, Real, Typed, 
 from texpr.frontend.tree import Ident
 from texpr.ir.value import Cast, Index, Literal, Load, Op, Ref, Value
 from texpr.ir.value.operators import OPS, OpInfo
-from texpr.ir.value.types import BF16, BOOL, DTYPES, F8E4M3, F8E5M2, F16, F32, F64, I64, TF32, DType, Kind
+from texpr.ir.value.types import BF16, BOOL, DTYPES, F8E4M3, F8E5M2, F16, F32, F64, I64, TF32, U64, DType, Kind
 from texpr.support.diagnostic import Edit, Proposal, error
 from texpr.support.span import Span
 
@@ -107,12 +107,14 @@ def settle(operand: Operand, dtype: DType) -> Value:
             if floored and dtype.is_float:
                 help = "write a decimal point, as in `1.0 / 2.0`"
                 raise error("E0306", span, f"this integer division floors to {expr}, and {dtype} is met here", help=help)
+            if dtype.is_integer:
+                return index_of(expr, dtype, span)
             if expr.is_constant:
                 return literal(expr.constant, dtype, span)
             if dtype == BOOL:
                 help = Proposal("compare it, as in `i != 0`", Edit("(…) != 0"))
                 raise error("E0303", span, "expected bool, found an integer", help=help)
-            return Index(expr, dtype, span) if dtype.is_integer else Cast(index_value(expr), dtype)
+            return Cast(index_value(expr), dtype)
         case Open(op, args):
             _check_takes(OPS[op], dtype, span)
             kept = (settle(Operand(args[0], span), BOOL),) if op == "select" else ()
@@ -220,8 +222,26 @@ def compare(op: str, left: Operand, right: Operand, span: Span) -> Draft:
     """`left op right`; affine where both sides are index expressions."""
     a, b = affine_of(left.draft), affine_of(right.draft)
     if a is not None and b is not None:
-        return Typed(Op(COMPARISONS[op], (Index(a, I64, left.span), Index(b, I64, right.span)), BOOL, span), None, 1)
+        pairs = (left.draft, a, right.draft, b), (right.draft, b, left.draft, a)
+        wide = any(
+            unsigned(one, natural(of), other) and (isinstance(to, Affine) or natural(to) == U64) for of, one, to, other in pairs
+        )
+        plain: tuple[Value, ...] = Index(a, I64, left.span), Index(b, I64, right.span)
+        sides = (index_of(a, U64, left.span), index_of(b, U64, right.span)) if wide else plain
+        return Typed(Op(COMPARISONS[op], sides, BOOL, span), None, 1)
     return apply(COMPARISONS[op], (left, right), span)
+
+
+def unsigned(named: Expr, dtype: DType, other: Expr) -> bool:
+    """Whether index expressions are compared as u64: `named` is a u64 by name, which i64 may not hold, and the other one adds
+    up what is never negative."""
+    adds = other.constant >= 0 and all(by > 0 for _, by in other.terms)
+    return dtype == U64 and named.as_sym is not None and adds
+
+
+def index_of(value: Expr, dtype: DType, span: Span) -> Value:
+    """An index expression as a value of an integer type."""
+    return literal(value.constant, dtype, span) if value.is_constant else Index(value, dtype, span)
 
 
 def choose(condition: Operand, then: Operand, orelse: Operand, span: Span) -> Draft:
