@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.lowering.emulated import module, results, run_plan
+from tests.proof.plan.verdicts import is_proved
 
 from texpr.driver import Compiled, lower
 from texpr.explain.sigma import sigma
@@ -12,6 +13,8 @@ from texpr.frontend import parse
 from texpr.interp import run
 from texpr.ir import kernel as k
 from texpr.ir.program.selection import AUTO
+from texpr.ir.program.text import print_directive
+from texpr.proof.search import proved
 
 SUM = "{ new z: i32[n] par n |i| { z[i] = 2 * x[i] + y[i] } return z }"
 ROWS = "{ new z: i32[m, n] par m |i| { par n |j| { z[i, j] = x[i, j] + y[j] } } return z }"
@@ -60,6 +63,31 @@ def test_what_cannot_be_proved_is_left_out(name: str) -> None:
     compiled = found(PLAIN[name])
     assert vectors(compiled) == 0
     assert compiled.planned is not None and compiled.planned.schedule is None
+
+
+TWO = """
+fn f(x: f32[m, n] align(16), w: f32[m, n] align(16)): f32[m, n]
+    where n % 4 == 0
+{
+    new y: f32[m, n]
+    par m, n |i, j| { y[i, j] = 2.0 * x[i, j] }
+    par m |a| {
+        new total: f32
+        total = 0.0
+        par n |b| reduce(total) { total += w[a, b] * y[a, b] }
+        par n |c| { y[a, c] = w[a, c] / total }
+    }
+    return y
+}"""
+"""Vectors of the first nest have the result aligned, so the second one is another statement then."""
+
+
+def test_a_nest_is_looked_at_as_those_before_it_left_it() -> None:
+    compiled = lower(parse(TWO).functions[0], "sm_90a", schedule=AUTO)
+    assert compiled.schedule is not None
+    said = [print_directive(each).split(",")[0] for each in compiled.schedule.directives]
+    assert said == ["vectorize(j", "vectorize(b", "vectorize(c"]
+    assert is_proved(proved(compiled.function, compiled.plan))
 
 
 def test_requests_are_a_quarter_and_are_what_is_said() -> None:

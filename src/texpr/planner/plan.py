@@ -101,13 +101,22 @@ def plan(
         if par.sym in without:
             chosen.append(Chosen(par.span.line, None, f"given up: {without[par.sym]}"))
             continue
-        found, script = _laid_out(Subject(par, nest, state), chooser)
+        found, script = _laid_out(_now(Subject(par, nest, state)), chooser)
         chosen += found
         if script is not None:
             state = script.state
             directives += script.directives
     schedule = ir.Schedule(function.name, "automatic", target.name, tuple(directives)) if directives else None
     return Planned(schedule, tuple(chosen), state)
+
+
+def _now(subject: Subject) -> Subject:
+    """The nest as it is in the function now: a nest before it may have aligned a result that this one accesses, too."""
+    present = next((each for each in outermost(subject.state.function.body) if each.sym is subject.par.sym), subject.par)
+    if present is subject.par:
+        return subject
+    alone = nests(subject.state.alone(present).function)
+    return next((replace(subject, par=par, nest=nest) for par, nest in alone if par is present), subject)
 
 
 def _laid_out(subject: Subject, chooser: Chooser | None) -> Found:
