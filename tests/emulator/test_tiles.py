@@ -157,6 +157,8 @@ PLANTED = (
     Planted("shared_reuse", "shared", "        barrier cluster covers WAR tile carried i\n", "", OVERLAP, "tile"),
     Planted("shared_reuse_by_block", "shared", "        barrier cluster covers", "        barrier block covers", OVERLAP,
             "tile"),
+    Planted("shared_reuse_relaxed", "shared", "        barrier cluster covers", "        barrier cluster relaxed covers", OVERLAP,
+            "tile"),
     Planted("shared_mask", "shared", "to [0, 1]", "to [0]", Fault.DEADLOCK, "", "0 of 4096 bytes"),
     Planted("shared_mask_beyond", "shared", "to [0, 1] from 0", "to [0, 1] from u", BAD_TENSOR, "", "its cluster has not"),
     Planted("shared_expects_its_share", "shared", "bytes 4096", "bytes 2048", UNFINISHED, "tile"),

@@ -68,6 +68,7 @@ PLANTED = [
     ("peers_are_there", SHARED, "[0, 1] from 0", "[0, 1] from u", "block u + 1 is not known to be one of the cluster's 2"),
     ("peers_are_there", SHARED, "[0, 1]", "[1, 0]", "peers [1, 0] do not rise from 0"),
     ("peers_are_there", SHARED, "    barrier cluster\n    let", "    barrier block\n    let", "do not meet before"),
+    ("peers_are_there", SHARED, "    barrier cluster\n    let", "    barrier cluster relaxed\n    let", "do not meet before"),
     ("tile_is_combined_by_the_engine", REDUCE, "reduce add", "reduce mul", "no tile is reduced by mul"),
     ("tile_is_combined_by_the_engine", REDUCE, "reduce add", "reduce max", "no tile of f32 is reduced by max"),
     ("stored_tensor_may_be_written", STORE, "    writes z\n", "", "z is not said to be written"),

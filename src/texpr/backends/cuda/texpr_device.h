@@ -49,6 +49,11 @@ TX_FN void tx_cluster_sync() {
     asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
+/* All threads of the cluster come, but do not see each other's writes: behind it engines may write what engines have read. */
+TX_FN void tx_cluster_meet() {
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;\n\tbarrier.cluster.wait.aligned;" ::: "memory");
+}
+
 /* An array in the shared memory of a block of the cluster, to be read. PTX ISA, "mapa", "ld", "State Spaces": shared::cluster. */
 template <class T> struct tx_peer {
     uint32_t at;

@@ -142,14 +142,16 @@ inline void tell(Block &block) {
     block.told.assign(block.met[0].begin() + block.size, block.met[0].end());
 }
 
+/* Behind a relaxed one, at which one thread came so, all know what engines did, and of each other no more than before. */
 inline void let_go(Cluster &cluster) {
-    cluster.base = machine.now++;
+    cluster.settled = machine.now++;
+    if (!cluster.relaxed) cluster.base = cluster.settled;
     cluster.arrived = 0;
     unsigned most = 0;
     for (Block &block : cluster.blocks)
         for (Fiber &fiber : block.fibers) most = std::max(most, fiber.turns);
     for (Block &block : cluster.blocks) {
-        block.base = cluster.base;
+        if (!cluster.relaxed) block.base = cluster.base;
         tell(block);
         for (Fiber &fiber : block.fibers) {
             if (fiber.wait != Wait::cluster) continue;
@@ -157,15 +159,17 @@ inline void let_go(Cluster &cluster) {
             wake(fiber);
         }
     }
+    cluster.relaxed = false;
 }
 
 /* The current thread arrives at its cluster's barrier. Threads that ended are not waited for (PTX ISA, "barrier.cluster"). */
-inline void cluster_barrier(int line) {
+inline void cluster_barrier(bool relaxed, int line) {
     Fiber &me = machine.current();
     Cluster &cluster = *me.block->cluster;
     me.wait = Wait::cluster;
     me.emitted_line = line;
     clear_ready(*me.block, me.index);
+    cluster.relaxed |= relaxed;
     if (++cluster.arrived == cluster.live) let_go(cluster);
     give_way();
 }

@@ -23,7 +23,7 @@ static View *core_shared(Site *site) { return shared_array(site); }
 static View *core_shared_of(View *view, unsigned rank) { return shared_of(view, rank); }
 static View *core_shared_at(const void *address) { return shared_view_at(static_cast<const char *>(address)); }
 static void core_barrier(int id, int threads, int line) { gate_barrier(id, threads, line); }
-static void core_cluster_barrier(int line) { cluster_barrier(line); }
+static void core_cluster_barrier(bool relaxed, int line) { cluster_barrier(relaxed, line); }
 static void core_warp_barrier(unsigned mask, int line) { together(Together::barrier, mask, 0, 0, (int)LANES, line); }
 static std::uint64_t core_shuffle(unsigned mask, Shuffle how, std::uint64_t value, int lane, int width, int line) {
     return together((Together)((int)Together::index + (int)how), mask, value, lane, width, line);

@@ -19,8 +19,8 @@ namespace tx_emu {
 constexpr const char *ACTS[] = {"read", "write", "atomic"};
 
 inline Access access_of(const Fiber &fiber) {
-    unsigned line = fiber.line < 0 ? 0 : fiber.line > 0xffff ? 0xffff : (unsigned)fiber.line;
-    return {machine.now, fiber.block->number, fiber.index, (std::uint16_t)line};
+    unsigned line = fiber.line < 0 ? 0 : fiber.line > 0x7fff ? 0x7fff : (unsigned)fiber.line;
+    return {machine.now, fiber.block->number, fiber.index, (std::uint16_t)(line & 0x7fff), false};
 }
 
 inline bool same_thread(const Access &a, const Access &b) { return a.block == b.block && a.thread == b.thread; }
@@ -31,11 +31,18 @@ inline bool known_agent(const Block &block, const Access &past) {
     return agent < block.told.size() && past.stamp <= block.told[agent];
 }
 
+inline bool of_cluster(const Cluster &cluster, std::uint32_t number) {
+    for (const Block &block : cluster.blocks)
+        if (block.number == number) return true;
+    return false;
+}
+
 /* Whether `me` knows of what was done at `past`, an access of this launch. */
 inline bool known_to(const Fiber &me, const Access &past) {
     const Block &block = *me.block;
+    if (past.engine && past.stamp <= block.cluster->settled && of_cluster(*block.cluster, past.block)) return true;
     if (past.block != block.number) {
-        if (past.stamp > block.cluster->base) return false;
+        if (past.thread < FIRST_AGENT && past.stamp > block.cluster->base) return false;
         for (const Block &other : block.cluster->blocks)
             if (other.number == past.block) return past.thread < FIRST_AGENT || known_agent(other, past);
         return false;

@@ -131,7 +131,8 @@ class Queue {
         cluster->blocks.resize(size);
         cluster->live = size * machine.threads;
         cluster->arrived = 0;
-        cluster->base = 0;
+        cluster->base = cluster->settled = 0;
+        cluster->relaxed = false;
         for (unsigned rank = 0; rank < size; ++rank) {
             Dim inside{rank % shape.x, rank / shape.x % shape.y, rank / shape.x / shape.y};
             Dim index{first.x * shape.x + inside.x, first.y * shape.y + inside.y, first.z * shape.z + inside.z};

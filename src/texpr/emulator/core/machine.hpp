@@ -39,7 +39,7 @@ using Stamp = std::uint32_t;
 struct Access {
     Stamp stamp;
     std::uint32_t block;
-    std::uint16_t thread, line;
+    std::uint16_t thread, line : 15, engine : 1; /* a tensor core did it, and its thread has waited for that */
 };
 
 /* The history of an element: its last plain write, and of the reads and of the atomics since then two each that are as far
@@ -251,7 +251,8 @@ struct Block {
 struct Cluster {
     std::vector<Block> blocks;
     unsigned live, arrived;
-    Stamp base;
+    bool relaxed; /* one that has arrived is relaxed */
+    Stamp base, settled; /* when all knew all, and when all knew what engines had done */
 };
 
 enum class Order : unsigned char { in_order, lockstep, random };

@@ -228,6 +228,7 @@ inline void finish(const Fiber &me, Share &share) {
     if (!machine.options.detect) return;
     Access done = share.start;
     done.stamp = machine.now;
+    done.engine = true;
     for (const Matrix &matrix : share.matrices) {
         if (!matrix.view->watched) continue;
         for (long long index : matrix.elements) {

@@ -157,7 +157,7 @@ struct Core {
     View *(*shared_of)(View *view, unsigned rank);
     View *(*shared_at)(const void *address);
     void (*barrier)(int id, int threads, int line);
-    void (*cluster_barrier)(int line);
+    void (*cluster_barrier)(bool relaxed, int line);
     void (*warp_barrier)(unsigned mask, int line);
     std::uint64_t (*shuffle)(unsigned mask, Shuffle how, std::uint64_t value, int lane, int width, int line);
     unsigned (*vote)(unsigned mask, Vote how, bool value, int line);

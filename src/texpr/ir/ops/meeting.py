@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from texpr.ir.operation import BLOCK, CLUSTER, Operation
 from texpr.ir.operation.covered import Covered
-from texpr.ir.operation.form import At, Covers, Maybe, Number, Word
+from texpr.ir.operation.form import At, Covers, Flag, Maybe, Number, Word
 from texpr.isa.levels import WARP, Level
 from texpr.support.diagnostic import CompilerBug
 
@@ -25,6 +25,8 @@ def barrier_is_of_threads(stmt: Stmt, at: Place) -> Iterator[str]:
             yield f"no barrier joins a {stmt.level.value}"
         if stmt.level is Level.CLUSTER and not any(axis.level is Level.CLUSTER for axis in at.kernel.axes):
             yield "the kernel has no clusters to join"
+        if stmt.relaxed and stmt.level is not Level.CLUSTER:
+            yield f"a barrier of a {stmt.level.value} is never relaxed"
         most = at.kernel.warp if stmt.level is Level.WARP else WARP
         if not 1 <= stmt.lanes <= most or stmt.lanes & (stmt.lanes - 1):
             yield f"{stmt.lanes} lanes are no power of two up to {most}"
@@ -40,6 +42,8 @@ class Barrier(Operation, eq=False):
 
     `lanes`: for WARP, the number of consecutive lanes that take part (a power of two). `part`: for BLOCK, the number of
     consecutive threads that synchronise (whole warps; a half, a quarter or an eighth of the block), 0 for all of them.
+    `relaxed`: all come, but do not see each other's writes: what is ordered is only what engines did before, which somebody
+    waited for, and what engines do after. For CLUSTER, where writes made visible cost more than the barrier.
     """
 
     FORM = (
@@ -47,6 +51,7 @@ class Barrier(Operation, eq=False):
         At("level"),
         Maybe("lanes", WARP, "lanes", (Number("lanes"),)),
         Maybe("part", 0, "part", (Number("part"),)),
+        Flag("relaxed"),
         Covers("covers"),
     )
     RULES = (barrier_is_of_threads,)
@@ -55,6 +60,7 @@ class Barrier(Operation, eq=False):
     covers: tuple[Covered, ...] = ()
     lanes: int = WARP
     part: int = 0
+    relaxed: bool = False
 
     @property
     def waits_for(self) -> tuple[Covered, ...]:
@@ -78,7 +84,7 @@ class Barrier(Operation, eq=False):
         threads = to.kernel.threads
         match self.level:
             case Level.CLUSTER:
-                yield "tx_cluster_sync();"
+                yield "tx_cluster_meet();" if self.relaxed else "tx_cluster_sync();"
             case Level.BLOCK if self.part:
                 yield f"tx_bar_sync(tx_part({threads // self.part}, {self.part}), {self.part});"
             case Level.BLOCK if to.parted is not None:

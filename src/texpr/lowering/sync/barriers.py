@@ -64,6 +64,11 @@ def surely_runs(loop: ir.Seq) -> bool:
     return loop.extent.is_constant and loop.extent.constant > 0
 
 
+def is_settled(need: Dependence) -> bool:
+    """The default for `settled`: whether engines do both ends of a need."""
+    return False
+
+
 def is_alike(node: Loop | Branch) -> bool:
     """The default for `alike`: whether all blocks of a cluster execute a node uniformly."""
     return False
@@ -77,12 +82,14 @@ def place(
     alike: Callable[[Loop | Branch], bool] = is_alike,
     limit: int = TRIES,
     warp: int = WARP,
+    settled: Callable[[Dependence], bool] = is_settled,
 ) -> Placed:
     """The barriers by program point, so that every need is covered. Lists are numbered as in `lists(nodes)`.
 
     `team`: threads that execute `nodes` together, `warp`: lanes of a warp. A team that is smaller than a warp, and no power of
     two, uses a barrier of the block. `runs`: whether a loop always has an iteration where it is reached. `alike`: whether all
-    blocks of a cluster execute a node uniformly; only such nodes contain barriers of the cluster.
+    blocks of a cluster execute a node uniformly; only such nodes contain barriers of the cluster. `settled`: whether engines do
+    both ends of a need; a barrier of a cluster that has no others is relaxed.
     """
     lanes = min(warp, team)
     odd = lanes & (lanes - 1) != 0
@@ -117,8 +124,10 @@ def place(
     found: dict[ProgramPoint, k.Barrier] = {}
     for chosen in best.chosen:
         gap, (level, part) = places[chosen]
-        covers = (need.covered for (need, _), each in zip(asked, sets, strict=True) if chosen in each)
-        found[gap] = k.Barrier(level, tuple(dict.fromkeys(covers)), lanes if level is k.Level.WARP else WARP, part=part)
+        met = [need for (need, _), each in zip(asked, sets, strict=True) if chosen in each]
+        covers, together = tuple(dict.fromkeys(need.covered for need in met)), lanes if level is k.Level.WARP else WARP
+        relaxed = level is k.Level.CLUSTER and all(map(settled, met))
+        found[gap] = k.Barrier(level, covers, together, part=part, relaxed=relaxed)
     return Placed(found, proof)
 
 

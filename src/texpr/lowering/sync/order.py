@@ -82,10 +82,14 @@ def decide(
     along = tuple(need for need in (*met, *ended) if split is not None and split.covers(need))
     waited = tuple(need for need in ended if need not in along)
 
+    def settled(need: Dependence) -> bool:
+        """Whether tensor cores read what engines write next, or threads only wait for a phase before its next one begins."""
+        return need in turned.needs or (need.source in started and need.sink in engines.loads)
+
     def meet(sharing: Sequence[Turn]) -> Met[tuple[barriers.Placed, Waits, Waits]]:
         asked = (*found, *(turn.need(lives.level, going_on) for turn in sharing))
         threads = min(nest.team, nest.threads)
-        best = barriers.place(nodes, asked, threads, runs.__contains__, alike, warp=nest.warp)
+        best = barriers.place(nodes, asked, threads, runs.__contains__, alike, warp=nest.warp, settled=settled)
         landing = (*copied, *(turn.meeting() for turn in sharing if turn.source in copying))
         waits = place_waits(nodes, landing, closing, best.barriers) if copying else {}
         ending = (*waited, *(turn.meeting() for turn in sharing if turn.source in started))

@@ -286,7 +286,8 @@ class Flow(Mutable):
         found = self.landings(a, b) if a.site.launch is b.site.launch else None
         if found is None:
             return sides, order.unordered(a.site, b.site, sides, space, later=later)
-        return sides, [not_landed(a.site, b.site, found, sides, space, later=later)]
+        settled = (a.event.engine or a.event.group is Group.WGMMA) and b.event.engine
+        return sides, [not_landed(a.site, b.site, found, sides, space, later=later, settled=settled)]
 
     def alone(self, a: Access, b: Access) -> bool:
         """Whether it is proved that accesses at one place are by one thread, in its own order."""

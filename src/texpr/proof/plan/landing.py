@@ -82,13 +82,17 @@ def anyone(site: Site) -> dict[Sym, Sym]:
     return {s: Sym(f"{s.name}○") for s in site.launch.threads}
 
 
-def not_landed(a: Site, b: Site, found: Iterable[Landing], sides: Sides, space: Space, *, later: bool) -> Formula:
-    """The condition that the copy `a` may be incomplete where `b` executes: `b` may not be ordered after any of the waits."""
+def not_landed(
+    a: Site, b: Site, found: Iterable[Landing], sides: Sides, space: Space, *, later: bool, settled: bool = False
+) -> Formula:
+    """The condition that the copy `a` may be incomplete where `b` executes: `b` may not be ordered after any of the waits.
+
+    `settled`: engines do both (`order.unordered`)."""
     missed: list[Formula] = [conj(Eq(sides.a(s) - sides.b(s)) for s in a.launch.host)]
     for each in found:
         names = {**sides.left, **{own: sides.b(s) for s, own in anyone(each.site).items()}}
         at = Sides({s: expr(e).substitute(names) for s, e in each.names.items()}, sides.right)
-        missed.append(disj((negate(rename(each.there, names)), *unordered(each.site, b, at, space, later=later))))
+        missed.append(disj((negate(rename(each.there, names)), *unordered(each.site, b, at, space, later=later, settled=settled))))
     return disj((*launched_later(a, b, sides), conj(missed)))
 
 

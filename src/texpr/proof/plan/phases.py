@@ -189,8 +189,9 @@ class Phases(Mutable):
         lemma = self.ring(user.signal) is not None and not isinstance(user.signal.what, Waits)
         for before in self.before(user):
             if not lemma or isinstance(before.signal.what, Makes):
-                landed = self.landings([before])
-                yield before.there, not_landed(user.site, user.site, landed, sides, Space.SHARED, later=False)
+                made, landed = isinstance(before.signal.what, Makes), self.landings([before])
+                late = not_landed(user.site, user.site, landed, sides, Space.SHARED, later=False, settled=not made)
+                yield before.there, late
 
     def passed_by(self, user: Named) -> Cases:
         """An arrival, or a copy, of a phase that may begin before all have passed a wait for the preceding phase.
@@ -204,7 +205,8 @@ class Phases(Mutable):
                 yield phase.there, disj((negate(conj(equal_all(user.site.launch.threads, sides))), *late))
             return
         for wait in self.others(user, Waits):
-            late = disj(unordered(wait.site, user.site, Sides(wait.names, user.names), Space.SHARED, later=False))
+            both = Sides(wait.names, user.names)
+            late = disj(unordered(wait.site, user.site, both, Space.SHARED, later=False, settled=True))
             for before in self.before(user):
                 yield wait.there, late, before.there, _among(self.phases(wait), before)
 

@@ -224,11 +224,12 @@ def _first(step: Run) -> bool:
 
 
 @lru_cache(maxsize=1 << 12)
-def unordered(a: Site, b: Site, sides: Sides, space: Space, *, later: bool) -> tuple[Formula, ...]:
+def unordered(a: Site, b: Site, sides: Sides, space: Space, *, later: bool, settled: bool = False) -> tuple[Formula, ...]:
     """The cases in which `a` may not precede `b` in the kernels, both at a place of `space`.
 
-    `later`: in one instance `b` is after `a`. All lanes of a warp execute a shuffle at once, so accesses to registers of lanes
-    have the order of their owner.
+    `later`: in one instance `b` is after `a`. `settled`: at `a` it is only waited for what an engine did, and an engine does
+    what begins at `b`, so that relaxed barriers order them. All lanes of a warp execute a shuffle at once, so accesses to
+    registers of lanes have the order of their owner.
     """
     found = list(launched_later(a, b, sides))
     if a.launch is not b.launch:
@@ -243,10 +244,10 @@ def unordered(a: Site, b: Site, sides: Sides, space: Space, *, later: bool) -> t
         found.append(conj((*same_host, apart)))
     if ranks(a.launch) and mine != theirs and not private:  # blocks of a cluster
         far = differ(mine, theirs)
-        found.extend(conj((*same_host, far, case)) for case in _unmet(a, b, sides, CLUSTER))
+        found.extend(conj((*same_host, far, case)) for case in _unmet(a, b, sides, settled, CLUSTER))
     here = [*same_host, *(f for x, y in zip(mine, theirs, strict=True) for f in equals(x, y))]
     joint = a.joint or b.joint
-    unmet = [] if private or (not joint and all(sides.a(s) is sides.b(s) for s in threads)) else [*_unmet(a, b, sides)]
+    unmet = [] if private or (not joint and all(sides.a(s) is sides.b(s) for s in threads)) else [*_unmet(a, b, sides, settled)]
     if unmet:
         apart = TRUE if joint else differ(map(sides.a, threads), map(sides.b, threads))
         missed = _unchannelled(a, b, sides)
@@ -348,7 +349,7 @@ def not_behind(a: Site, b: Site, sides: Sides, later: bool) -> Iterator[Formula]
         yield conj(before)
 
 
-def _unmet(a: Site, b: Site, sides: Sides, least: int = 0) -> Iterator[Formula]:
+def _unmet(a: Site, b: Site, sides: Sides, settled: bool, least: int = 0) -> Iterator[Formula]:
     """The cases in which two threads have no common barrier after `a` and before `b`, if `a` precedes. `least`: its least
     size."""
     before: list[Formula] = []
@@ -358,8 +359,9 @@ def _unmet(a: Site, b: Site, sides: Sides, least: int = 0) -> Iterator[Formula]:
             yield conj(before)  # in the two arms of a branch
             return
         if at != to or depth + 1 in (len(a.path), len(b.path)):
-            between = [(meets(block[at + 1 : to]), FALSE), *_turned(a, sides.a, depth, block[at + 1 : to])] if at < to else None
-            yield from _missed(between, before, a, b, depth, sides, least)
+            inside = block[at + 1 : to]
+            between = [(meets(inside, settled), FALSE), *_turned(a, sides.a, depth, inside, settled)] if at < to else None
+            yield from _missed(between, before, a, b, depth, sides, settled, least)
             return
         node = block[at]
         if isinstance(node, k.For):
@@ -368,8 +370,8 @@ def _unmet(a: Site, b: Site, sides: Sides, least: int = 0) -> Iterator[Formula]:
             x, y = sides.a(node.sym), sides.b(node.sym)
             if x is not y:
                 yield conj((*before, compare(">", x, y)))
-                whole = [(meets(node.body), Eq(y - x - node.step))]  # a whole iteration in between contains their barrier
-                yield from _missed(whole, [*before, compare("<", x, y)], a, b, depth, sides, least, carried=True)
+                whole = [(meets(node.body, settled), Eq(y - x - node.step))]  # a whole iteration in between contains their barrier
+                yield from _missed(whole, [*before, compare("<", x, y)], a, b, depth, sides, settled, least, carried=True)
             before += equals(x, y)
     yield conj(before)
 
@@ -386,6 +388,7 @@ def _missed(
     b: Site,
     depth: int,
     sides: Sides,
+    settled: bool,
     least: int,
     *,
     carried: bool = False,
@@ -398,7 +401,7 @@ def _missed(
     if between is None:
         yield conj(before)
         return
-    ways = [*between, *_behind(a, depth, carried, sides), *_ahead(b, depth, carried, sides)]
+    ways = [*between, *_behind(a, depth, carried, sides, settled), *_ahead(b, depth, carried, sides, settled)]
     number = a.launch.thread
     missed: list[Formula] = []
     for width, unless in ways:
@@ -413,22 +416,22 @@ def _missed(
     yield conj((*before, *missed))
 
 
-def _behind(a: Site, depth: int, carried: bool, sides: Sides) -> Iterator[tuple[int, Formula]]:
+def _behind(a: Site, depth: int, carried: bool, sides: Sides, settled: bool) -> Iterator[tuple[int, Formula]]:
     """Barriers after `a`, below the list `depth`: in what follows there, or in a later iteration of a loop around `a`."""
     for deep, (block, at) in enumerate(a.path[depth + 1 :], depth + 1):
-        yield meets(block[at + 1 :]), FALSE
-        yield from _turned(a, sides.a, deep, block[at + 1 :])
+        yield meets(block[at + 1 :], settled), FALSE
+        yield from _turned(a, sides.a, deep, block[at + 1 :], settled)
     for node in _loops(a, depth + carried):
-        yield meets(node.body), Ge(sides.a(node.sym) + node.step - sides.a(a.bounds[node][1]))
+        yield meets(node.body, settled), Ge(sides.a(node.sym) + node.step - sides.a(a.bounds[node][1]))
 
 
-def _ahead(b: Site, depth: int, carried: bool, sides: Sides) -> Iterator[tuple[int, Formula]]:
+def _ahead(b: Site, depth: int, carried: bool, sides: Sides, settled: bool) -> Iterator[tuple[int, Formula]]:
     """Barriers before `b`, likewise."""
     for deep, (block, at) in enumerate(b.path[depth + 1 :], depth + 1):
-        yield meets(block[:at]), FALSE
-        yield from _turned(b, sides.b, deep, block[:at])
+        yield meets(block[:at], settled), FALSE
+        yield from _turned(b, sides.b, deep, block[:at], settled)
     for node in _loops(b, depth + carried):
-        yield meets(node.body), Ge(sides.b(b.bounds[node][0]) + node.step - 1 - sides.b(node.sym))
+        yield meets(node.body, settled), Ge(sides.b(b.bounds[node][0]) + node.step - 1 - sides.b(node.sym))
 
 
 def _loops(site: Site, depth: int) -> Iterator[k.For]:
@@ -439,7 +442,7 @@ def _loops(site: Site, depth: int) -> Iterator[k.For]:
             yield node
 
 
-def _turned(site: Site, names: Names, depth: int, stmts: Sequence[k.Stmt]) -> Iterator[tuple[int, Formula]]:
+def _turned(site: Site, names: Names, depth: int, stmts: Sequence[k.Stmt], settled: bool) -> Iterator[tuple[int, Formula]]:
     """Barriers in loops whose trip count depends on sizes and uniform coordinates only, with the case of no iterations.
 
     `stmts` are in the list `depth` around `site`, which has `names`: a loop in it may have the same name.
@@ -449,23 +452,28 @@ def _turned(site: Site, names: Names, depth: int, stmts: Sequence[k.Stmt]) -> It
     known = {*launch.kernel.sizes, *launch.host, *launch.blocks, *launch.threads, *around}
     for stmt in stmts:
         if isinstance(stmt, k.For) and stmt.uniform and stmt.lo.syms() | stmt.hi.syms() <= known:
-            yield meets(stmt.body), Ge(names(stmt.lo - stmt.hi))
+            yield meets(stmt.body, settled), Ge(names(stmt.lo - stmt.hi))
 
 
-def meets(stmts: Sequence[k.Stmt]) -> int:
-    """The number of threads that a barrier in `stmts` certainly synchronises: a block, some lanes, or none."""
-    return max(map(_meets, stmts), default=0)
+def meets(stmts: Sequence[k.Stmt], settled: bool = False) -> int:
+    """The number of threads that a barrier in `stmts` certainly synchronises: a cluster, a block, some lanes, or none.
+
+    A relaxed one orders nothing that threads do themselves: it counts for what is `settled` alone.
+    """
+    return max((_meets(stmt, settled) for stmt in stmts), default=0)
 
 
-def _meets(stmt: k.Stmt) -> int:
+def _meets(stmt: k.Stmt, settled: bool) -> int:
     match stmt:
+        case k.Barrier(relaxed=True):
+            return CLUSTER if settled else 0
         case k.Barrier():
             if stmt.level is k.Level.CLUSTER:
                 return CLUSTER
             return BLOCK if stmt.level is not k.Level.WARP and stmt.whole else stmt.part or stmt.lanes
         case k.If():
-            return min(meets(stmt.then), meets(stmt.orelse))
+            return min(meets(stmt.then, settled), meets(stmt.orelse, settled))
         case k.For() if stmt.lo.is_constant and stmt.hi.is_constant and stmt.lo.constant < stmt.hi.constant:
-            return meets(stmt.body)
+            return meets(stmt.body, settled)
         case _:
             return 0
