@@ -3,7 +3,7 @@
 BIN := .venv/bin
 UV := uv==0.13.8
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
-ON_DEVICE := bench/tma.py bench/gallery.py bench/bounds.py bench/products.py
+ON_DEVICE := bench/tma.py bench/gallery.py bench/times.py
 ALONE := bench/peers.py bench/problems.py
 SOURCES := src tests examples docs/figures .ci $(wildcard bench)
 

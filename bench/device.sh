@@ -28,13 +28,12 @@ if ! "$python" -c 'import sys; from texpr.toolchain.doctor import find_device as
 fi
 mkdir -p "$out"
 limited 20 "what is here" "$python" -m texpr doctor
-limited 240 "results on the device" "$python" -m pytest tests/runtime/test_device.py --numprocesses "$(($(nproc) > 12 ? 12 : $(nproc)))" --dist worksteal \
+limited 120 "results on the device" "$python" -m pytest tests/runtime/test_device.py --numprocesses "$(($(nproc) > 12 ? 12 : $(nproc)))" --dist worksteal \
     --junitxml "$out/checked.xml" -rfEs
 # Each case has a process of its own, so that a kernel that waits for ever is told by name.
-limited 180 "results of each family of kernels" "$python" -m pytest tests/runtime/test_device_families.py \
+limited 150 "results of each family of kernels" "$python" -m pytest tests/runtime/test_device_families.py \
     --numprocesses "$(($(nproc) > 14 ? 14 : $(nproc)))" --dist worksteal --junitxml "$out/families.xml" -rfEs
+limited 230 "problems, attention and products, timed" "$python" bench/times.py --json
 limited 60 "copies of boxes, timed" "$python" bench/tma.py
 limited 120 "the gallery, timed" "$python" bench/gallery.py
-limited 150 "times beside bounds" "$python" bench/bounds.py
-limited 90 "products on tensor cores, timed" "$python" bench/products.py
 exit "$status"

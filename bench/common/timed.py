@@ -23,7 +23,7 @@ UNNAMED = ""
 
 
 class Case(Record):
-    """A function of a file, or of a text; its sizes, and which of them are fixed; its schedule; and what of PyTorch it is like."""
+    """A function of a file, or of a text; its sizes, and whether they are fixed; its schedule; what of PyTorch it is like."""
 
     kind: str
     name: str
@@ -69,22 +69,32 @@ def _attention() -> Iterator[Case]:
 
 
 def _products() -> Iterator[Case]:
-    for name, file, function, peer in (
-        ("bf16", "matmul_bf16", "matmul_bf16", "product-bf16"),
-        ("f32", "matmul_f32", "matmul_f32", "product-f32"),
-        ("relu", "fused", "linear_relu", "linear-relu"),
+    for peer, file, function in (
+        ("product-bf16", "matmul_bf16", "matmul_bf16"),
+        ("product-f32", "matmul_f32", "matmul_f32"),
+        ("linear-relu", "fused", "linear_relu"),
     ):
         path, cube = FOLDER / f"{file}.te", {"M": 4096, "N": 4096, "K": 4096}
-        yield Case("products", f"{name}-open", peer, function, cube, file=path, is_open=True)
-        yield Case("products", f"{name}-odd", peer, function, {"M": 4097, "N": 4095, "K": 4099}, file=path)
-        yield Case("products", f"{name}-8192", peer, function, {"M": 8192, "N": 8192, "K": 8192}, file=path)
+        yield Case("products", f"{peer}-open", peer, function, cube, file=path, is_open=True)
+        yield Case("products", f"{peer}-odd", peer, function, {"M": 4097, "N": 4095, "K": 4099}, file=path)
+        yield Case("products", f"{peer}-8192", peer, function, {"M": 8192, "N": 8192, "K": 8192}, file=path)
 
 
 OF_SCHEDULED = {
-    "saxpy": "saxpy", "sum": "sum", "transpose2d": "transpose", "wide": "transpose", "matmul": "product-f32", "whole": "product-f32",
-    "whole_ring": "product-f32", "conv2d": "conv3x3", "softmax": "softmax", "softmax_long": "softmax", "rmsnorm": "rmsnorm",
+    "saxpy": "saxpy",
+    "sum": "sum",
+    "transpose2d": "transpose",
+    "wide": "transpose",
+    "matmul": "product-f32",
+    "whole": "product-f32",
+    "whole_ring": "product-f32",
+    "conv2d": "conv3x3",
+    "softmax": "softmax",
+    "softmax_long": "softmax",
+    "rmsnorm": "rmsnorm",
     "permute5d": "permute",
-}  # fmt: skip
+}
+"""The problem that a scheduled example is like."""
 
 
 def _scheduled() -> Iterator[Case]:
@@ -95,7 +105,7 @@ def _scheduled() -> Iterator[Case]:
 
 
 def _ladder() -> Iterator[Case]:
-    for file, function in ((FOLDER / "ladder.te", "ladder"), (ROOT / "examples" / "hopper" / "matmul.te", "matmul")):
+    for file, function in ((ROOT / "bench" / "ladder.te", "ladder"), (ROOT / "examples" / "hopper" / "matmul.te", "matmul")):
         for schedule in load(file)[function].schedules:
             for side in (4096, 8192):
                 sizes = {"M": side, "N": side, "K": side}

@@ -1,5 +1,8 @@
-"""What the problems of `bench/problems` compute, in PyTorch, by the problem's name. Each takes PyTorch, its functions of networks,
-and the arrays by name, on the device. A program of several results has a tuple; one that changes its argument, that."""
+"""What the problems of `bench/problems` compute, in PyTorch, by the problem's name.
+
+Each takes PyTorch, its functions of networks, and the arrays by name, on the device. A program of several results has a tuple;
+one that changes its arguments, these.
+"""
 
 from __future__ import annotations
 

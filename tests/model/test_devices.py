@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import texpr
-from texpr.isa.registry import DEVICES, TARGETS
+from texpr.isa.registry import DEVICES, KNOWN, TARGETS, device_of
 from texpr.isa.speed import UNKNOWN, Device
 
 ROOM = Path(texpr.__file__).parent / "model"
@@ -42,7 +42,12 @@ def test_rates_are_those_of_data_sheets(target: str, unit: str) -> None:
     assert made == pytest.approx(TOLD[target, unit], rel=0.005)
 
 
-@pytest.mark.parametrize("device", dict.fromkeys(DEVICES.values(), None), ids=lambda device: device.name)
+def test_a_card_has_its_device() -> None:
+    assert device_of("sm_90a", "NVIDIA H200") is not device_of("sm_90a", "NVIDIA H100 80GB HBM3") is DEVICES["sm_90a"]
+    assert device_of("sm_90a", "another") is DEVICES["sm_90a"] and device_of("sm_86", "another") is None
+
+
+@pytest.mark.parametrize("device", KNOWN, ids=lambda device: device.name)
 def test_each_number_has_a_source(device: Device) -> None:
     assert set(device.targets) <= set(TARGETS)
     for name, figure in device.figures():

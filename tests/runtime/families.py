@@ -14,6 +14,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
+from math import e, log
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -216,14 +217,15 @@ def _of_long_rows(made: Callable[[], Compiled], text: str, sizes: Sizes, apart: 
     given = rows.arguments(made(), sizes)
     if not apart:
         return Call(given, sizes, on_cpu(parse(text)["f"], given, sizes))
-    return Call(given, sizes, {"O": attention(given, causal="<= i" in text)}, 4 * apart, 4 * apart)
+    found = attention(given, causal="<= i" in text, base=2 if "exp2" in text else e)
+    return Call(given, sizes, {"O": found}, 4 * apart, 4 * apart)
 
 
-def attention(given: Arrays, *, causal: bool) -> Array:
-    """softmax(scale Q Kᵀ) V of each matrix, as NumPy has it."""
+def attention(given: Arrays, *, causal: bool, base: float) -> Array:
+    """softmax(scale Q Kᵀ) V of each matrix, by powers of `base`, as NumPy has it."""
     found = np.zeros(given["Q"].shape, np.float64)
     for head, (q, k, v) in enumerate(zip(*(given[name].astype(np.float64) for name in "QKV"), strict=True)):
-        scores = q @ k.T * float(given["scale"])
+        scores = q @ k.T * (float(given["scale"]) * log(base))
         if causal:
             scores[np.triu_indices(len(q), 1)] = -np.inf
         weights = np.exp(scores - scores.max(1, keepdims=True))

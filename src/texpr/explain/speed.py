@@ -28,8 +28,11 @@ from texpr.support.record import replace
 from texpr.toolchain.resources import Resources
 
 
-def speed(compiled: Compiled, text: str | None, resources: Mapping[str, Resources]) -> Data | None:
+def speed(
+    compiled: Compiled, text: str | None, resources: Mapping[str, Resources], device: Device | None = None
+) -> Data | None:
     """None where nothing is known of how fast the target's machines are. `text`: the machine code, where there is any.
+    `device`: of which it is said, in place of the one that stands for the target.
 
     `sizes`: at which all of it is said; `assumed`: those of them that nobody gave. `bound_us`: of all launches, one after the
     other; `least_us`: what any program for the function needs, to move bytes or to compute; `ratio`: of the two. `kernels`: by
@@ -37,7 +40,7 @@ def speed(compiled: Compiled, text: str | None, resources: Mapping[str, Resource
     that the tensor cores would take for its products at their peak; `turn`: clocks of a turn of products that go on by
     themselves, and those if each were waited for at once.
     """
-    device = DEVICES.get(compiled.target.name)
+    device = device or DEVICES.get(compiled.target.name)
     if device is None:
         return None
     fixed = dict(compiled.plan.fixed)

@@ -22,10 +22,16 @@ INSTRUCTIONS: dict[str, Instruction] = {
 }
 """Every shipped instruction by name."""
 
-DEVICES: dict[str, Device] = {
-    target: device for device in gather(devices.__name__, devices.__path__, "DEVICE", Device) for target in device.targets
-}
-"""The device that stands for a target, where one is described: how fast it is."""
+KNOWN: tuple[Device, ...] = tuple(gather(devices.__name__, devices.__path__, "DEVICE", Device))
+"""Every device that is described: how fast it is."""
+
+DEVICES: dict[str, Device] = {target: device for device in KNOWN for target in device.targets}
+"""The device that stands for a target, where there is one."""
+
+
+def device_of(target: str, card: str) -> Device | None:
+    """The device that a driver calls `card`; where nobody has described it, the one that stands for the target."""
+    return next((device for device in KNOWN if card in device.cards), DEVICES.get(target))
 
 
 def resolve(name: str, span: Span | None = None) -> Target:

@@ -102,7 +102,8 @@ ALLOCATION = Allocation(registers=256, shared=128, reserved=1024)
 
 
 class Device(Record):
-    """One device of some targets. `schedulers`: of a multiprocessor, each issues one instruction of a warp a clock.
+    """One device. `targets`: those that it stands for, where nobody says which device there is; `cards`: as drivers name it.
+    `schedulers`: of a multiprocessor, each issues one instruction of a warp a clock.
 
     `clock`: MHz, the highest, since a bound must be below every time.
     """
@@ -117,6 +118,7 @@ class Device(Record):
     bandwidth: Bandwidth
     latency: Latency
     allocation: Allocation = ALLOCATION
+    cards: tuple[str, ...] = ()
 
     def figures(self) -> Iterator[tuple[str, Figure]]:
         """Every number by its name."""

@@ -15,7 +15,7 @@ from texpr.cli.compare import judge
 from texpr.cli.execute import Setting, built, call
 from texpr.interp.dtypes import Array
 from texpr.ir.program import Function
-from texpr.isa.registry import DEVICES, resolve
+from texpr.isa.registry import device_of, resolve
 from texpr.model.least import least, needs
 from texpr.model.total import total
 from texpr.runtime import Kernel
@@ -82,13 +82,13 @@ def measure(function: Function, arrays: Mapping[str, Array], setting: Setting, a
         how = place.how
     fixed, values = fix(function, setting.sizes)
     needed = needs(fixed, values)
-    limit = _limit(kernel, fixed, setting.sizes)
+    limit = _limit(kernel, fixed, setting.sizes, place.device)
     return Point(setting.sizes, times, needed.moved, needed.flops, limit, place.device, place.flushed, how, agreed)
 
 
-def _limit(kernel: Kernel, function: Function, sizes: Mapping[str, int]) -> Limit | None:
+def _limit(kernel: Kernel, function: Function, sizes: Mapping[str, int], card: str) -> Limit | None:
     """None where nobody has written down how fast the target's machines are."""
-    device = DEVICES.get(kernel.target)
+    device = device_of(kernel.target, card)
     if device is None:
         return None
     values = {Sym(name): size for name, size in sizes.items()}

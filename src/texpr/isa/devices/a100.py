@@ -10,6 +10,7 @@ _LUO = "Luo et al., Benchmarking and Dissecting the Nvidia Hopper GPU Architectu
 DEVICE = Device(
     name="A100 SXM4 80GB",
     targets=("sm_80",),
+    cards=("NVIDIA A100-SXM4-80GB",),
     multiprocessors=Figure(108, _PAPER),
     schedulers=4,
     clock=Figure(1410, _PAPER),

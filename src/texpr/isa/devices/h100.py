@@ -10,6 +10,7 @@ _LUO = "Luo et al., Benchmarking and Dissecting the Nvidia Hopper GPU Architectu
 DEVICE = Device(
     name="H100 SXM5",
     targets=("sm_90", "sm_90a"),
+    cards=("NVIDIA H100 80GB HBM3",),
     multiprocessors=Figure(132, _PAPER),
     schedulers=4,
     clock=Figure(1980, f"{_SHEET}: 67 TFLOP/s of f32 by 132 multiprocessors of 128 multiply-adds a clock"),

@@ -92,7 +92,8 @@ def not_landed(
     for each in found:
         names = {**sides.left, **{own: sides.b(s) for s, own in anyone(each.site).items()}}
         at = Sides({s: expr(e).substitute(names) for s, e in each.names.items()}, sides.right)
-        missed.append(disj((negate(rename(each.there, names)), *unordered(each.site, b, at, space, later=later, settled=settled))))
+        late = unordered(each.site, b, at, space, later=later, settled=settled)
+        missed.append(disj((negate(rename(each.there, names)), *late)))
     return disj((*launched_later(a, b, sides), conj(missed)))
 
 

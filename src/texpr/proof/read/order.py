@@ -370,7 +370,7 @@ def _unmet(a: Site, b: Site, sides: Sides, settled: bool, least: int = 0) -> Ite
             x, y = sides.a(node.sym), sides.b(node.sym)
             if x is not y:
                 yield conj((*before, compare(">", x, y)))
-                whole = [(meets(node.body, settled), Eq(y - x - node.step))]  # a whole iteration in between contains their barrier
+                whole = [(meets(node.body, settled), Eq(y - x - node.step))]  # a whole iteration between them has their barrier
                 yield from _missed(whole, [*before, compare("<", x, y)], a, b, depth, sides, settled, least, carried=True)
             before += equals(x, y)
     yield conj(before)
