@@ -106,4 +106,4 @@ def test_descriptors_are_printed_as_types() -> None:
     assert (
         "tx_instr_wgmma_m64n64k16(0xffffffffu, As, 2 * kk * 8, tx_matrix<128, 16, 1024>(), Bs, 2 * kk * 8, tx_matrix<" in source
     )
-    assert '"l"(tx_described(&a[a_at], a_how))' in source and '"+f"(d_31)' in source
+    assert '"l"(tx_described(&a[0], a_at, a_how))' in source and '"+f"(d_31)' in source

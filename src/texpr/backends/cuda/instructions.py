@@ -146,7 +146,7 @@ def _out(registers: _Registers, at: int) -> str:
 def _in(registers: _Registers, at: int) -> str:
     name = registers.operand.name
     if registers.operand.is_described:
-        return f'"l"(tx_described(&{name}[{name}_at], {name}_how))'
+        return f'"l"(tx_described(&{name}[0], {name}_at, {name}_how))'
     if registers.operand.is_address:
         return f'"r"((uint32_t)__cvta_generic_to_shared(&{name}[{name}_at]))'
     return f'"{registers.packing.constraint}"({_packed(registers.packing, registers.elements(at))})'

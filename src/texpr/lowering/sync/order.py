@@ -32,7 +32,7 @@ from texpr.lowering.sync.asynchronous import Wait, committing, copying_leaves, p
 from texpr.lowering.sync.engines import Engines
 from texpr.lowering.sync.fences import across_proxies, fenced
 from texpr.lowering.sync.operations import Operations, is_left_out
-from texpr.lowering.sync.phases import phases, turns
+from texpr.lowering.sync.phases import Turns, phases, turns
 from texpr.lowering.sync.turns import Ring
 from texpr.mapping.nest import Nest
 from texpr.support.record import Record
@@ -71,7 +71,7 @@ def decide(
     turned = turns(engines, met, nodes)
     split = roles.split(steps, nest, engines)
     found = tuple(need for need in (*between, *turned.needs) if split is None or not split.covers(need))
-    alike = partial(_is_alike, steps=steps, cluster=cluster)
+    alike, settled = partial(_is_alike, steps=steps, cluster=cluster), partial(_is_settled, turned=turned, engines=engines)
     runs = needs.running(nest, nodes)
     closing = committing(nodes, copying)
     copied = tuple(needs.meetings(nest, nodes, copying)) if copying else ()
@@ -81,10 +81,6 @@ def decide(
     ended = tuple(warpgroup.waited_for(needs.meetings(nest, nodes, started, lent), started)) if started else ()
     along = tuple(need for need in (*met, *ended) if split is not None and split.covers(need))
     waited = tuple(need for need in ended if need not in along)
-
-    def settled(need: Dependence) -> bool:
-        """Whether tensor cores read what engines write next, or threads only wait for a phase before its next one begins."""
-        return need in turned.needs or (need.source in started and need.sink in engines.loads)
 
     def meet(sharing: Sequence[Turn]) -> Met[tuple[barriers.Placed, Waits, Waits]]:
         asked = (*found, *(turn.need(lives.level, going_on) for turn in sharing))
@@ -122,6 +118,11 @@ def decide(
     split.require_apart(best.barriers.values())
     channel = roles.channel(split, nodes, operations.phases.groups, turned.rings, groups, along, started, names)
     return Order(channel.beside(gaps), closing, copying, committed, arena, operations, best.proof, channel)
+
+
+def _is_settled(need: Dependence, turned: Turns, engines: Engines) -> bool:
+    """Whether tensor cores read what engines write next, or threads only wait for a phase before its next one begins."""
+    return need in turned.needs or (need.source in engines.started and need.sink in engines.loads)
 
 
 def _operations(
