@@ -171,7 +171,6 @@ OVERLAPS = {
     "rows of a line": (online(d=64, keys=64, align=WIDE), 2),
     "rows of two lines": (online(d=128, keys=64, align=WIDE), 3),
     "more keys": (online(d=128, keys=128, align=WIDE), 2),
-    "causal": (online(d=128, keys=64, causal=True, align=WIDE, block=128), 2),
 }  # fmt: skip
 """And how many warpgroups a block has."""
 
@@ -184,6 +183,14 @@ def test_turns_overlap(name: str) -> None:
     assert made.planned is not None and made.planned.nests[0].candidate is not None
     told = made.planned.nests[0].candidate.data()
     assert told["overlaps"] and set(told["tile"].values()) == {64 * groups}
+
+
+def test_turns_of_masked_rows_do_not() -> None:
+    """Blocks of theirs have some turns, and others many: one more is a larger part of them."""
+    made = lower(
+        parse(online(d=128, keys=64, causal=True, align=WIDE, block=128))["f"], "sm_90a", {"H": 64, "L": 4096}, schedule="auto"
+    )
+    assert directives(made)[-1] == "pipeline"
 
 
 def test_one_product_behind_the_other_has_no_turns() -> None:

@@ -255,8 +255,7 @@ def _attention() -> Iterator[tuple[str, Family]]:
         made = partial(test_linked.compiled, name, TARGET)
         yield f"rows by warps, {name}", _family_of_rows(made, case, case.size, test_linked.LENGTHS)
     for name, (text, _) in test_joined.OVERLAPS.items():
-        sizes = {"H": 64 if "causal" in name else 8, "L": 1024}  # of fewer rows, causal ones get blocks of half of the size
-        yield f"turns that overlap, of fixed sizes, {name}", _of_fixed_rows(text, sizes)
+        yield f"turns that overlap, of fixed sizes, {name}", _of_fixed_rows(text, {"H": 8, "L": 1024})
     for name, (text, apart) in WITHOUT_WARPGROUPS.items():
         case = test_linked.Case(text, apart=apart)
         yield f"attention, {name}", _family_of_rows(partial(_automatic, text), case, "L", (0, 1, 130))
