@@ -132,7 +132,9 @@ def _planned(function: Function, machine: Target, fixed: Mapping[Sym, int], afte
     wide = _wide(function, asked, made, fixed)
     if wide is not None and (used := promise(function, machine.vector, in_vectors(wide.plan))) != asked:
         wide = _wide(function, used, made, fixed)
-    return made.with_wide(wide) if wide is not None and saves(wide.plan, made.plan, machine) else made
+    if wide is None or not may_be_wide(wide.plan, machine) or not saves(wide.plan, made.plan, machine):
+        return made
+    return made.with_wide(wide)
 
 
 def _wide(function: Function, asked: Promise, made: Compiled, fixed: Mapping[Sym, int]) -> Compiled | None:

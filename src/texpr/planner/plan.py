@@ -217,7 +217,7 @@ class _Turn(Mutable, eq=False):
         return (replace(told, candidate=proposal.tile, reason=reason),), script
 
     def _parts(self, script: Script, left: Iterable[Subject]) -> Found | None:
-        """The nests that a script leaves, scheduled one after the other, if one of them gets a tile."""
+        """The nests that a script leaves, scheduled one after the other, if one of them gets a tile, or needs none."""
         every = list[Chosen]()
         for part in left:
             found, more = _laid_out(replace(part, state=script.state), self.chooser)
@@ -225,7 +225,7 @@ class _Turn(Mutable, eq=False):
             if more is not None:
                 script.state = more.state
                 script.directives += more.directives
-        if any(each.candidate is not None for each in every):
+        if script.pays or any(each.candidate is not None for each in every):
             return tuple(every), script
         if len(every) == 1:  # it replaces the nest itself
             self.refused += every[0].refused

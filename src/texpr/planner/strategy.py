@@ -18,7 +18,8 @@ from typing import Any, Protocol
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
 from texpr.planner.follow import Follower, Refused
-from texpr.planner.nest import Nest, NoPlan
+from texpr.planner.nest import Nest, NoPlan, outermost
+from texpr.schedule.rewrite.materialise import materialise
 from texpr.schedule.state import State
 from texpr.support.record import Mutable, Record
 from texpr.support.span import Span
@@ -67,6 +68,16 @@ class Subject(Record, eq=False):
         """The line shown by `explain`."""
         return self.named or self.par.span.line
 
+    def alone(self) -> tuple[ir.Par, ir.Function]:
+        """The nest in a plain program without the others, as far as they do not matter to it, and that program."""
+        if not self.is_part:
+            return self.par, self.state.alone(self.par).function
+        function = materialise(self.state.alone(self._of(self.state.function))).function
+        return self._of(function), function
+
+    def _of(self, function: ir.Function) -> ir.Par:
+        return next(par for par in outermost(function.body) if par.sym == self.par.sym)
+
 
 class Tile(Protocol):
     """The tile that a strategy's model chose."""
@@ -77,7 +88,9 @@ class Tile(Protocol):
 
 
 class Script(Follower):
-    """The directives of one candidate."""
+    """The directives of one candidate. `pays`: nests that it leaves are better even where none of them gets a tile."""
+
+    pays: bool = False
 
     def run(self) -> Sequence[Subject]:
         """Applies every directive, and gives the nests that are left to other strategies. Raises Refused, or NoPlan."""

@@ -43,11 +43,14 @@ class Bands(Script, kw_only=True):
 
 
 def bands(par: ir.Par, function: ir.Function, target: Target) -> tuple[Band, ...]:
-    """The innermost loops of a nest of `function` in which vectors of a row may be moved. Other nests say nothing about it."""
+    """The innermost loops of a nest of `function` in which vectors of a row may be moved. Other nests say nothing about it.
+
+    None is inside of a sum to which it adds elements, if that is all there is around it: the host would do the sum, in turns.
+    """
     found: dict[ir.Par, tuple[list[Access], Known]] = {}
     for instance in model(function).instances:
         loop = instance.loops[-1] if instance.loops and par in instance.loops else None
-        if isinstance(loop, ir.Par) and not loop.fully and not loop.directives:
+        if isinstance(loop, ir.Par) and not loop.fully and not loop.directives and (loop.reduce or not par.reduce):
             accesses, _ = found.setdefault(loop, ([], instance.known))
             accesses += instance.accesses
     made = (Band(loop, _lanes(loop, accesses, known, target)) for loop, (accesses, known) in found.items())
@@ -76,7 +79,7 @@ def _applies(subject: Subject) -> bool:
 
 
 def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
-    found = () if refused else bands(subject.par, subject.state.alone(subject.par).function, subject.state.target)
+    found = () if refused else bands(*subject.alone(), subject.state.target)
     if not found:
         return None
     return Proposal(Bands(subject.state, subject.span, bands=found), said="neighbouring elements are vectors")

@@ -33,16 +33,17 @@ class Phases(Record):
     sizes: tuple[int, ...]
 
     def first(self, par: ir.Par) -> ir.Stmt:
-        """The first statement of the phase in the loops of `par`."""
+        """The first statement of the phase in the loops of `par`; no `let`, which may be there again in the next one."""
         body = par.body
         for _ in self.way[1:]:
             body = next(s.body for s in body if isinstance(s, ir.Par))
-        return next(s for s in body if not isinstance(s, ir.New))
+        found = [s for s in body if not isinstance(s, ir.New)]
+        return next((s for s in found if not isinstance(s, ir.Let)), found[0])
 
 
 def phases(par: ir.Par, function: ir.Function) -> Phases | None:
     """The phases of the nest of `par`, an outermost loop of `function`, if fission pays. Other nests say nothing about it."""
-    way = _way(par)
+    way = way_of(par)
     statements = [s for s in way[-1].body if not isinstance(s, ir.New)]
     if len(statements) < 2 or any(p.reduce or p.fully or p.directives for p in way):
         return None
@@ -63,7 +64,7 @@ def phases(par: ir.Par, function: ir.Function) -> Phases | None:
     return Phases(tuple(way), tuple(sizes)) if worth else None
 
 
-def _way(par: ir.Par) -> list[ir.Par]:
+def way_of(par: ir.Par) -> list[ir.Par]:
     """The perfectly nested `par`s from `par` inward."""
     found = [par]
     while len(found[-1].body) == 1 and isinstance(inner := found[-1].body[0], ir.Par):
@@ -126,7 +127,7 @@ def _applies(subject: Subject) -> bool:
 
 
 def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
-    found = None if refused else phases(subject.par, subject.state.alone(subject.par).function)
+    found = None if refused else phases(*subject.alone())
     return None if found is None else Proposal(Phased(subject.state, subject.span, phases=found))
 
 
