@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.lowering.emulated import module, run_plan
+from tests.lowering.emulated import module, results, run_plan
 from tests.proof.plan.verdicts import open_of
 from tests.schedule.laid import integers, laid, wrong
 
 import texpr
+from texpr import driver
 from texpr.checks import check
 from texpr.frontend import parse
 from texpr.interp import run as interpret
+from texpr.ir.kernel import Barrier, kernels, walk
 from texpr.ir.kernel.parse import parse_plan
 from texpr.ir.kernel.text import plan_text
+from texpr.mapping.reductions.ways import plain
 from texpr.proof.plan.sums import Sums
 from texpr.proof.search import proved
 from texpr.support.record import as_dict
@@ -153,6 +156,38 @@ def test_bytes_are_those_of_the_array() -> None:
     counts = [as_dict(each) for each in emulated.counts().values()]
     moved = 32 * sum(each["global_load_sectors"] + each["global_store_sectors"] for each in counts)
     assert moved <= 1.1 * arrays["x"].nbytes
+
+
+POOLED = """
+fn pooled(x: f32[b, m, n]): f32[b, n] {
+    new y: f32[b, n]
+    par b |e| { par n |j| {
+        new s: f32 = 0.0
+        par m |i| reduce(s) { s += x[e, i, j] }
+        y[e, j] = s * 0.5
+    } }
+    return y
+}"""
+
+
+def test_enough_columns_are_threads_and_need_no_parts() -> None:
+    made = driver.lower(parse(POOLED).functions[0], "sm_90a", {"b": 64, "m": 49, "n": 2048})
+    (kernel,) = kernels(made.plan.steps)
+    assert not any(isinstance(s, Barrier) for s in walk(kernel.body))
+    few = driver.lower(parse(POOLED).functions[0], "sm_90a", {"b": 1, "m": 4900, "n": 2048})
+    assert "_parts" in plan_text(few.plan)
+
+
+@pytest.mark.parametrize("sizes", [{"b": 2, "m": 49, "n": 5}, {"b": 1, "m": 17, "n": 33}, {"b": 3, "m": 130, "n": 1}])
+def test_columns_by_threads_are_right_and_proved(sizes: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plain, "THREADS_ENOUGH", 1)
+    function = parse(POOLED).functions[0]
+    made = driver.lower(function, "sm_90a", sizes)
+    assert open_of(proved(made.function, made.plan)) == []
+    x = integers(sizes["b"], sizes["m"], sizes["n"], seed=1)
+    ran = run_plan(made.function, made.plan, {"x": x}, {})
+    assert ran.reports == []
+    assert np.array_equal(results(made.function, ran)["y"], interpret(function, {"x": x}, sizes)["y"])
 
 
 @pytest.mark.parametrize("text", [COLUMNS, PLAIN])

@@ -3,21 +3,34 @@ iteration."""
 
 from __future__ import annotations
 
+from math import inf
+
 from texpr.ir import program as ir
 from texpr.ir.program.updates import Accumulator, accumulators
 from texpr.ir.program.uses import bound, loads, symbols, written
 from texpr.mapping.bands import band, rebuild
-from texpr.mapping.reductions.way import Case, Rank, Way, buffers, invariant, prefers_thread, serial
-from texpr.mapping.reductions.ways.columns import columns
+from texpr.mapping.bound import is_asked
+from texpr.mapping.reductions.way import Case, Rank, Way, buffers, invariant, most, prefers_thread, serial
+from texpr.mapping.reductions.ways.columns import THREADS_ENOUGH, columns
 from texpr.schedule.tree import Body
 
 
 def _make(case: Case) -> Body:
     plain, body = case.plain, case.body
-    if not case.at_top or (not case.limits.rows and prefers_thread(plain[-1], body)):
+    if not case.at_top or (_has_threads(case) and prefers_thread(plain[-1], body)):
         return rebuild(plain, serial(body))
     ahead, body = _ahead(case)
     return (*ahead, *rebuild(plain, case.team(body, case.around.inside_all(plain))))
+
+
+def _has_threads(case: Case) -> bool:
+    """Whether a thread for each iteration occupies the machine, so that nothing is gained by parts: on a CPU at once, elsewhere
+    where there are many, and threads share nothing else, and nobody asked that they do."""
+    if not case.limits.rows:
+        return True
+    inside = [s for s in ir.walk(case.body) if isinstance(s, ir.Par | ir.Instruction)]
+    alone = all(isinstance(s, ir.Par) and s.reduce and not is_asked(s) for s in inside) and not any(map(is_asked, case.plain))
+    return alone and THREADS_ENOUGH <= most(case.plain) < inf
 
 
 def _ahead(case: Case) -> tuple[Body, Body]:
