@@ -45,6 +45,10 @@ class Asked(Record):
     of: DType
     into: DType
     sync: bool
+    sums: int = 1
+    """Results of a place, which are summed up in the same turns."""
+    strips: tuple[int, int] = (1, 1)
+    """Operands along rows, and along columns."""
     cluster: tuple[int, int] = (1, 1)
     """Blocks of a cluster along rows, which share columns, and along columns, which share rows."""
 
@@ -66,7 +70,7 @@ def require_filled(asked: Asked, nest: Nest, target: Target) -> None:
     if device is None:
         return
     work, shape = replace(_work(asked, nest, device), l2=None, dram=None), _shape(asked, nest)
-    threads = replace(work, products={}, shared=0.0, units={"fma": prod(nest.trips.values()) / WARP})
+    threads = replace(work, products={}, shared=0.0, units={"fma": asked.sums * prod(nest.trips.values()) / WARP})
     if bound(work, shape, target, device).us > SLOWER * bound(threads, shape, target, device).us:
         tile = f"{asked.rows} × {asked.columns} × {asked.depth}"
         raise Forbidden(f"a tile of {tile} would be mostly padding, and threads are done sooner")
@@ -87,15 +91,16 @@ def _work(asked: Asked, nest: Nest, device: Device) -> Work:
     rows, columns, along = (nest.trips[sym] for sym in asked.loops)
     across, down, others = _blocks(asked, nest)
     blocks, turns = across * down, ceil(along / asked.depth)
-    size, brought = asked.of.bytes, down * rows / asked.cluster[1] + across * columns / asked.cluster[0]
+    size, (left, right) = asked.of.bytes, asked.strips
+    brought = left * down * rows / asked.cluster[1] + right * across * columns / asked.cluster[0]
     name = "f8" if asked.of.name.startswith("f8") else asked.of.name.replace("u8", "i8")
-    products = others * blocks * asked.rows * asked.columns * turns * asked.depth
-    written = (asked.rows + asked.columns) * asked.depth * size
+    products = asked.sums * others * blocks * asked.rows * asked.columns * turns * asked.depth
+    written = (left * asked.rows + right * asked.columns) * asked.depth * size
     return Work(
         issued=0,
         units={},
         products={name + SYNC * asked.sync: products},
         shared=others * blocks * turns * (asked.read + written) / (device.bandwidth.shared.value or 1.0),
         l2=others * (brought * along * size + rows * columns * asked.into.bytes),
-        dram=others * ((rows + columns) * along * size + rows * columns * asked.into.bytes),
+        dram=others * ((left * rows + right * columns) * along * size + rows * columns * asked.into.bytes),
     )

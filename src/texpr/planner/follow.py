@@ -14,7 +14,7 @@ from texpr.ir.program.text import print_directive
 from texpr.ir.value import Buffer
 from texpr.schedule.apply import follow
 from texpr.schedule.state import State
-from texpr.schedule.tree import exactly, loops
+from texpr.schedule.tree import exactly, loops, path_to
 from texpr.support.diagnostic import TexprError
 from texpr.support.record import Mutable, field
 from texpr.support.span import Span
@@ -47,6 +47,15 @@ class Follower(Mutable):
     def loop(self, name: str) -> ir.Loop:
         """The current loop of that name."""
         return next(s for s in loops(self.state.function.body) if s.sym.name == name)
+
+    def above(self, loop: ir.Loop) -> list[ir.Loop]:
+        """The loops around the one of that name, the innermost first."""
+        path = path_to(self.state.function.body, self.loop(loop.sym.name)) or ()
+        return [s for s in reversed(path[:-1]) if isinstance(s, ir.Par | ir.Seq)]
+
+    def is_copy(self, loop: ir.Loop, name: str) -> bool:
+        """Whether a loop is that of a name, or one that fission has made of it."""
+        return loop in self.state.copies(self.loop(name))
 
     def fresh(self, base: str, *suffixes: str) -> tuple[str, ...]:
         """Free names, `base` with each of `suffixes`."""

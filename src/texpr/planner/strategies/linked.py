@@ -36,7 +36,7 @@ from texpr.planner.strategies.products import all_unmarked, allowed
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
 from texpr.schedule.joint.match import Match, cut
 from texpr.schedule.joint.records import usable_in
-from texpr.schedule.tree import loops, path_to
+from texpr.schedule.tree import loops
 from texpr.support.record import Record, replace
 
 SHAPES = ((4, 2), (8, 1), (4, 1))
@@ -162,7 +162,7 @@ class LinkedScript(Copies, kw_only=True):
             self._alone(product.columns, own, warp)
         self.must("bind", warp, "block.y")
         self._operands(block)
-        strips = [next(s for s in self._above(each.columns) if self._is_copy(s, own)) for each in rows.products]
+        strips = [next(s for s in self.above(each.columns) if self.is_copy(s, own)) for each in rows.products]
         for product, strip in zip(rows.products, strips, strict=True):
             names = (strip.sym.name, product.columns.sym.name, product.sum.sym.name)
             self.must("mma", *names, product.found.instr.name)
@@ -175,15 +175,6 @@ class LinkedScript(Copies, kw_only=True):
     def turned(self, strips: Sequence[ir.Loop]) -> None:
         """Has turns overlap, whose products are in loops over rows `strips`; here they do not."""
 
-    def _above(self, loop: ir.Loop) -> list[ir.Loop]:
-        """The loops around the one of that name, the innermost first."""
-        path = path_to(self.state.function.body, self.loop(loop.sym.name)) or ()
-        return [s for s in reversed(path[:-1]) if isinstance(s, ir.Par | ir.Seq)]
-
-    def _is_copy(self, loop: ir.Loop, name: str) -> bool:
-        """Whether a loop is that of a name, or one that fission has made of it."""
-        return loop in self.state.copies(self.loop(name))
-
     def _around(self, own: str, warp: str) -> None:
         """Puts sequential loops with products inside around rows."""
         moved = {each.columns.sym for each in self.tile.of.products}
@@ -192,7 +183,7 @@ class LinkedScript(Copies, kw_only=True):
             if found is None:
                 return
             row, loop = found
-            outer = next(s for s in self._above(row) if self._is_copy(s, warp))
+            outer = next(s for s in self.above(row) if self.is_copy(s, warp))
             self.must("reorder", loop.sym.name, outer.sym.name, row.sym.name)
 
     def _sequential(self, own: str, moved: set[Sym]) -> Iterator[tuple[ir.Loop, ir.Seq]]:
@@ -206,7 +197,7 @@ class LinkedScript(Copies, kw_only=True):
         """Gives the loops around a product, from the innermost on, no other statement."""
         for each in around:
             name = each if isinstance(each, str) else each.sym.name
-            outer = next(s for s in self._above(loop) if self._is_copy(s, name))
+            outer = next(s for s in self.above(loop) if self.is_copy(s, name))
             if sum(not isinstance(s, ir.New) for s in outer.body) > 1:
                 self.must("distribute", outer.sym.name)
 
@@ -218,7 +209,7 @@ class LinkedScript(Copies, kw_only=True):
             if buffer.role == "local":
                 continue
             moved = {sym for e in load.index for sym in e.syms()}
-            above = self._above(where[buffer].columns)
+            above = self.above(where[buffer].columns)
             turns = [s for s in above if isinstance(s, ir.Seq) and s.sym in moved]
             self.to_shared(load, turns[0].sym.name if turns else block)
 

@@ -16,12 +16,10 @@ from collections.abc import Callable, Iterator, Sequence
 from math import ceil, prod
 from typing import Any, TypeVar
 
-from texpr.affine.expr import Sym, expr
+from texpr.affine.expr import Sym
 from texpr.ir import program as ir
-from texpr.ir.instr import Instr
 from texpr.ir.program.marks import IEEE
-from texpr.ir.program.rewrite import map_value, with_blocks
-from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value, walk
+from texpr.ir.program.rewrite import with_blocks
 from texpr.isa.levels import WARP
 from texpr.isa.target import Target
 from texpr.planner.budget import MULTIPROCESSORS
@@ -29,8 +27,8 @@ from texpr.planner.copies import COPIED, Copies
 from texpr.planner.cores import Asked, microseconds, require_filled
 from texpr.planner.follow import Refused
 from texpr.planner.nest import Forbidden, Nest
+from texpr.planner.product import WORD, Product, moves, product_of
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
-from texpr.schedule.joint.match import Match, cut
 from texpr.schedule.joint.records import usable_in
 from texpr.support.record import Record, replace
 
@@ -72,26 +70,6 @@ SHAPES = (
 """Tiles to choose from."""
 
 
-class Product(Record):
-    """A nest as a product: the loops over rows, columns and the sum, and the instruction."""
-
-    rows: ir.Loop
-    columns: ir.Loop
-    sum: ir.Loop
-    found: Match
-
-    @property
-    def extents(self) -> tuple[int, int, int]:
-        """Of one instruction."""
-        by = {self.found.loops[turn.sym]: turn.extent for turn in self.found.instr.loops}
-        return by[self.rows.sym], by[self.columns.sym], by[self.sum.sym]
-
-    @property
-    def operands(self) -> tuple[Buffer, ...]:
-        """What is read."""
-        return tuple(dict.fromkeys(load.buffer for load in self.found.reads.values()))
-
-
 class Tile(Record):
     """A shape of tiles for a product, and what its ring takes."""
 
@@ -100,9 +78,9 @@ class Tile(Record):
     depth: int
 
     @property
-    def instruction(self) -> str:
-        """What does a part of it."""
-        return self.product.found.instr.name
+    def instructions(self) -> tuple[str, ...]:
+        """What does a part of each sum."""
+        return tuple(each.instr.name for each in self.product.sums)
 
     @property
     def sizes(self) -> dict[Sym, int]:
@@ -117,7 +95,7 @@ class Tile(Record):
             "tile": {str(sym): size for sym, size in self.sizes.items()},
             "own": {},
             "warp": {str(product.rows.sym): rows, str(product.columns.sym): columns},
-            "instruction": self.instruction,
+            "instruction": ", ".join(dict.fromkeys(self.instructions)),
             "staged": [],
             "stages": self.shape.stages,
         }
@@ -141,18 +119,18 @@ class ProductScript(Copies, kw_only=True):
         turns = [own.get(loop.sym, loop.sym.name) for loop in self.nest.seqs if loop is not product.sum] + [turn]
         warps = [each for each in (rows[1], columns[1]) if each]
         self.must("reorder", *grid, *turns, *warps, rows[2], columns[2], inner)
+        nests = self._apart(rows[2], columns[2], inner, warps)
         for warp, level in zip(warps, ("block.z", "block.y"), strict=False):
             self.must("bind", warp, level)
         self._grid(rows[0], columns[0])
         self._sums(grid[-1])
-        if len(product.operands) < len(product.found.reads):
-            parts = {product.rows.sym: rows[2], product.columns.sym: columns[2]}
-            self.along |= {
-                load.index: parts[sym] for load in product.found.reads.values() for sym in parts if _moves(load, sym)
-            }
-        for load in product.found.reads.values():
+        if len(product.operands) < len(product.loads):
+            parts = dict(zip((product.rows.sym, product.columns.sym), nests[0], strict=False))
+            self.along |= {load.index: parts[sym] for load in product.loads for sym in parts if moves(load, sym)}
+        for load in product.loads:
             self.to_shared(load, turn)
-        self.must("mma", rows[2], columns[2], inner, self.tile.instruction)
+        for nest, instruction in zip(nests, self.tile.instructions, strict=True):
+            self.must("mma", *nest, instruction)
         if shape.stages > 1:
             self._ahead(turn)
         self.require_laid_out()
@@ -179,9 +157,23 @@ class ProductScript(Copies, kw_only=True):
 
     def _sums(self, at: str) -> None:
         """Keeps the sums in registers."""
-        buffer = self.tile.product.found.bind.targets[0].buffer
-        if buffer not in self.nest.local:
-            self.must("stage", buffer.name, at=at, space="registers", results=self.fresh(buffer.name, "acc"))
+        for each in self.tile.product.sums:
+            buffer = each.bind.targets[0].buffer
+            if buffer not in self.nest.local:
+                self.must("stage", buffer.name, at=at, space="registers", results=self.fresh(buffer.name, "acc"))
+
+    def _apart(self, rows: str, columns: str, inner: str, warps: Sequence[str]) -> list[tuple[str, str, str]]:
+        """Gives each of several sums loops of its own in a turn: those over rows, columns and the sum, of each."""
+        if len(self.tile.product.sums) == 1:
+            return [(rows, columns, inner)]
+        for name in (inner, columns, rows, *reversed(warps)):
+            self.must("distribute", name)
+        found: list[tuple[str, str, str]] = []
+        for own in self.state.copies(self.loop(inner)):
+            above = self.above(own)
+            down, across = (next(each for each in above if self.is_copy(each, name)) for name in (rows, columns))
+            found.append((down.sym.name, across.sym.name, own.sym.name))
+        return found
 
 
 def allowed(found: T | None, without: Callable[[], T | None], told: Callable[[T], str]) -> T | None:
@@ -202,56 +194,6 @@ def all_unmarked(body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
     """Statements without marks on their sums."""
     made = (with_blocks(stmt, tuple(map(all_unmarked, ir.blocks(stmt)))) for stmt in body)
     return tuple(replace(stmt, ieee=False) if isinstance(stmt, ir.Par | ir.Seq) else stmt for stmt in made)
-
-
-def _moves(load: Load, sym: Sym) -> bool:
-    """Whether an element depends on a loop."""
-    return any(sym in e.syms() for e in load.index)
-
-
-def product_of(nest: Nest, instrs: Sequence[Instr]) -> Product | None:
-    """The nest as the product that an instruction does, the first of `instrs`."""
-    body = nest.loops[-1].body
-    if len(body) != 1 or not isinstance(body[0], ir.Bind) or not nest.seqs:
-        return None
-    bind = _expanded(body[0], nest)
-    moved = {s for e in bind.targets[0].index for s in e.syms()}
-    for instr in instrs:
-        for rows, columns, along in _loops([loop for loop in nest.pars if loop.sym in moved], nest.seqs):
-            for _, found in cut(instr, (rows, columns, along), bind):
-                return Product(rows, columns, along, found)
-    return None
-
-
-def _expanded(bind: ir.Bind, nest: Nest) -> ir.Bind:
-    """A statement that sums up in a local of each iteration, with an element for each, as interchange of loops makes it; and
-    that reads what is padded with zero as it is staged."""
-    target = bind.targets[0]
-    bind = replace(bind, values=tuple(map_value(value, _unpadded) for value in bind.values))
-    if target.buffer not in nest.local:
-        return bind
-    around = tuple(expr(loop.sym) for loop in nest.pars)
-    return replace(bind, targets=(replace(target, index=(*around, *target.index)),))
-
-
-def reads_memory(value: Value) -> bool:
-    """Whether a value depends on data."""
-    return any(isinstance(node, Load) for node in walk(value))
-
-
-def _unpadded(node: Value) -> Value | None:
-    match node:
-        case Op("select", (test, (Load() | Cast(Load())) as arm, Literal(0))) if not reads_memory(test):
-            return arm
-        case _:
-            return None
-
-
-def _loops(pars: Sequence[ir.Loop], seqs: Sequence[ir.Loop]) -> Iterator[tuple[ir.Loop, ir.Loop, ir.Loop]]:
-    """The loops that rows, columns and the sum may be, inner ones first, and rows around columns before the other way."""
-    pairs = [(rows, columns) for at, columns in reversed([*enumerate(pars)]) for rows in reversed(pars[:at])]
-    yield from ((rows, columns, along) for along in reversed(seqs) for rows, columns in pairs)
-    yield from ((rows, columns, along) for along in reversed(seqs) for columns, rows in pairs)
 
 
 def tile_of(nest: Nest, product: Product, target: Target) -> Tile | None:
@@ -276,19 +218,18 @@ def tiles_of(nest: Nest, product: Product, target: Target) -> Iterator[tuple[flo
 def _fitting(shape: Shape, product: Product, target: Target) -> Tile | None:
     """A shape as a tile, if instructions divide it, and registers and shared memory suffice."""
     rows, columns, depth = product.extents
-    size = max(buffer.dtype.bytes for buffer in product.operands)
-    words = product.found.result.dtype.bytes / 4
+    size, words = product.size, product.words
     tile = Tile(shape, product, max(depth, shape.depth // size))
     even = shape.part[0] % rows == 0 and shape.part[1] % columns == 0 and tile.depth % depth == 0
-    kept = prod(shape.part) * words / target.warp + sum(shape.part) * depth * size / 4 / target.warp
-    shared = shape.stages * (shape.rows + shape.columns) * (tile.depth * size + COPIED[0])
+    kept = prod(shape.part) * words / target.warp + sum(shape.part) * depth * size / WORD / target.warp
+    shared = shape.stages * product.brought(shape.rows, shape.columns) * (tile.depth * size + COPIED[0])
     return tile if even and kept <= WORDS and shared <= target.shared else None
 
 
 def asked(tile: Tile) -> Asked:
     """What a tile asks of a machine: each warp reads its rows and columns."""
     product, shape = tile.product, tile.shape
-    size = max(buffer.dtype.bytes for buffer in product.operands)
+    size = product.size
     warps = shape.rows * shape.columns // prod(shape.part)
     loops = product.rows.sym, product.columns.sym, product.sum.sym
     return Asked(
@@ -296,13 +237,15 @@ def asked(tile: Tile) -> Asked:
         rows=shape.rows,
         columns=shape.columns,
         depth=tile.depth,
-        read=warps * sum(shape.part) * tile.depth * size,
+        read=len(product.sums) * warps * sum(shape.part) * tile.depth * size,
         threads=warps * WARP,
         registers=WORDS,
-        shared=shape.stages * (shape.rows + shape.columns) * (tile.depth * size + COPIED[0]),
+        shared=shape.stages * product.brought(shape.rows, shape.columns) * (tile.depth * size + COPIED[0]),
         of=product.operands[0].dtype,
         into=product.found.result.dtype,
         sync=True,
+        sums=len(product.sums),
+        strips=product.strips,
     )
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.ir import program as ir
@@ -33,7 +33,8 @@ from texpr.isa.target import Target
 from texpr.planner.cores import Asked, microseconds, require_filled
 from texpr.planner.follow import Refused, Value
 from texpr.planner.nest import Nest
-from texpr.planner.strategies.products import LEAST, WORDS, Product, ProductScript, Shape, Tile, allowed, product_of, unmarked
+from texpr.planner.product import Product, product_of
+from texpr.planner.strategies.products import LEAST, WORDS, ProductScript, Shape, Tile, allowed, unmarked
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
 from texpr.schedule.joint.match import Match
 from texpr.schedule.joint.records import called, usable_in
@@ -48,9 +49,6 @@ BARRIERS = 1024
 ADDRESSES = 40
 """Registers of a thread beside what it sums up."""
 
-WORD = 4
-"""Bytes of a register."""
-
 STAGES = 4
 """Turns that are in shared memory at once."""
 
@@ -64,6 +62,9 @@ LAG = 1
 """Turns for which a product may go on behind its own: for one the tensor core has the next before it has done the last."""
 
 
+Together: TypeAlias = tuple[Instruction, ...]
+"""Instructions of the same number of columns, one for each sum."""
+
 TEAMS = ((2, 1), (1, 2), (1, 1))
 """Warpgroups of a block, along rows and along columns."""
 
@@ -72,15 +73,16 @@ TILES = (1, 2)
 
 
 class Operands(Tile):
-    """A tile whose instruction, `name`, reads operands in shared memory. `cluster`: blocks of one along rows, and columns."""
+    """A tile whose instructions, `names` for each sum, read operands in shared memory. `cluster`: blocks of one along rows, and
+    columns."""
 
-    name: str
+    names: tuple[str, ...]
     cluster: tuple[int, int] = (1, 1)
 
     @property
-    def instruction(self) -> str:
-        """What does the part of a warpgroup."""
-        return self.name
+    def instructions(self) -> tuple[str, ...]:
+        """What does the part of a warpgroup of each sum."""
+        return self.names
 
     @property
     def is_clustered(self) -> bool:
@@ -161,21 +163,26 @@ def extent(index: Expr, sizes: Mapping[Sym, int]) -> int:
     return index.evaluate({sym: sizes.get(sym, 1) - 1 for sym in index.syms()}) - first + 1
 
 
-def product_by(nest: Nest, target: Target) -> tuple[Product, tuple[Instruction, ...]] | None:
+def product_by(nest: Nest, target: Target) -> tuple[Product, tuple[Together, ...]] | None:
     """A nest as a product that a warpgroup does, and the instructions for it, of different numbers of columns."""
     read, kinds = {touch.buffer.dtype.name for touch in nest.touches}, dict[tuple[str, ...], list[Instruction]]()
     for each in INSTRUCTIONS.values():
         types = tuple(operand.dtype for operand in each.operands)
         if _is_from_shared(each) and each.template(target) is not None and read.issuperset(types[:-1]):
             kinds.setdefault(types, []).append(each)
-    for records in kinds.values():
-        least = called(min(records, key=_columns).name)
-        found = None if least is None else product_of(nest, (least,))
-        if found is not None:
-            product = _turned(found, nest)
-            fitting = tuple(each for each in records if _lies_so(each, product))
-            return (product, fitting) if fitting else None
-    return None
+    least = {min(records, key=_columns).name: records for records in kinds.values()}
+    found = product_of(nest, [instr for name in least if (instr := called(name)) is not None])
+    if found is None:
+        return None
+    product = _turned(found, nest)
+    fitting = [{_columns(r): r for r in least[each.instr.name] if _lies_so(r, each)} for each in product.sums]
+    records = tuple(tuple(each[columns] for each in fitting) for columns in _common(fitting))
+    return (product, records) if records else None
+
+
+def _common(fitting: Sequence[Mapping[int, Instruction]]) -> list[int]:
+    """The numbers of columns of which there is an instruction for every sum."""
+    return [columns for columns in fitting[0] if all(columns in each for each in fitting)]
 
 
 def _is_from_shared(record: Instruction) -> bool:
@@ -191,13 +198,13 @@ def _turned(product: Product, nest: Nest) -> Product:
     """The same, of the rows and columns that the instruction has."""
     rows, columns = product.found.along(product.found.result)
     loops = {loop.sym: loop for loop in nest.loops}
-    return Product(loops[rows], loops[columns], product.sum, product.found)
+    return Product(loops[rows], loops[columns], product.sum, product.sums)
 
 
-def _lies_so(record: Instruction, product: Product) -> bool:
+def _lies_so(record: Instruction, found: Match) -> bool:
     """Whether elements of operands that the instruction has side by side are neighbours in rows of memory."""
-    pairs = zip(record.operands, product.found.instr.operands, strict=True)
-    return all(lies_so(mine, theirs, product.found) for mine, theirs in pairs if theirs is not product.found.result)
+    pairs = zip(record.operands, found.instr.operands, strict=True)
+    return all(lies_so(mine, theirs, found) for mine, theirs in pairs if theirs is not found.result)
 
 
 def lies_so(record: RecordOperand, operand: Operand, found: Match) -> bool:
@@ -210,18 +217,18 @@ def lies_so(record: RecordOperand, operand: Operand, found: Match) -> bool:
     return not load.data and moved[-1] is ONE and all(e is ZERO for e in moved[:-1])
 
 
-def tiles_of(product: Product, records: Sequence[Instruction], nest: Nest, target: Target) -> Iterator[Operands]:
+def tiles_of(product: Product, records: Sequence[Together], nest: Nest, target: Target) -> Iterator[Operands]:
     """The tiles that fit a block."""
-    size = product.operands[0].dtype.bytes
+    size = product.size
     depth = SPAN // size
     turns = -(-nest.trips[product.sum.sym] // depth)
-    words = product.found.result.dtype.bytes / WORD
-    for record, (down, across), tiles in itertools.product(sorted(records, key=_columns, reverse=True), TEAMS, TILES):
-        part = tiles * ROWS, _columns(record)
+    widest = sorted(records, key=lambda each: _columns(each[0]), reverse=True)
+    for together, (down, across), tiles in itertools.product(widest, TEAMS, TILES):
+        part = tiles * ROWS, _columns(together[0])
         rows, columns, stages = down * part[0], across * part[1], min(STAGES, turns)
-        tile = Operands(Shape(rows, columns, part, SPAN, stages), product, depth, record.name)
-        whole = all(extent(load.index[-1], tile.sizes) * size % SPAN == 0 for load in product.found.reads.values())
-        kept, shared = prod(part) * words / WARPGROUP, stages * (rows + columns) * SPAN + BARRIERS
+        tile = Operands(Shape(rows, columns, part, SPAN, stages), product, depth, tuple(each.name for each in together))
+        whole = all(extent(load.index[-1], tile.sizes) * size % SPAN == 0 for load in product.loads)
+        kept, shared = prod(part) * product.words / WARPGROUP, stages * product.brought(rows, columns) * SPAN + BARRIERS
         if whole and kept <= WORDS and shared <= target.shared:
             yield tile
 
@@ -229,8 +236,7 @@ def tiles_of(product: Product, records: Sequence[Instruction], nest: Nest, targe
 def asked(tile: Operands) -> Asked:
     """What a tile asks of a machine: each instruction reads its rows and columns."""
     product, shape = tile.product, tile.shape
-    words = product.found.result.dtype.bytes / WORD
-    times = shape.rows * shape.columns // (ROWS * shape.part[1])
+    times = len(product.sums) * shape.rows * shape.columns // (ROWS * shape.part[1])
     return Asked(
         loops=(product.rows.sym, product.columns.sym, product.sum.sym),
         rows=shape.rows,
@@ -238,11 +244,13 @@ def asked(tile: Operands) -> Asked:
         depth=tile.depth,
         read=times * (ROWS + shape.part[1]) * SPAN,
         threads=WARPGROUP * (shape.rows * shape.columns // prod(shape.part)),
-        registers=int(prod(shape.part) * words / WARPGROUP) + ADDRESSES,
-        shared=shape.stages * (shape.rows + shape.columns) * SPAN + BARRIERS,
+        registers=int(prod(shape.part) * product.words / WARPGROUP) + ADDRESSES,
+        shared=shape.stages * product.brought(shape.rows, shape.columns) * SPAN + BARRIERS,
         of=product.operands[0].dtype,
         into=product.found.result.dtype,
         sync=False,
+        sums=len(product.sums),
+        strips=product.strips,
         cluster=tile.cluster,
     )
 
@@ -266,9 +274,9 @@ def _applies(subject: Subject) -> bool:
 
 
 def _is_by_parts(product: Product, nest: Nest) -> bool:
-    """Whether the sum is one of several, each a local of a turn around, that are added up in turn."""
-    part = product.found.bind.targets[0].buffer
-    return any(isinstance(stmt, ir.New) and stmt.buffer is part for loop in nest.seqs for stmt in loop.body)
+    """Whether a sum is one of several, each a local of a turn around, that are added up in turn."""
+    parts = {each.bind.targets[0].buffer for each in product.sums}
+    return any(isinstance(stmt, ir.New) and stmt.buffer in parts for loop in nest.seqs for stmt in loop.body)
 
 
 def _is_alone(refused: Sequence[Refused], by_threads: bool) -> bool:

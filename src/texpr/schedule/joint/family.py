@@ -107,9 +107,15 @@ class _Family(Mutable):
 
     @property
     def is_one(self) -> bool:
-        """Whether something is held beside tiles, or read from one by a product."""
+        """Whether something is held beside tiles, or read from one by a product, or tiles meet in a phase."""
         read = {load.buffer for nest in self.nests.values() for load in nest.match.reads.values()}
-        return len(self.held) > len(self.tiles) or not read.isdisjoint(self.held)
+        return len(self.held) > len(self.tiles) or not read.isdisjoint(self.held) or self.meet
+
+    @property
+    def meet(self) -> bool:
+        """Whether a phase touches several tiles."""
+        every = (each for stmt in self.phases(self.home.body) for each in phases(stmt))
+        return len(self.tiles) > 1 and any(len(Touched.of(each, {*self.tiles}).loads) > 1 for each in every)
 
     def phases(self, body: Body) -> Iterator[ir.Stmt]:
         """The statements that have no product inside."""

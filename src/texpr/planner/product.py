@@ -1,0 +1,153 @@
+"""What a nest multiplies: the product of matrices that instructions of lanes do, or several that are summed up in one loop.
+
+    par M |i| { par N |j| { … seq K |k| reduce(s, t) { s += X[i, k] * A[j, k]   t += X[i, k] * B[j, k] } … } }
+
+The loops over rows, columns and the sum are those of all products: tiles are alike, and lanes hold the same elements of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from texpr.affine.expr import Sym, expr
+from texpr.ir import program as ir
+from texpr.ir.instr import Instr
+from texpr.ir.program.rewrite import map_value
+from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value, walk
+from texpr.planner.nest import Nest
+from texpr.schedule.joint.match import Match, cut
+from texpr.support.record import Record, replace
+
+
+class Product(Record):
+    """A nest as a product: the loops over rows, columns and the sum; and `sums`, each with its instruction, as in the text."""
+
+    rows: ir.Loop
+    columns: ir.Loop
+    sum: ir.Loop
+    sums: tuple[Match, ...]
+
+    @property
+    def found(self) -> Match:
+        """The first sum, which all are like."""
+        return self.sums[0]
+
+    @property
+    def extents(self) -> tuple[int, int, int]:
+        """Of one instruction."""
+        return _extents(self.found, (self.rows, self.columns, self.sum))
+
+    @property
+    def loads(self) -> tuple[Load, ...]:
+        """The elements that are read, each once, whatever sums they are for."""
+        every = (load for each in self.sums for load in each.reads.values())
+        return tuple({(load.buffer, load.index): load for load in every}.values())
+
+    @property
+    def operands(self) -> tuple[Buffer, ...]:
+        """What is read."""
+        return tuple(dict.fromkeys(load.buffer for load in self.loads))
+
+    @property
+    def size(self) -> int:
+        """Bytes of an element that is read."""
+        return max(buffer.dtype.bytes for buffer in self.operands)
+
+    @property
+    def words(self) -> float:
+        """Registers for an element of all that is summed up."""
+        return sum(each.result.dtype.bytes for each in self.sums) / WORD
+
+    @property
+    def strips(self) -> tuple[int, int]:
+        """How many operands go along rows, and along columns."""
+        rows, columns = (sum(moves(load, loop.sym) for load in self.loads) for loop in (self.rows, self.columns))
+        return rows, columns
+
+    def brought(self, rows: int, columns: int) -> int:
+        """Rows of all operands together, for so many rows and columns of results."""
+        return rows * self.strips[0] + columns * self.strips[1]
+
+
+WORD = 4
+"""Bytes of a register."""
+
+
+def product_of(nest: Nest, instrs: Sequence[Instr]) -> Product | None:
+    """The nest as the product that an instruction does, the first of `instrs`; or as several, of sums beside each other."""
+    body = nest.loops[-1].body
+    binds = [_expanded(stmt, nest) for stmt in body if isinstance(stmt, ir.Bind)]
+    if not binds or len(binds) < len(body) or not nest.seqs:
+        return None
+    moved = {s for e in binds[0].targets[0].index for s in e.syms()}
+    for instr in instrs:
+        for loops in _loops([loop for loop in nest.pars if loop.sym in moved], nest.seqs):
+            for _, found in cut(instr, loops, binds[0]):
+                others = [_alike(found, loops, instrs, bind) for bind in binds[1:]]
+                sums = (found, *(each for each in others if each is not None))
+                if len(sums) == len(binds) and _are_apart(sums):
+                    return Product(*loops, sums)
+    return None
+
+
+def _alike(found: Match, loops: tuple[ir.Loop, ir.Loop, ir.Loop], instrs: Sequence[Instr], bind: ir.Bind) -> Match | None:
+    """Another sum in the loops of `found`, by the first instruction of the same shape, with the same loops along its sides, of
+    elements of the same size."""
+    for instr in instrs:
+        for _, other in cut(instr, loops, bind):
+            sides = other.along(other.result) == found.along(found.result)
+            if sides and _extents(other, loops) == _extents(found, loops) and _size(other) == _size(found):
+                return other
+    return None
+
+
+def _are_apart(sums: Sequence[Match]) -> bool:
+    """Whether each sums up in an array of its own, which none of them multiplies."""
+    targets = {each.bind.targets[0].buffer for each in sums}
+    return len(targets) == len(sums) and not any(load.buffer in targets for each in sums for load in each.reads.values())
+
+
+def _extents(found: Match, loops: Sequence[ir.Loop]) -> tuple[int, int, int]:
+    by = {found.loops[turn.sym]: turn.extent for turn in found.instr.loops}
+    rows, columns, along = (by[loop.sym] for loop in loops)
+    return rows, columns, along
+
+
+def _size(found: Match) -> int:
+    return max(load.buffer.dtype.bytes for load in found.reads.values())
+
+
+def moves(load: Load, sym: Sym) -> bool:
+    """Whether an element depends on a loop."""
+    return any(sym in e.syms() for e in load.index)
+
+
+def _expanded(bind: ir.Bind, nest: Nest) -> ir.Bind:
+    """A statement that sums up in a local of each iteration, with an element for each, as interchange of loops makes it; and
+    that reads what is padded with zero as it is staged."""
+    target = bind.targets[0]
+    bind = replace(bind, values=tuple(map_value(value, _unpadded) for value in bind.values))
+    if target.buffer not in nest.local:
+        return bind
+    around = tuple(expr(loop.sym) for loop in nest.pars)
+    return replace(bind, targets=(replace(target, index=(*around, *target.index)),))
+
+
+def reads_memory(value: Value) -> bool:
+    """Whether a value depends on data."""
+    return any(isinstance(node, Load) for node in walk(value))
+
+
+def _unpadded(node: Value) -> Value | None:
+    match node:
+        case Op("select", (test, (Load() | Cast(Load())) as arm, Literal(0))) if not reads_memory(test):
+            return arm
+        case _:
+            return None
+
+
+def _loops(pars: Sequence[ir.Loop], seqs: Sequence[ir.Loop]) -> Iterator[tuple[ir.Loop, ir.Loop, ir.Loop]]:
+    """The loops that rows, columns and the sum may be, inner ones first, and rows around columns before the other way."""
+    pairs = [(rows, columns) for at, columns in reversed([*enumerate(pars)]) for rows in reversed(pars[:at])]
+    yield from ((rows, columns, along) for along in reversed(seqs) for rows, columns in pairs)
+    yield from ((rows, columns, along) for along in reversed(seqs) for columns, rows in pairs)
