@@ -31,7 +31,7 @@ limited 20 "what is here" "$python" -m texpr doctor
 limited 120 "results on the device" "$python" -m pytest tests/runtime/test_device.py --numprocesses "$(($(nproc) > 12 ? 12 : $(nproc)))" --dist worksteal \
     --junitxml "$out/checked.xml" -rfEs
 # Each case has a process of its own, so that a kernel that waits for ever is told by name.
-limited 150 "results of each family of kernels" "$python" -m pytest tests/runtime/test_device_families.py \
+limited 240 "results of each family of kernels" "$python" -m pytest tests/runtime/test_device_families.py \
     --numprocesses "$(($(nproc) > 14 ? 14 : $(nproc)))" --dist worksteal --junitxml "$out/families.xml" -rfEs
 limited 230 "problems, attention and products, timed" "$python" bench/times.py --json
 limited 60 "copies of boxes, timed" "$python" bench/tma.py

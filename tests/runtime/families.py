@@ -209,7 +209,7 @@ def _by_hand() -> Iterator[tuple[str, Family]]:
 def _of_rows(made: Callable[[], Compiled], text: str, sizes: Sizes, apart: float) -> Call:
     """Of one matrix, as the tests in the emulator have it."""
     given = rows.arguments(made(), {"H": 1, **sizes})
-    return Call(given, sizes, run(parse(text)["f"], given), apart)
+    return Call(given, sizes, run(parse(text)["f"], given), apart, apart)
 
 
 def _of_long_rows(made: Callable[[], Compiled], text: str, sizes: Sizes, apart: float) -> Call:

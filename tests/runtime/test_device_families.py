@@ -21,8 +21,8 @@ from texpr.runtime import Kernel
 from texpr.support.record import replace
 
 ROOT = Path(__file__).parents[2]
-LONGEST = 45.0
-"""Seconds for one family, of which nearly all is compiling."""
+LONGEST = 120.0
+"""Seconds for one family, of which nearly all is compiling, of references for this processor, too."""
 
 
 def apart(words: list[str], seconds: float = LONGEST) -> str:

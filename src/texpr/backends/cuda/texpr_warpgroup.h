@@ -13,13 +13,14 @@ template <int SWIZZLE, int LEADING, int STRIDE> struct tx_matrix {
 
 #if defined(__CUDACC__)
 
-/* The descriptor of a matrix that starts at an element of a shared array. An address in shared memory has less than 18 bits, and
-   both of array and element are multiples of 16 bytes: so chunks are added up, of which those of the array stay the same. They have
-   the lowest 14 bits, of a lower half that is added to as a whole. */
+/* The descriptor of a matrix that starts at an element of a shared array. An address in a block's shared memory has 18 bits, and
+   above them the number of the block in its cluster, which is no part of a descriptor. Both of array and element are multiples of
+   16 bytes, and the sum is an address in the block: so chunks are added up, of which those of the array stay the same, in a lower
+   half that is added to as a whole. */
 template <class T, int SWIZZLE, int LEADING, int STRIDE>
 TX_FN uint64_t tx_described(T const *array, int at, tx_matrix<SWIZZLE, LEADING, STRIDE>) {
     constexpr uint64_t bits = tx_matrix<SWIZZLE, LEADING, STRIDE>::bits;
-    uint32_t const chunks = ((uint32_t)__cvta_generic_to_shared(array) >> 4) + (uint32_t)(at * (int)sizeof(T) >> 4);
+    uint32_t const chunks = (((uint32_t)__cvta_generic_to_shared(array) & 0x3ffff) >> 4) + (uint32_t)(at * (int)sizeof(T) >> 4);
     return bits >> 32 << 32 | ((uint32_t)bits + chunks);
 }
 
