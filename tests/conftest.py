@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -81,12 +82,16 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def bound(folder: Path, most: int) -> None:
     """Removes the oldest files of a folder, so that no more than so many bytes are left."""
-    files = sorted((path for path in folder.rglob("*") if path.is_file()), key=lambda path: path.stat().st_mtime, reverse=True)
+    files = list[tuple[float, int, Path]]()
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):  # another session has put it there, and taken it away
+            if path.is_file():
+                files.append(((found := path.stat()).st_mtime, found.st_size, path))
     kept = 0
-    for path in files:
-        kept += path.stat().st_size
+    for _, size, path in sorted(files, reverse=True):
+        kept += size
         if kept > most:
-            path.unlink()
+            path.unlink(missing_ok=True)
 
 
 def allowed_skips(text: str) -> tuple[str, ...]:

@@ -20,8 +20,8 @@ from texpr.ir.value import walk as value_walk
 from texpr.isa.instructions.wgmma import INSTRUCTIONS as OF_WARPGROUPS
 from texpr.isa.target import Target
 from texpr.planner.plan import Chosen
-from texpr.planner.product import reads_memory
 from texpr.planner.strategies.products import LEAST
+from texpr.planner.tensor.product import reads_memory
 from texpr.schedule.joint.records import usable
 from texpr.support.record import Record
 

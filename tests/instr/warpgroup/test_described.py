@@ -1,4 +1,4 @@
-"""The bits of a descriptor as CUDA code makes them, compiled for this processor: where an array lies is what a device would say."""
+"""The bits of a descriptor as CUDA code makes them, compiled for this processor, with addresses as a device has them."""
 
 from __future__ import annotations
 

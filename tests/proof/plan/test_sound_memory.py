@@ -53,9 +53,9 @@ def nothing(*_: object) -> Iterator[object]:
     return iter(())
 
 
-def anyone_meets(stmt: k.Stmt, real=order._meets) -> int:  # pyright: ignore
+def anyone_meets(stmt: k.Stmt, settled: bool, real=order._meets) -> int:  # pyright: ignore
     """How many threads meet at a barrier, where blocks of a cluster are taken for one."""
-    return order.CLUSTER if isinstance(stmt, k.Barrier) and stmt.whole else real(stmt)
+    return order.CLUSTER if isinstance(stmt, k.Barrier) and stmt.whole else real(stmt, settled)
 
 
 PROVER = import_module("texpr.proof.plan.prove")._Prover

@@ -29,7 +29,6 @@ from texpr.model.work import Shape
 from texpr.planner.clocks.turns import Product, Turn, turn_of
 from texpr.planner.follow import Refused
 from texpr.planner.nest import NoPlan
-from texpr.planner.product import WORD
 from texpr.planner.strategies.linked import (
     LEAST,
     STAGES,
@@ -46,6 +45,7 @@ from texpr.planner.strategies.linked import (
 from texpr.planner.strategies.products import all_unmarked, allowed
 from texpr.planner.strategies.warpgroups import ADDRESSES, BARRIERS, SPAN, by_engine, extent, lies_so
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
+from texpr.planner.tensor.product import WORD
 from texpr.schedule.joint.match import Match
 from texpr.schedule.joint.records import called
 from texpr.support.record import replace

@@ -24,11 +24,11 @@ from texpr.isa.levels import WARP
 from texpr.isa.target import Target
 from texpr.planner.budget import MULTIPROCESSORS
 from texpr.planner.copies import COPIED, Copies
-from texpr.planner.cores import Asked, microseconds, require_filled
 from texpr.planner.follow import Refused
 from texpr.planner.nest import Forbidden, Nest
-from texpr.planner.product import WORD, Product, moves, product_of
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
+from texpr.planner.tensor.cores import Asked, microseconds, require_filled
+from texpr.planner.tensor.product import WORD, Product, moves, product_of
 from texpr.schedule.joint.records import usable_in
 from texpr.support.record import Record, replace
 

@@ -30,12 +30,12 @@ from texpr.isa.instruction import Operand as RecordOperand
 from texpr.isa.instructions.wgmma import ROWS
 from texpr.isa.registry import INSTRUCTIONS
 from texpr.isa.target import Target
-from texpr.planner.cores import Asked, microseconds, require_filled
 from texpr.planner.follow import Refused, Value
 from texpr.planner.nest import Nest
-from texpr.planner.product import Product, product_of
 from texpr.planner.strategies.products import LEAST, WORDS, ProductScript, Shape, Tile, allowed, unmarked
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
+from texpr.planner.tensor.cores import Asked, microseconds, require_filled
+from texpr.planner.tensor.product import Product, product_of
 from texpr.schedule.joint.match import Match
 from texpr.schedule.joint.records import called, usable_in
 from texpr.support.record import field, replace
