@@ -78,6 +78,8 @@ REFILL = "            mbarrier wait empty[i % 3] parity (i / 3) % 2 covers WAR s
 READ, ARRIVE = "        vector v0, v1, v2, v3 = stage[i % 3, 4 * t]\n", "        mbarrier arrive empty[i % 3]\n"
 SUMS = "".join(f"        s{at} = (s{at} + v{at})\n" for at in range(4))
 FENCE = "        fence async\n"
+WAIT_OF_ALL = "        mbarrier wait full[0] parity i % 2 covers RAW tile\n"
+WAIT_OF_ONE = "        if (i32(t) == 0:i32) {\n    " + WAIT_OF_ALL + "        }\n        barrier cluster relaxed\n"
 SOME = "        if (i32(t) < 63:i32) {\n            fence async\n        }\n"
 OVERLAP = (Fault.RACE, UNFINISHED)
 """What meets without order: which of both is said depends on whether the engine was done."""
@@ -159,6 +161,7 @@ PLANTED = (
             "tile"),
     Planted("shared_reuse_relaxed", "shared", "        barrier cluster covers", "        barrier cluster relaxed covers",
             OVERLAP, "tile"),
+    Planted("shared_wait_of_one", "shared", WAIT_OF_ALL, WAIT_OF_ONE, UNFINISHED, "tile"),
     Planted("shared_mask", "shared", "to [0, 1]", "to [0]", Fault.DEADLOCK, "", "0 of 4096 bytes"),
     Planted("shared_mask_beyond", "shared", "to [0, 1] from 0", "to [0, 1] from u", BAD_TENSOR, "", "its cluster has not"),
     Planted("shared_expects_its_share", "shared", "bytes 4096", "bytes 2048", UNFINISHED, "tile"),

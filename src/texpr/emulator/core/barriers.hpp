@@ -132,9 +132,15 @@ inline void gate_barrier(int id, int threads, int line) {
     me.wait = Wait::none;
 }
 
-/* What any thread of a block knows of its agents all its threads now know, and the other blocks too. */
-inline void tell(Block &block) {
+/* What any thread of a block knows of its agents the other blocks now know, and, but behind a relaxed barrier, all its threads. */
+inline void tell(Block &block, bool relaxed) {
     if (block.met.empty()) return;
+    if (relaxed) {
+        block.told.assign(block.agents, 0);
+        for (const auto &row : block.met)
+            for (std::size_t at = block.size; at < row.size(); ++at) block.told[at - block.size] = std::max(block.told[at - block.size], row[at]);
+        return;
+    }
     std::uint64_t all[WORDS];
     for (unsigned word = 0; word < WORDS; ++word) all[word] = 0;
     for (unsigned index = 0; index < block.size; ++index) all[index / 64] |= 1ull << (index % 64);
@@ -152,7 +158,7 @@ inline void let_go(Cluster &cluster) {
         for (Fiber &fiber : block.fibers) most = std::max(most, fiber.turns);
     for (Block &block : cluster.blocks) {
         if (!cluster.relaxed) block.base = cluster.base;
-        tell(block);
+        tell(block, cluster.relaxed);
         for (Fiber &fiber : block.fibers) {
             if (fiber.wait != Wait::cluster) continue;
             fiber.turns = most;

@@ -189,8 +189,9 @@ class Phases(Mutable):
         lemma = self.ring(user.signal) is not None and not isinstance(user.signal.what, Waits)
         for before in self.before(user):
             if not lemma or isinstance(before.signal.what, Makes):
-                made, landed = isinstance(before.signal.what, Makes), self.landings([before])
-                late = not_landed(user.site, user.site, landed, sides, Space.SHARED, later=False, settled=not made)
+                settled = isinstance(user.signal.what, Brings) and not isinstance(before.signal.what, Makes)
+                landed = self.landings([before])
+                late = not_landed(user.site, user.site, landed, sides, Space.SHARED, later=False, settled=settled)
                 yield before.there, late
 
     def passed_by(self, user: Named) -> Cases:
