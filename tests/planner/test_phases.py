@@ -6,12 +6,10 @@ import pytest
 from tests.planner import test_cores
 from tests.planner.programs import agrees, function
 from tests.planner.test_moved import counted
-from tests.proof.plan.verdicts import open_of
+from tests.proof.plan.verdicts import is_held_to, open_of
 
 from texpr.driver import lower
 from texpr.ir import kernel as k
-from texpr.ir.kernel.parse import parse_plan
-from texpr.ir.kernel.text import plan_text
 from texpr.ir.program.selection import AUTO
 from texpr.ir.program.text import print_directive
 from texpr.isa.registry import resolve
@@ -214,10 +212,7 @@ def test_they_are_proved(name: str, target: str) -> None:
 )
 def test_what_a_phase_keeps_for_the_next_is_held_to_be_nothing_else(name: str, right: str, wrong: str) -> None:
     made = lower(function(PHASED[name]), "sm_90a", schedule=AUTO)
-    text = plan_text(made.plan)
-    assert right in text
-    assert open_of(proved(made.function, parse_plan(text))) == []
-    assert open_of(proved(made.function, parse_plan(text.replace(right, wrong)))) != []
+    assert is_held_to(made, right, wrong)
 
 
 @pytest.mark.parametrize("target", ["sm_90a", "cpu"])
