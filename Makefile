@@ -52,7 +52,7 @@ peers: .venv/.dev .venv-peers/.made  ## bounds of others' machine code beside ou
 problems: .venv/.dev     ## how good the automatic plans of real problems are, by their bounds
 	@$(BIN)/python bench/problems.py --json
 
-device: .venv/.dev       ## on a machine with a GPU: results checked, copies and the gallery timed (≤ 10 minutes)
+device: .venv/.dev       ## on a machine with a GPU: results checked; problems, attention and products timed (≤ 15 minutes)
 	@PYTHON=$(BIN)/python bench/device.sh
 
 format: .venv/.dev       ## rewrite sources in the house format

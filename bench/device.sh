@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The first thing to run on a machine with a GPU: `make device`, or this with PYTHON=…, where PyTorch may be installed for that
-# Python. Builds, checks and times everything within ten minutes, and ends with the status of what went wrong first; 4 where
+# Python. Builds, checks and times everything within fifteen minutes, and ends with the status of what went wrong first; 4 where
 # there is no GPU. What was measured lies in bench/results then, what was checked in out/device.
 set -uo pipefail
 cd "$(dirname "$0")/.."

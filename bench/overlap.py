@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
-from common.attention import online
+from common.attention import CASES, online
 from common.measure import Row, show
 from texpr import __version__
 from texpr.backends.cuda.headers import headers
@@ -30,9 +30,6 @@ RESULTS = Path(__file__).parent / "results" / "overlap.json"
 TARGET, SIZES = "sm_90a", {"H": 64, "L": 4096}
 GROUP = 128
 """Threads of a warpgroup."""
-
-CASES = ((64, 64, False), (128, 64, False), (64, 128, False), (128, 128, False), (64, 64, True), (128, 64, True))
-"""Elements of a row, keys of a block, whether later keys are masked."""
 
 
 def text(d: int, keys: int, causal: bool) -> str:
@@ -107,14 +104,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, nargs="?", const=RESULTS, help="also write the numbers here")
     options = parser.parse_args()
     rows: list[Row] = []
-    for d, keys, causal in (
-        (64, 64, False),
-        (128, 64, False),
-        (64, 128, False),
-        (128, 128, False),
-        (64, 64, True),
-        (128, 64, True),
-    ):
+    for d, keys, causal in CASES:
         function = parse(text(d, keys, causal)).functions[0]
         name = f"rows of {d}, {keys} keys{', causal' if causal else ''}"
         for form, made in forms(function):

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from time import process_time
 from typing import Any
 
+from common.apart import apart
 from common.measure import Row, keep, show
 from common.problems import LIST, VERDICTS, Problem, counted, problems, verdict
 from texpr import __version__
@@ -57,19 +57,6 @@ def judge(problem: Problem) -> Mapping[str, Any]:
         "reasons": list(dict.fromkeys(reason for reason in reasons if reason)),
         "seconds": took,
     }
-
-
-def apart(problem: Problem) -> Mapping[str, Any]:
-    """The same in a process of its own, which may take so long and no longer."""
-    try:
-        command = [sys.executable, __file__, "--of", problem.name]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LONGEST)
-    except subprocess.TimeoutExpired:
-        return {"ratio": None, "failed": f"more than {LONGEST} s"}
-    if done.returncode:
-        told = done.stderr.strip().splitlines() or ["?"]
-        return {"ratio": None, "failed": next((line for line in told if line.startswith("error")), told[-1])}
-    return json.loads(done.stdout)
 
 
 def why(found: Mapping[str, Any]) -> str:
@@ -128,7 +115,7 @@ def main() -> int:
     chosen = [each for each in known if not asked.names or each.name in asked.names or each.kind in asked.names]
     found: dict[str, Mapping[str, Any]] = {}
     for each in chosen:
-        made = apart(each)
+        made = {"ratio": None, **apart(__file__, each.name, LONGEST)}
         found[each.name] = {"class": each.kind, "sizes": dict(each.sizes), "verdict": verdict(made["ratio"]), **made}
         sys.stderr.write(f"{each.name}: {verdict(made['ratio'])}\n")
         if asked.json is not None:

@@ -14,42 +14,23 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Any
 
+from common.apart import apart
 from common.device import NOTHING, find
 from common.measure import Row, keep, show
-from common.on_card import LOCK, USING, measure
+from common.on_card import LOCK, measure
 from common.timed import Case, cases
 from texpr import __version__
 
 RESULTS = Path(__file__).parent / "results" / "times.json"
 LONGEST = 150
 """Seconds for one problem."""
-
-
-def apart(case: Case, lock: Path) -> Mapping[str, Any]:
-    """A case in a process of its own, which may take so long and no longer."""
-    command = [sys.executable, __file__, "--of", case.name]
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=LONGEST, env={**os.environ, LOCK: str(lock)}
-        )
-    except subprocess.TimeoutExpired:
-        return {"failed": f"more than {LONGEST} s"}
-    if done.returncode == -signal.SIGALRM:
-        return {"failed": f"uses the device for more than {USING} s"}
-    if done.returncode:
-        told = done.stderr.strip().splitlines() or ["?"]
-        return {"failed": next((line for line in told if line.startswith("error")), told[-1])}
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 def row(case: Case, found: Mapping[str, Any]) -> Row:
@@ -89,7 +70,8 @@ def main() -> int:
     found: dict[str, Mapping[str, Any]] = {}
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(asked.jobs) as pool:
         lock = Path(folder) / "device"
-        for case, one in zip(chosen, pool.map(partial(apart, lock=lock), chosen), strict=True):
+        made = pool.map(lambda name: apart(__file__, name, LONGEST, {LOCK: str(lock)}), [case.name for case in chosen])
+        for case, one in zip(chosen, made, strict=True):
             found[case.name] = {"class": case.kind, "sizes": dict(case.sizes), **one}
             if asked.json is not None:
                 keep(asked.json, {"texpr": __version__, "device": device.name, "target": device.target}, found)

@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
+CASES = (
+    (64, 64, False),
+    (128, 64, False),
+    (64, 128, False),
+    (128, 128, False),
+    (64, 64, True),
+    (128, 64, True),
+    (64, 128, True),
+)
+"""What is measured: elements of a row, keys of a block, whether later keys are masked."""
+
 
 def online(
     of: str = "bf16", d: int = 16, keys: int = 32, causal: bool = False, align: str = "", where: str = "", block: int = 0

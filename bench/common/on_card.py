@@ -192,5 +192,7 @@ def held() -> Generator[None]:
     with Path(os.environ[LOCK]).open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         signal.alarm(USING)
-        yield
-        signal.alarm(0)
+        try:
+            yield
+        finally:
+            signal.alarm(0)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import model
-from common.attention import online
+from common.attention import CASES, online
 from common.problems import FOLDER, LIST, ROOT, problems
 from texpr.cli.program import read_program
 from texpr.driver import load, parse
@@ -16,7 +16,6 @@ from texpr.support.record import Record
 
 IN_ORDER = "in order"
 """The automatic schedule without what lets products overlap."""
-
 
 UNNAMED = ""
 """The schedule of a file that has no name."""
@@ -53,14 +52,7 @@ def _listed() -> Iterator[Case]:
 
 
 def _attention() -> Iterator[Case]:
-    for d, keys, causal in (
-        (64, 64, False),
-        (64, 128, False),
-        (128, 64, False),
-        (128, 128, False),
-        (128, 64, True),
-        (64, 128, True),
-    ):
+    for d, keys, causal in CASES:
         text = online(d=d, keys=keys, causal=causal, align=" align(16)", block=128)
         peer = "attention-tiles-causal" if causal else "attention-tiles"
         for schedule in (AUTO, IN_ORDER):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from common.torch_problems import PEERS as PROBLEMS
+
 Arrays = Mapping[str, Any]
 Peer = Callable[[Any, Arrays], Any]
 
@@ -25,20 +27,19 @@ def conv2d(torch: Any, a: Arrays) -> Any:
     return torch.nn.functional.conv2d(image, filters).permute(0, 2, 3, 1)
 
 
-def rmsnorm(torch: Any, a: Arrays) -> Any:
-    """In f32, as the program."""
-    x = a["X"].float()
-    return (x * torch.rsqrt((x * x).mean(dim=1, keepdim=True) + a["eps"]) * a["gain"].float()).to(torch.bfloat16)
+def as_the_problem(name: str) -> Peer:
+    """What a problem of `bench/problems` computes, which a program of the gallery is, too."""
+    return lambda torch, a: PROBLEMS[name](torch, torch.nn.functional, a)
 
 
 PEERS: dict[str, Peer] = {
-    "saxpy": lambda torch, a: a["a"] * a["x"] + a["y"],
-    "sum": lambda torch, a: a["x"].sum(),
-    "transpose": lambda torch, a: a["A"].t().contiguous(),
-    "permute5d": lambda torch, a: a["X"].permute(2, 4, 0, 3, 1).contiguous(),
-    "softmax": lambda torch, a: torch.softmax(a["X"], dim=1),
-    "layernorm": lambda torch, a: torch.nn.functional.layer_norm(a["X"], a["gain"].shape, a["gain"], a["bias"], a["eps"]),
-    "rmsnorm": rmsnorm,
+    "saxpy": as_the_problem("saxpy"),
+    "sum": as_the_problem("sum"),
+    "transpose": as_the_problem("transpose"),
+    "permute5d": as_the_problem("permute"),
+    "softmax": as_the_problem("softmax"),
+    "layernorm": as_the_problem("layernorm"),
+    "rmsnorm": as_the_problem("rmsnorm"),
     "matmul": lambda torch, a: (a["A"] @ a["B"]).float(),
     "conv2d": conv2d,
     "jacobi": jacobi,
