@@ -188,11 +188,10 @@ class Phases(Mutable):
         sides = Sides(user.names, user.names)
         lemma = self.ring(user.signal) is not None and not isinstance(user.signal.what, Waits)
         for before in self.before(user):
-            if not lemma or isinstance(before.signal.what, Makes):
-                settled = isinstance(user.signal.what, Brings) and not isinstance(before.signal.what, Makes)
-                landed = self.landings([before])
-                late = not_landed(user.site, user.site, landed, sides, Space.SHARED, later=False, settled=settled)
-                yield before.there, late
+            made = isinstance(before.signal.what, Makes)
+            if made or not lemma:
+                settled, landed = not made and isinstance(user.signal.what, Brings), self.landings([before])
+                yield before.there, not_landed(user.site, user.site, landed, sides, Space.SHARED, later=False, settled=settled)
 
     def passed_by(self, user: Named) -> Cases:
         """An arrival, or a copy, of a phase that may begin before all have passed a wait for the preceding phase.
