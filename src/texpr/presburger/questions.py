@@ -19,7 +19,7 @@ from texpr.presburger.formula import TRUE, And, Eq, Formula, Ge, Or, between, co
 from texpr.presburger.isl.raw import Undecided
 from texpr.presburger.isl.sets import Set
 from texpr.presburger.solve.digits import in_digits, in_rows, with_wholes
-from texpr.presburger.solve.first import sample
+from texpr.presburger.solve.first import Unclear, bisected, sample
 from texpr.presburger.solve.omega import refuted
 from texpr.presburger.solve.products import multiplied, without_divisions
 from texpr.presburger.solve.ranges import ranges_of
@@ -199,8 +199,12 @@ def _completed(point: Point, solved: Sequence[tuple[Sym, Expr]]) -> Point:
 
 
 def _sample(formula: Formula) -> Point | None:
-    """A point, by small numbers first and then by the solver."""
-    found = sample(formula)
+    """A point, by small numbers first and then by the solver, which also says whether a search for smaller ones is in vain."""
+    try:
+        found = sample(formula)
+    except Unclear:
+        some = Set.of((), formula).sample()
+        return some if some is None else bisected(formula) or some
     return found if found is not None else Set.of((), formula).sample()
 
 

@@ -112,22 +112,21 @@ class Space(Record, eq=False):
 
 
 def sample(formula: Formula) -> dict[Sym, int] | None:
-    """The point that `Set.sample` finds of a formula, every symbol free; None where no non-negative one exists, or none is
-    soon found."""
+    """The first point of a formula, every symbol free; None where no non-negative one exists, or it is none of comparisons
+    alone. Raises Unclear, where none is soon found."""
     dims = sorted(syms(formula), key=lambda sym: sym.name)
     space = Space.of(dict.fromkeys(dims, True), (formula,))
     if space is None or space.empty:
         return None
     least = [max(0, end) for end in space.least[: len(dims)]] + space.least[len(dims) :]
-    try:
-        found = space.first(least, space.most, MOST_SAMPLED)
-    except Unclear:
-        return _refuting(formula, dims)
+    found = space.first(least, space.most, MOST_SAMPLED)
     return None if found is None else dict(zip(dims, found, strict=True))
 
 
-def _refuting(formula: Formula, dims: Sequence[Sym]) -> dict[Sym, int] | None:
-    """The same, by bisection: all values below a number are refuted at once."""
+def bisected(formula: Formula) -> dict[Sym, int] | None:
+    """The same of a formula that has points, by bisection: all values below a number are refuted at once. None where that finds
+    none."""
+    dims = sorted(syms(formula), key=lambda sym: sym.name)
     facts: list[Formula] = [formula, *(Ge(expr(dim)) for dim in dims)]
     found: dict[Sym, int] = {}
     for dim in dims:

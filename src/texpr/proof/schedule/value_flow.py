@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, combinations_with_replacement, repeat
+from typing import TypeAlias
 
-from texpr.affine.expr import Sym, expr
+from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir.value import Buffer
 from texpr.presburger.existential import ExistsWitness, everywhere, nowhere
 from texpr.presburger.formula import TRUE, Formula, between, conj, differ
@@ -22,9 +23,12 @@ from texpr.presburger.solve.relaxed import flat
 from texpr.proof.common.asked import Asked, Claim
 from texpr.proof.read.order import precedes
 from texpr.proof.schedule.accesses import Access, Home, Named, named, placed, same, there
-from texpr.proof.schedule.families import families, pairs
+from texpr.proof.schedule.families import pairs
 from texpr.proof.schedule.order import any_of, legal, meeting
 from texpr.support.record import Mutable, field
+
+Form: TypeAlias = tuple[tuple[Expr, ...], tuple[Expr, ...], tuple[Formula, ...]]
+"""Which elements are at which places, whatever the coordinates are called."""
 
 END = (1 << 30,)
 """The end of the program."""
@@ -88,7 +92,8 @@ class ValueFlow(Mutable):
             accesses = self.by_home[home]
             plain = len({a.stored for a in accesses}) == 1 and accesses[0].stored is not None
             plain = plain and all(is_named(a) for a in accesses)
-            some = combinations_with_replacement([each for each, *_ in families(accesses)], 2)
+            alike = {_form(each): each for each in reversed(accesses)}  # of those that touch the same elements, the first
+            some = combinations_with_replacement(alike.values(), 2)
             try:
                 self.own[home] = plain and (
                     all(a.place == a.element for a in accesses)
@@ -222,6 +227,11 @@ class ValueFlow(Mutable):
                 yield its, [*same(its.element, read.element), differ(its.place, read.place), *legal(its, read, self.premises)]
         for its in (named(other, "◁") for other in moved):
             yield its, [*same(its.element, read.element)]
+
+
+def _form(each: Access) -> Form:
+    plain = placed(each, {sym: expr(Sym(f"{at}○")) for at, sym in enumerate(each.dims)})
+    return plain.place, plain.element, plain.where
 
 
 def is_named(access: Access) -> bool:
