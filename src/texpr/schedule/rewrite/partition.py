@@ -11,12 +11,17 @@ is invariant in the loop, it is tested once, before it; where it grows with a `s
 If iterations after that end do something, they run in a second loop, and the other copy is unchanged. A `par` without a level
 of the machine ends where no later iteration does anything.
 
-Loops that a schedule names are split, and others where it pays: an innermost `seq` of one thread that repeats its tests.
+Loops that a schedule names are split, and others where it pays: an innermost `seq` of one thread that repeats its tests. Of
+what lanes do on registers the conditions of `select` are such tests, too, and the loop over lanes has a copy without them:
+
+    fully par 256 |lane| { seq 64 |r| { s[lane, r] = select(64 * kb + … <= 128 * i + …, s[lane, r], -inf) } }
+
+    if 64 * kb + 63 <= 128 * i { fully par 256 |lane| { seq 64 |r| { s[lane, r] = s[lane, r] } } } else { … }
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import count
 
 from texpr.affine.expr import ONE, ZERO, Expr, Min, Sym, combination, expr, maximum, minimum, term
@@ -24,8 +29,8 @@ from texpr.affine.ranges import bounds
 from texpr.ir import program as ir
 from texpr.ir.program.marked import level_of, mark, unmarked
 from texpr.ir.program.marks import Partition, Unroll, Vector
-from texpr.ir.program.rewrite import substitute_block, with_blocks
-from texpr.ir.value import Index, Op, Value, conjunction, conjuncts
+from texpr.ir.program.rewrite import map_value, substitute_block, with_blocks
+from texpr.ir.value import Index, Op, Value, conjunction, conjuncts, walk
 from texpr.ir.value.types import BOOL, I64
 from texpr.relation.facts import in_loop, known
 from texpr.schedule.rewrite.copies import copied
@@ -35,6 +40,9 @@ from texpr.support.record import Mutable, Record, replace
 
 LEAST_TRIPS, MOST_COPIED = 4, 256
 """A loop is split by default with at least this trip count, and at most so many statements, unrolled, in the second copy."""
+
+LEAST_MASKED = 8
+"""Elements of a lane, of which each is tested, for which a test of all is worth it."""
 
 
 def partitioned(function: ir.Function) -> ir.Function:
@@ -61,7 +69,9 @@ class _Parter(Mutable):
         for stmt in body:
             path = (*around, stmt) if isinstance(stmt, ir.Par | ir.Seq) else around
             made = with_blocks(stmt, tuple(self.block(block, path) for block in ir.blocks(stmt)))
-            if isinstance(made, ir.Par | ir.Seq):
+            if isinstance(made, ir.Par) and made.fully and _masks_much(made):
+                found.extend(self._unmasked(made))
+            elif isinstance(made, ir.Par | ir.Seq):
                 asked = mark(made, Partition)
                 made = unmarked(made, Partition) if asked else made
                 wanted = _pays(made, around) if asked is None else asked.on
@@ -69,6 +79,15 @@ class _Parter(Mutable):
             else:
                 found.append(made)
         return tuple(found)
+
+    def _unmasked(self, loop: ir.Par) -> Body:
+        """What lanes do, and the same where no `select` in it decides anything."""
+        inner = {s.sym: s.extent for s in ir.walk((loop,)) if isinstance(s, ir.Par | ir.Seq)}
+        least = [(test, low) for test in dict.fromkeys(_masks(loop.body)) if (low := _least(test.margin, inner)) is not None]
+        if not least:
+            return (loop,)
+        plain = replace(loop, body=_unselected(loop.body, {test.value for test, _ in least}))
+        return self._either(tuple(low for _, low in least), (plain,), (loop,))
 
     def _part(self, loop: ir.Loop, around: tuple[ir.Loop, ...]) -> Body:
         said = {s.sym for s in ir.walk(loop.body) if isinstance(s, ir.Let)}  # data, read in each iteration
@@ -156,6 +175,44 @@ def _pays(loop: ir.Loop, around: tuple[ir.Loop, ...]) -> bool:
             case _:
                 return False
     return copied <= MOST_COPIED and any(isinstance(p, ir.Par) for p in around)
+
+
+def _masks_much(loop: ir.Par) -> bool:
+    """Whether each lane does little else than to test, of many elements, whether they count."""
+    many = 1
+    body: Body = loop.body
+    while len(body) == 1 and isinstance(inner := body[0], ir.Seq) and inner.extent.is_constant:
+        many, body = many * inner.extent.constant, inner.body
+    return many >= LEAST_MASKED and len(body) == 1 and isinstance(body[0], ir.Bind) and any(True for _ in _masks(body))
+
+
+def _masks(body: Body) -> Iterator[_Test]:
+    """The affine comparisons in the conditions of every `select` below."""
+    for stmt in ir.walk(body):
+        for value in stmt.values if isinstance(stmt, ir.Bind) else ():
+            for node in walk(value):
+                if isinstance(node, Op) and node.name == "select":
+                    margins = ((part, _margin(part)) for part in conjuncts(node.args[0]))
+                    yield from (_Test(part, margin) for part, margin in margins if margin is not None)
+
+
+def _unselected(body: Body, gone: Container[Value]) -> Body:
+    """`body` where the tests in `gone` hold: of a `select` on nothing else the first arm is left."""
+
+    def chosen(node: Value) -> Value | None:
+        match node:
+            case Op("select", (test, then, orelse)):
+                left = conjunction([part for part in conjuncts(test) if part not in gone])
+                return map_value(then, chosen) if left is None else replace(node, args=(left, then, orelse))
+            case _:
+                return None
+
+    def of(stmt: ir.Stmt) -> ir.Stmt:
+        if isinstance(stmt, ir.Bind):
+            return replace(stmt, values=tuple(map_value(value, chosen) for value in stmt.values))
+        return with_blocks(stmt, tuple(tuple(map(of, block)) for block in ir.blocks(stmt)))
+
+    return tuple(map(of, body))
 
 
 def _is_unrolled(loop: ir.Loop) -> bool:
