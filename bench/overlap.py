@@ -1,5 +1,6 @@
-"""Attention in one sweep over blocks of keys, with and without `overlap`: the automatic schedule; the same without the
-directive; and that in blocks of two warpgroups. All numbers are by the model, none is a time.
+"""Attention in one sweep over blocks of keys, with and without `roles` and `overlap`: the automatic schedule; the same without
+warps that copy; without turns that overlap, too; and that in blocks of two warpgroups. All numbers are by the model, none is a
+time.
 
 `plan µs`, `code µs`: the bound by each reading. `plan turn`, `code turn`: clocks of a steady turn, by the warpgroup that a
 multiprocessor holds. `late`: instructions between a wait that leaves a product and the wait for that.
@@ -22,6 +23,7 @@ from texpr.driver import Compiled, lower, parse
 from texpr.explain import explain
 from texpr.ir import program as ir
 from texpr.ir.kernel import kernels
+from texpr.model.plan.turn import computing
 from texpr.support.record import replace
 from texpr.toolchain.cuda import compile_cuda, disassemble, find_nvcc
 from texpr.toolchain.machine import this_machine
@@ -42,8 +44,12 @@ def forms(function: ir.Function) -> Iterator[tuple[str, Compiled]]:
     made = lower(function, TARGET, SIZES, schedule="auto")
     yield "automatic", made
     assert made.schedule is not None
-    for name, rows in (("the same, in order", None), ("in order, 128 rows", 128)):
-        kept = tuple(_rows(each, rows) for each in made.schedule.directives if each.name != "overlap")
+    for name, rows, left in (
+        ("the same, no roles", None, {"roles"}),
+        ("the same, in order", None, {"roles", "overlap"}),
+        ("in order, 128 rows", 128, {"roles", "overlap"}),
+    ):
+        kept = tuple(_rows(each, rows) for each in made.schedule.directives if each.name not in left)
         yield name, lower(function, TARGET, SIZES, schedule=replace(made.schedule, directives=kept))
 
 
@@ -74,7 +80,7 @@ def row(name: str, form: str, made: Compiled) -> Row:
     (used,) = built.kernels
     ((_, kernel),) = explain(made, machine)["speed"]["kernels"].items()
     code, turn = kernel["code"], kernel["turn"]
-    groups = code["resident_blocks"] * next(iter(kernels(made.plan.steps))).threads // GROUP
+    groups = code["resident_blocks"] * computing(next(iter(kernels(made.plan.steps)))) // GROUP
     return {
         "program": name,
         "schedule": form,

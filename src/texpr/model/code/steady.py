@@ -10,6 +10,7 @@ in time.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 
 from texpr.isa.levels import Space
 from texpr.isa.speed import Device, Figure
@@ -77,8 +78,8 @@ def hottest(made: Program, counts: Counts) -> Loop | None:
 
 
 def steady(made: Program, counts: Counts, warps: int, blocks: int, target: Target, device: Device) -> Steady | None:
-    """The turn of the hottest loop, of a multiprocessor that holds so many warps of so many blocks; None where there is no
-    loop, the code does not say when to wait, or no latency is published."""
+    """The turn of the hottest loop, of a multiprocessor that holds so many warps of so many blocks, of which those go round it
+    that have this role; None where there is no loop, the code does not say when to wait, or no latency is published."""
     loop = hottest(made, counts)
     if loop is None or device.latency.shared.value is None:
         return None
@@ -86,7 +87,7 @@ def steady(made: Program, counts: Counts, warps: int, blocks: int, target: Targe
     if not body or any(one.control is None for one in body):
         return None
     steps = [_step(one, target, device) for one in body]
-    each = -(-warps // device.schedulers)
+    each = ceil(warps * (counts.reached[loop.header] if counts.reached else 1.0) / device.schedulers)
     many = min(each, blocks)
     turns = FEW if len(steps) > LONG else TURNS
     late, early = (_run(steps, each, many, number, device) for number in (turns, turns // 2))

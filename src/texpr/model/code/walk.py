@@ -74,7 +74,8 @@ class Launch(Record):
 
 
 class Counts(Record):
-    """Of each instruction, by its place: how many warps issue it in the whole launch; how many run it, its guard being true.
+    """Of each instruction, by its place: how often a warp issues it in the whole launch; how often one runs it, its guard being
+    true; and the share of all warps that come to it.
 
     `undecided`: addresses of jumps that data decides. `cut`: some thread was not walked to its end.
     """
@@ -83,6 +84,7 @@ class Counts(Record):
     executed: tuple[float, ...]
     undecided: tuple[int, ...]
     cut: bool
+    reached: tuple[float, ...] = ()
 
 
 class _Path(Mutable):
@@ -99,7 +101,7 @@ class _Path(Mutable):
 def count(made: Program, launch: Launch, most: int = MOST) -> Counts:
     """The counts of a launch, of which `most` blocks are walked through."""
     size = len(made.code.instructions)
-    issued, executed = [0.0] * size, [0.0] * size
+    issued, executed, reached, warps = [0.0] * size, [0.0] * size, [0.0] * size, 0.0
     undecided: set[int] = set()
     cut = False
     left = most
@@ -110,6 +112,7 @@ def count(made: Program, launch: Launch, most: int = MOST) -> Counts:
             paths.append(_walk(made, _thread(special, words), launch.turns, left))
             left -= sum(paths[-1].visits)
         undecided.update(*(path.undecided for path in paths))
+        warps += weight
         cut = cut or any(path.cut for path in paths)
         for number, block in enumerate(made.blocks):
             visits = max(path.visits[number] for path in paths)
@@ -117,8 +120,10 @@ def count(made: Program, launch: Launch, most: int = MOST) -> Counts:
                 continue
             for at in range(block.first, block.last + 1):
                 issued[at] += weight * visits
+                reached[at] += weight
                 executed[at] += weight * max(path.visits[number] - path.idle[at] for path in paths)
-    return Counts(tuple(issued), tuple(executed), tuple(sorted(undecided)), cut)
+    shares = tuple(each / warps for each in reached)
+    return Counts(tuple(issued), tuple(executed), tuple(sorted(undecided)), cut, shares)
 
 
 def _thread(special: Mapping[str, int], words: Mapping[int, int]) -> Thread:

@@ -101,6 +101,12 @@ def _ends(body: tuple[k.Stmt, ...], kernel: k.Kernel) -> bool:
     return False
 
 
+def computing(kernel: k.Kernel) -> int:
+    """The threads of a block that start products: those of their role, or all."""
+    own = (each for each in k.walk(kernel.body) if isinstance(each, k.If) and each.role and _ends(each.then, kernel))
+    return next((each.role.warps * kernel.warp for each in own if each.role), kernel.threads)
+
+
 def turn_clocks(
     kernel: k.Kernel, sizes: Mapping[Sym, int], blocks: int, target: Target, device: Device
 ) -> tuple[float, float] | None:
@@ -109,6 +115,6 @@ def turn_clocks(
     parts = steady_parts(kernel, sizes, target, device)
     if not parts:
         return None
-    groups = max(1, kernel.threads // WARPGROUP)
+    groups = max(1, computing(kernel) // WARPGROUP)
     at_once = [each for part in parts for each in ((part, Wait(0)) if isinstance(part, Start) else (part,))]
     return period(parts, groups, blocks), period(at_once, groups, blocks)
