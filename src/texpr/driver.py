@@ -153,7 +153,7 @@ def _scheduled(
     function: Function, machine: Target, fixed: Mapping[Sym, int], after: After, planned: Planned, ending: str = ""
 ) -> Compiled:
     """`function` with its automatic schedule `planned`; nests for which that cannot be lowered get none."""
-    without: dict[Sym, str] = {}
+    without, in_step = dict[Sym, str](), set[Sym]()
     while planned.schedule is not None:
         try:
             made = _lowered(function, machine, fixed, follow_state(planned.state), planned.schedule, after, ending)
@@ -162,9 +162,12 @@ def _scheduled(
             nest = blamed(function, planned.schedule, reason)
             if nest is None or nest in without:
                 planned = planned.without(reason)
+                continue
+            if reason.diagnostics[0].code == "E0920" and nest not in in_step:
+                in_step.add(nest)
             else:
                 without[nest] = given_up(reason)
-                planned = plan(function, machine, without)
+            planned = plan(function, machine, without, in_step=in_step)
     made = _lowered(function, machine, fixed, apply_schedule(function, None, machine), None, after, ending)
     return replace(made, planned=planned)
 

@@ -137,6 +137,7 @@ STATEMENT = [
     ("roles_are_of_warps", "commit", ROLE.replace("0 1", "1 2"), "role a is of no warps of 64 threads"),
     ("roles_are_of_warps", "exchange more =", f"{ROLE} exchange more =", "role a is in a branch"),
     ("roles_are_of_warps", "commit", f"{ROLE} {ROLE.replace('a 0', 'b 0')}", "have warps in common"),
+    ("registers_are_those_of_the_block", "commit", ROLE.replace("0 1", "0 1 registers 24"), "not every role is of whole"),
     ("between_roles_is_nothing", "commit", ROLE, "beside role a is what other threads do"),
     ("name_is_new", "let warp:", "let acc:", "acc is declared already"),
     ("name_is_new", "for l in 0..2", "for r in 0..2", "r is declared already"),

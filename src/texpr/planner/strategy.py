@@ -48,7 +48,8 @@ class Subject(Record, eq=False):
     """A nest to be scheduled. `nest`: its loops and accesses, or why it is not a single path of loops.
 
     `tiles_only`: another strategy rewrote the nest for a tile, without which the rewrite is useless. `is_part`: it is a part
-    of a nest that another strategy split. `named`: its line for the user, 0 for that of `par`.
+    of a nest that another strategy split. `named`: its line for the user, 0 for that of `par`. `in_step`: its warps all do the
+    same, as lowering refused roles.
     """
 
     par: ir.Par
@@ -57,6 +58,7 @@ class Subject(Record, eq=False):
     tiles_only: bool = False
     is_part: bool = False
     named: int = 0
+    in_step: bool = False
 
     @property
     def span(self) -> Span:

@@ -170,9 +170,13 @@ class Schedule:
         """What an iteration of `loop` does from the loop `late` on, a turn late, behind the loop `behind` of the next one."""
         return self._and("overlap", (loop, late), {"behind": behind}, ())
 
-    def roles(self, loop: str, *, copy: int | None = None, compute: int | None = None) -> Schedule:
-        """Copies of a pipelined loop by `copy` warps of their own, all else in its nest by `compute` warpgroups."""
-        return self._and("roles", (loop,), {"copy": copy, "compute": compute}, ())
+    def roles(
+        self, loop: str, *, copy: int | None = None, compute: int | None = None, registers: tuple[int, int] | None = None
+    ) -> Schedule:
+        """Copies of a pipelined loop by `copy` warps of their own, all else in its nest by `compute` warpgroups; with so many
+        `registers` a thread of each."""
+        shares = None if registers is None else ir.Group(tuple(ir.Argument(each) for each in registers))
+        return self._and("roles", (loop,), {"copy": copy, "compute": compute, "registers": shares}, ())
 
     def partition(self, loop: str, on: bool = True) -> Schedule:
         """Index-set splitting: iterations whose predicates all hold, separated from the rest; or no splitting of a loop

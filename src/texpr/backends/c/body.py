@@ -18,6 +18,7 @@ from texpr.ir.kernel import (
     For,
     If,
     Kernel,
+    Role,
     Stmt,
     Store,
     walk,
@@ -55,6 +56,10 @@ class Dialect(Protocol):
 
     def before_loop(self, loop: For, scope: Scope) -> list[str]:
         """The lines, pragmas, before a loop."""
+        ...
+
+    def in_role(self, role: Role) -> list[str]:
+        """The lines with which what warps of a role do begins."""
         ...
 
     def rows(self, loop: For, scope: Scope) -> Rows | None:
@@ -172,6 +177,7 @@ class Body(Record):
     def _if(self, stmt: If, scope: Scope, depth: int, place: Place) -> list[str]:
         indent = INDENT * depth
         found = [f"{indent}if ({value_text(stmt.condition, scope)}) {{"]
+        found += [indent + INDENT + line for line in self.dialect.in_role(stmt.role)] if stmt.role else []
         found += self.lines(stmt.then, scope.inner().given(branch_facts(stmt.condition)), depth + 1, place)
         if stmt.orelse:
             found += [f"{indent}}} else {{", *self.lines(stmt.orelse, scope.inner(), depth + 1, place)]

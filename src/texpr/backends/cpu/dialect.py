@@ -12,7 +12,7 @@ from texpr.backends.c.text import comment
 from texpr.backends.c.types import OPERATOR_TYPES, SMALL_FLOATS
 from texpr.backends.cpu.ahead import fetch_ahead
 from texpr.backends.cpu.lanes import head, rows
-from texpr.ir.kernel import Assign, For, walk
+from texpr.ir.kernel import Assign, For, Role, walk
 from texpr.ir.kernel.vector.lanes import lanes_of
 from texpr.ir.operation import Operation
 from texpr.ir.value import Buffer
@@ -36,6 +36,10 @@ class Cpu:
     def place(self, line: int) -> str:
         """The line of the `.te`, as a comment."""
         return f"// {line}: {comment(self._source.line(line))}"
+
+    def in_role(self, role: Role) -> list[str]:
+        """There are none."""
+        raise CompilerBug(f"role {role.name} on a CPU")
 
     def before_loop(self, loop: For, scope: Scope) -> list[str]:
         """The pragma of an unrolled loop, or of one over lanes."""

@@ -25,6 +25,7 @@ from texpr.ir.kernel import (
     Kernel,
     Level,
     Plan,
+    Role,
     Space,
     kernels,
     walk,
@@ -34,7 +35,7 @@ from texpr.ir.kernel.shared import USUAL_ALIGNMENT, part, shared_bytes, shared_p
 from texpr.ir.kernel.together import dynamic_bytes, joint, together
 from texpr.ir.kernel.turns.apart import spread
 from texpr.ir.operation import Operation
-from texpr.isa.cuda import MOST_CLUSTER, MOST_SHARED, MOST_THREADS, TMA, TMA_ROWS
+from texpr.isa.cuda import MOST_CLUSTER, MOST_SHARED, MOST_THREADS, TMA, TMA_ROWS, registers_at_launch
 from texpr.isa.levels import WARP
 from texpr.isa.target import Target
 from texpr.support.diagnostic import CompilerBug, limitation
@@ -235,6 +236,11 @@ class _Cuda:
     def place(self, line: int) -> str:
         """`TX_AT(line)`, with the source line as a comment."""
         return f"TX_AT({line})  // {comment(self._source.line(line))}"
+
+    def in_role(self, role: Role) -> list[str]:
+        """Its registers, where roles share them anew."""
+        have = registers_at_launch(self._kernel.threads, self._kernel.min_blocks)
+        return [f"tx_keep_registers<{role.registers}, {have}>();"] if role.registers else []
 
     def before_loop(self, loop: For, scope: Scope) -> list[str]:
         """The pragma of an unrolled loop; none for others."""

@@ -47,6 +47,13 @@ template <int COUNT, class A> TX_FN void tx_take_registers(A &array, int at) { t
 /* What lanes did to registers comes before what is started after it. PTX ISA, "wgmma.fence". */
 TX_FN void tx_fence_warpgroup(unsigned) { TX_ASM("wgmma.fence.sync.aligned;" ::: "memory"); }
 
+/* From here on each thread of these warps has COUNT registers; it had HAVE. Who asks for more waits until they are given up. PTX
+   ISA, "setmaxnreg". */
+template <int COUNT, int HAVE> TX_FN void tx_keep_registers() {
+    if constexpr (COUNT < HAVE) TX_ASM("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT) : "memory");
+    if constexpr (COUNT > HAVE) TX_ASM("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT) : "memory");
+}
+
 /* PTX ISA, "wgmma.commit_group". */
 TX_FN void tx_commit_warpgroup() { TX_ASM("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 

@@ -21,6 +21,7 @@ from texpr.backends.c.text import Binds, comment
 from texpr.backends.c.types import C_NAMES
 from texpr.ir.kernel import HostIf, HostLoop, HostStep, Kernel, Launch, Plan
 from texpr.ir.kernel.knowledge import host_loop
+from texpr.ir.kernel.roles import shared_anew
 from texpr.ir.kernel.together import asked, grid, joint
 from texpr.ir.operation.maps import TensorMap
 from texpr.ir.value import Buffer
@@ -37,7 +38,8 @@ def block_function(kernel: Kernel) -> str:
 
 def opening(kernel: Kernel) -> str:
     """The line before a kernel's name."""
-    bounds = f"{kernel.threads}, {kernel.min_blocks}" if kernel.min_blocks else f"{kernel.threads}"
+    blocks = kernel.min_blocks or int(shared_anew(kernel))
+    bounds = f"{kernel.threads}, {blocks}" if blocks else f"{kernel.threads}"
     shape = ", ".join(map(str, kernel.cluster))
     clusters = f"__cluster_dims__({shape}) " if prod(kernel.cluster) > 1 else ""
     return f'extern "C" __global__ void {clusters}__launch_bounds__({bounds})'

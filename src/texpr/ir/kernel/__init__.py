@@ -118,11 +118,17 @@ class For(Record, eq=False):
 
 
 class Role(Record):
-    """Warps of a block that have work of their own: `warps` of them, from warp `first` on."""
+    """Warps of a block that have work of their own: `warps` of them, from warp `first` on. `registers`: so many a thread, where
+    roles share those of the block unevenly; 0 where all have as many."""
 
     name: str
     first: int
     warps: int
+    registers: int = 0
+
+    def __str__(self) -> str:
+        """As in the text of a kernel."""
+        return f"{self.name} {self.first} {self.warps}" + (f" registers {self.registers}" if self.registers else "")
 
 
 class If(Record, eq=False):

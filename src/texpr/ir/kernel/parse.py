@@ -11,6 +11,7 @@ from texpr.ir import kernel as k
 from texpr.ir.instr import Instr
 from texpr.ir.instr.text import read_instr
 from texpr.ir.kernel.operation_text import read_operation
+from texpr.ir.kernel.roles import role_of
 from texpr.ir.kernel.shared import USUAL_ALIGNMENT
 from texpr.ir.kernel.text import USUAL_ROLE
 from texpr.ir.program import Assume, Compare, Injective, InRange, Monotone
@@ -347,7 +348,7 @@ class KernelParser:
         scan, start = self.scan, self.scan.take().start
         condition = self.values.value()
         uniform = scan.accept("uniform")
-        role = k.Role(scan.name(), scan.integer(), scan.integer()) if scan.accept("role") else None
+        role = role_of(scan) if scan.accept("role") else None
         span = scan.span(start)
         then = self._block()
         return k.If(condition, then, self._block() if scan.accept("else") else (), uniform, span, role)

@@ -21,11 +21,28 @@ from typing import TYPE_CHECKING
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir.value import Index, Literal, Op, Value, conjunction
+from texpr.ir.value.scanner import Scanner
 from texpr.ir.value.types import BOOL, I32
+from texpr.isa.cuda import REGISTERS_BY, WARPGROUP, registers_at_launch
 from texpr.support.record import replace
 
 if TYPE_CHECKING:
     from texpr.ir.kernel.place import Place
+
+
+LEAST, MOST = 24, 256
+"""Registers of a thread that a role may keep (PTX ISA, "setmaxnreg")."""
+
+
+def role_of(scan: Scanner) -> k.Role:
+    """Parses a role: `copy 8 4 registers 24`."""
+    name, first, warps = scan.name(), scan.integer(), scan.integer()
+    return k.Role(name, first, warps, scan.integer() if scan.accept("registers") else 0)
+
+
+def shared_anew(kernel: k.Kernel) -> bool:
+    """Whether roles of a kernel share its registers anew."""
+    return any(isinstance(each, k.If) and each.role and each.role.registers for each in k.walk(kernel.body))
 
 
 def condition(role: k.Role, thread: Expr, threads: int, warp: int) -> Value | None:
@@ -57,6 +74,25 @@ def roles_are_of_warps(stmt: k.Stmt, at: Place) -> Iterator[str]:
     for other in {each.role for each in k.walk(kernel.body) if isinstance(each, k.If) and each.role} - {role}:
         if other.name == role.name or (other.first < role.first + role.warps and role.first < other.first + other.warps):
             yield f"roles {role.name} and {other.name} have warps in common"
+
+
+def registers_are_those_of_the_block(stmt: k.Stmt, at: Place) -> Iterator[str]:
+    """Roles that share registers anew are all warps, in whole warpgroups, and ask for no more than the block has. So one that
+    asks for more only waits until the others, which do nothing before, have given theirs up."""
+    if not isinstance(stmt, k.If) or stmt.role is None or not stmt.role.registers:
+        return
+    kernel = at.kernel
+    every = {each.role for each in k.walk(kernel.body) if isinstance(each, k.If) and each.role}
+    group = WARPGROUP // kernel.warp
+    if any(each.first % group or each.warps % group for each in every):
+        yield f"role {stmt.role.name} shares registers, and not every role is of whole warpgroups"
+    if any(not LEAST <= each.registers <= MOST or each.registers % REGISTERS_BY for each in every):
+        yield f"registers of roles are not {LEAST} to {MOST} a thread, by {REGISTERS_BY}"
+    threads, have = kernel.threads, registers_at_launch(kernel.threads, kernel.min_blocks)
+    if sum(each.warps for each in every) * kernel.warp != threads:
+        yield f"roles that share registers are not all of the {threads} threads"
+    if sum(each.warps * kernel.warp * each.registers for each in every) > threads * have:
+        yield f"roles ask for more registers than {threads} threads have, with {have} each"
 
 
 def between_roles_is_nothing(stmt: k.Stmt, at: Place) -> Iterator[str]:

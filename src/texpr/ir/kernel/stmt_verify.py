@@ -9,7 +9,7 @@ from texpr.affine.facts import Known
 from texpr.affine.ranges import Range
 from texpr.ir import kernel as k
 from texpr.ir.kernel.place import Place, Rule
-from texpr.ir.kernel.roles import between_roles_is_nothing, roles_are_of_warps
+from texpr.ir.kernel.roles import between_roles_is_nothing, registers_are_those_of_the_block, roles_are_of_warps
 from texpr.ir.kernel.turns.apart import turns_apart_are_few
 from texpr.ir.ops import OPERATIONS
 from texpr.ir.value import Load, walk
@@ -147,7 +147,7 @@ GENERAL: tuple[Rule, ...] = (
 
 RULES_OF: dict[type[k.Stmt], tuple[Rule, ...]] = {
     k.For: (*GENERAL, *LOOP_RULES),
-    k.If: (*GENERAL, condition_is_bool, roles_are_of_warps, between_roles_is_nothing),
+    k.If: (*GENERAL, condition_is_bool, roles_are_of_warps, registers_are_those_of_the_block, between_roles_is_nothing),
     **{kind: (*GENERAL, *kind.RULES, all_come_who_must) for kind in OPERATIONS},
 }
 """The rules of each kind of statement."""

@@ -19,7 +19,7 @@
 
     stmt    = "for" NAME "in" index ".." index ["by" index] [KIND [INT]] ["reduce" "(" NAME OP, … ")"] ["apart" INT INT]
               ["uniform"] block
-            | "if" value ["uniform"] ["role" NAME INT INT] block ["else" block]
+            | "if" value ["uniform"] ["role" NAME INT INT ["registers" INT]] block ["else" block]
             | "let" NAME ":" TYPE "=" value | NAME "=" value | element "=" value
             | "atomic" element OP "=" value ["at" LEVEL]
             | "barrier" LEVEL ["lanes" INT] ["part" INT] ["covers" covered, …]
@@ -221,7 +221,7 @@ def _stmt_lines(stmt: k.Stmt, types: Types, pad: str) -> Iterator[str]:
             yield pad + "}"
         case k.If():
             uniform, role = " uniform" if stmt.uniform else "", stmt.role
-            uniform += f" role {role.name} {role.first} {role.warps}" if role else ""
+            uniform += f" role {role}" if role else ""
             yield f"{pad}if {value_text(stmt.condition, types)}{uniform} {{{line_text(stmt.span)}"
             yield from block_lines(stmt.then, types, pad + "    ")
             if stmt.orelse:

@@ -10,6 +10,7 @@ from typing import TypeAlias, TypeVar
 from texpr.affine.expr import Expr, Sym
 from texpr.ir import kernel as k
 from texpr.ir.kernel.place import Place
+from texpr.ir.kernel.roles import shared_anew
 from texpr.ir.kernel.shared import IN_BLOCK, shared_bytes
 from texpr.ir.kernel.stmt_verify import body_complaints
 from texpr.ir.kernel.text import stmt_text
@@ -20,6 +21,7 @@ from texpr.ir.value import Buffer
 from texpr.ir.value.scanner import is_name
 from texpr.ir.value.types import U64
 from texpr.ir.value.verify import Scope
+from texpr.isa.cuda import SETMAXNREG
 from texpr.isa.levels import WARP, Level, Space
 from texpr.isa.target import Target
 from texpr.support.diagnostic import CompilerBug
@@ -248,6 +250,8 @@ def limit_complaints(kernel: k.Kernel, target: Target) -> Iterator[str]:
         yield f"{target} holds no {kernel.min_blocks} blocks of {kernel.threads} threads at once"
     if target.has_warps and kernel.warp != target.warp and any(axis.level is Level.BLOCK for axis in kernel.axes):
         yield f"warps of {kernel.warp} lanes, {target} has {target.warp}"
+    if shared_anew(kernel) and SETMAXNREG not in target.features:
+        yield f"warps that share registers anew, {target} cannot do that"
     shared = shared_bytes(kernel)
     if shared > target.shared and target.has_blocks:
         yield f"{shared} bytes of shared memory in a block, {target} has {target.shared}"

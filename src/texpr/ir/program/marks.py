@@ -237,23 +237,31 @@ class Apart(Mark):
 
 
 class Roles(Mark):
-    """`#roles(1, 8)`: so many warps of their own copy boxes in the loop, and the others do all else in the nest."""
+    """`#roles(1, 8)`: so many warps of their own copy boxes in the loop, and the others do all else in the nest; `#roles(4, 8,
+    24, 240)`: with so many registers a thread."""
 
     NAME = "roles"
 
     copy: int
     compute: int
+    registers: tuple[int, int] = (0, 0)
 
     @property
     def words(self) -> tuple[Word, ...]:
-        """The numbers of warps."""
-        return (self.copy, self.compute)
+        """The numbers of warps, and of registers, if they are said."""
+        return (self.copy, self.compute, *(self.registers if all(self.registers) else ()))
 
     @classmethod
     def read(cls, words: Sequence[Word]) -> Self | None:
-        """Two numbers."""
+        """Two numbers, or four."""
         numbers = [word for word in words if isinstance(word, int) and word > 0]
-        return cls(*numbers) if len(numbers) == len(words) == 2 else None
+        match numbers if len(numbers) == len(words) else []:
+            case [copy, compute]:
+                return cls(copy, compute)
+            case [copy, compute, first, second]:
+                return cls(copy, compute, (first, second))
+            case _:
+                return None
 
 
 class Multicast(Mark):

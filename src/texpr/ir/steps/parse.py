@@ -13,6 +13,7 @@ from texpr.ir.instr import Instr
 from texpr.ir.instr.text import read_instr
 from texpr.ir.kernel.origin import Origin, Placed
 from texpr.ir.kernel.parse import KernelParser, assume, declaration, fact
+from texpr.ir.kernel.roles import role_of
 from texpr.ir.operation import Agent, Group
 from texpr.ir.program.updates import Accumulator, accumulators
 from texpr.ir.steps import (
@@ -111,7 +112,7 @@ class _Parser:
             scan.expect("{")
             return Loop(replace(loop, span=span), self._nodes("}"))
         if scan.accept("role"):
-            role = k.Role(scan.name(), scan.integer(), scan.integer())
+            role = role_of(scan)
             scan.expect("{")
             return Part(role, self._nodes("}"))
         if scan.accept("choose"):

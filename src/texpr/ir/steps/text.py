@@ -21,7 +21,7 @@
              | THREADS ("order" | "together") "{" {operation} "}" | THREADS "end"
              | THREADS "decide" NAME ["alike"] {effect} "if" value
              | "repeat" loop "{" {node} "}" | "choose" NAME "{" {node} "}" ["else" "{" {node} "}"]
-             | "role" NAME INT INT "{" {node} "}"
+             | "role" NAME INT INT ["registers" INT] "{" {node} "}"
     THREADS  = "all" | "thread" INT | "threads" INT ".." [INT] ["by" INT]
     effect   = "reads" NAME, … ["through" PROXY] | "writes" NAME, … ["through" PROXY] | "completes" ("group" NAME | "at" NAME)
 
@@ -207,7 +207,7 @@ def _nodes(nodes: Sequence[Node], types: Types, pad: str) -> Iterator[str]:
                 yield from _nodes(body, types, pad + _PAD)
                 yield f"{pad}}}"
             case Part(role, body):
-                yield f"{pad}role {role.name} {role.first} {role.warps} {{"
+                yield f"{pad}role {role} {{"
                 yield from _nodes(body, types, pad + _PAD)
                 yield f"{pad}}}"
             case Branch(_, decided, then, orelse):

@@ -1,6 +1,6 @@
 """B300, GB300: compute capability 10.3 with the features of this generation only."""
 
-from texpr.isa.cuda import HOPPER, KIB, TCGEN05, TMA_ROWS, device
+from texpr.isa.cuda import HOPPER, KIB, SETMAXNREG, TCGEN05, TMA_ROWS, device
 
 TARGET = device(
     "sm_103a",
@@ -11,5 +11,5 @@ TARGET = device(
     resident_threads=2048,
     resident_blocks=32,
     ptx=(8, 8),
-    features=HOPPER | {TCGEN05, TMA_ROWS},
+    features=HOPPER | {SETMAXNREG, TCGEN05, TMA_ROWS},
 )

@@ -1,6 +1,6 @@
 """H100, H200: compute capability 9.0 with the features of this generation only."""
 
-from texpr.isa.cuda import HOPPER, KIB, WGMMA, device
+from texpr.isa.cuda import HOPPER, KIB, SETMAXNREG, WGMMA, device
 
 TARGET = device(
     "sm_90a",
@@ -11,5 +11,5 @@ TARGET = device(
     resident_threads=2048,
     resident_blocks=32,
     ptx=(8, 0),
-    features=HOPPER | {WGMMA},
+    features=HOPPER | {SETMAXNREG, WGMMA},
 )

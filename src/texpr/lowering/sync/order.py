@@ -116,7 +116,8 @@ def decide(
     if split is None:
         return Order(gaps, closing, copying, committed, arena, operations, best.proof)
     split.require_apart(best.barriers.values())
-    channel = roles.channel(split, nodes, operations.phases.groups, turned.rings, groups, along, started, names)
+    pending = {gap: _ended(wait, started).pending for gap, wait in last.items()}
+    channel = roles.channel(split, nodes, operations.phases.groups, turned.rings, groups, pending, along, started, names)
     return Order(channel.beside(gaps), closing, copying, committed, arena, operations, best.proof, channel)
 
 
@@ -149,7 +150,7 @@ def _operations(
     return Operations(engines, made, maps)
 
 
-def _ended(wait: Wait, started: Mapping[Step, warpgroup.Started]) -> k.Stmt:
+def _ended(wait: Wait, started: Mapping[Step, warpgroup.Started]) -> k.WaitWarpgroup:
     """A wait for groups of a warpgroup, behind which its lanes have registers again: for all, where it has read some of them
     (`proof.plan.landing.landed`)."""
     registers = dict.fromkeys(each for meeting in wait.meetings for each in warpgroup.held(meeting, started))

@@ -21,16 +21,18 @@ from texpr.ir.program.marked import mark
 from texpr.ir.program.marks import Roles
 from texpr.ir.steps import Branch, Loop, Node, Part, Step, Steps, below, leaves
 from texpr.ir.steps.threads import Threads
+from texpr.ir.steps.work import Decide, Run
 from texpr.ir.value import Buffer, Index, Load, Op
 from texpr.ir.value.types import BOOL, I64, U64
 from texpr.isa.cuda import WARPGROUP
-from texpr.lowering.build.paths import ProgramPoint, lists
+from texpr.lowering.build.paths import ProgramPoint
 from texpr.lowering.dependences.dependence import Dependence
 from texpr.lowering.names import Names
 from texpr.lowering.sync import warpgroup
 from texpr.lowering.sync.engines import Engines
 from texpr.lowering.sync.phases import Group, awaited
 from texpr.lowering.sync.turns import Ring
+from texpr.lowering.sync.uses import Uses
 from texpr.mapping.nest import Nest
 from texpr.schedule.edits import left_out
 from texpr.support.diagnostic import Limitation, limitation
@@ -38,11 +40,11 @@ from texpr.support.record import Record, replace
 
 
 class Split(Record, eq=False):
-    """A loop whose work two roles share: `fills` are its copies, `uses` all else in the branch behind them."""
+    """A loop whose work two roles share: `fills` are branches with its copies, all else is in the branch `uses` behind them."""
 
     asked: Roles
     loop: Loop
-    fills: Branch
+    fills: tuple[Branch, ...]
     uses: Branch
     threads: int
     warp: int
@@ -50,22 +52,32 @@ class Split(Record, eq=False):
     @property
     def copy(self) -> k.Role:
         """The warps that copy: those behind the team."""
-        return k.Role("copy", self.threads // self.warp, self.asked.copy)
+        return k.Role("copy", self.threads // self.warp, self.asked.copy, self.asked.registers[0])
 
     @property
     def compute(self) -> k.Role:
         """The warps of the team."""
-        return k.Role("compute", 0, self.threads // self.warp)
+        return k.Role("compute", 0, self.threads // self.warp, self.asked.registers[1])
 
     @property
     def leader(self) -> Threads:
         """The thread that copies."""
         return Threads(self.threads, self.threads + 1)
 
+    @property
+    def copies(self) -> frozenset[Step]:
+        """What the warps that copy do, and how they decide about it."""
+        return frozenset(leaves(self.fills))
+
     def covers(self, need: Dependence) -> bool:
         """Whether a dependence goes along the channel."""
-        inside, copies = {*leaves(self.loop.body)}, {*leaves(self.fills.then)}
+        inside, copies = {*leaves(self.loop.body)}, self.copies
         return {need.source, need.sink} <= inside and (need.source in copies or need.sink in copies)
+
+    def is_of_copies(self, node: Node) -> bool:
+        """Whether a node of the loop is a copy's branch, or the decision that it is by; in the form with operations, too."""
+        symbol = node.decided if isinstance(node, Branch) else getattr(getattr(node, "work", None), "symbol", None)
+        return symbol is not None and any(symbol is fill.decided for fill in self.fills)
 
     def require_apart(self, barriers: Iterable[k.Barrier]) -> None:
         """Refuses what would need a barrier of all threads."""
@@ -84,17 +96,16 @@ def split(steps: Steps, nest: Nest, engines: Engines) -> Split | None:
     if not found:
         return None
     loop, asked = found[0]
-    branches = [node for node in loop.body if isinstance(node, Branch) and not node.orelse]
-    fills = [node for node in branches if all(isinstance(n, Step) and n in engines.loads for n in node.then)]
+    branches = [node for node in loop.body if isinstance(node, Branch)]
+    fills = [node for node in branches if not node.orelse and _only_copies(node.then, engines)]
     uses = [node for node in branches if node not in fills]
-    others = [node for node in loop.body if node not in branches]
     if not (fills and uses):
         why = f"`{loop.stmt.sym.base}` is not a loop of copies by the engine, and of what uses them"
         raise limitation("E0920", asked.span, why, offers=left_out(asked.span))
-    made = Split(asked, loop, fills[0], uses[0], steps.threads, steps.warp)
-    plain = len(fills) == len(uses) == 1 and all(isinstance(node, Step) for node in others) and len(others) == 2
-    alone = len(found) == 1 and any(node is loop for node in steps.body)
-    if not (plain and alone):
+    made = Split(asked, loop, tuple(fills), uses[0], steps.threads, steps.warp)
+    others = [node for node in loop.body if node not in branches]
+    alone = len(found) == len(uses) == 1 and any(node is loop for node in steps.body) and branches[-1] is uses[0]
+    if not (alone and all(isinstance(node, Step) and isinstance(node.work, Decide | Run) for node in others)):
         raise made.refused(f"`{loop.stmt.sym.base}` is not a loop of copies ahead and of what uses them alone")
     if asked.compute * steps.warp != steps.threads or nest.team != nest.threads or steps.threads % WARPGROUP:
         have = f"{steps.threads} threads of a block compute"
@@ -103,6 +114,13 @@ def split(steps: Steps, nest: Nest, engines: Engines) -> Split | None:
     if engines.shared or engines.stores or ragged or [a.dim for a in steps.axes if a.level is k.Level.BLOCK] != ["x"]:
         raise made.refused("clusters, stores by the engine, and blocks of several dimensions have no roles yet")
     return made
+
+
+def _only_copies(nodes: tuple[Node, ...], engines: Engines) -> bool:
+    """Whether all that is done is to decide about copies by the engine, and to start them."""
+    steps = [*leaves(nodes)]
+    copies = [step for step in steps if step in engines.loads]
+    return bool(copies) and all(step in copies or isinstance(step.work, Decide) for step in steps)
 
 
 def require_found(function: ir.Function, kernels: Iterable[k.Kernel]) -> None:
@@ -123,27 +141,47 @@ def _loops(nodes: tuple[Node, ...]) -> Iterator[Loop]:
             yield from _loops(inner)
 
 
-class Channel(Record, eq=False):
-    """The barriers for empty slots of a split loop; what copies do `first`, and what uses do `last`, at program points."""
+class Slots(Record, eq=False):
+    """The barriers for empty slots of one ring. `acquire`: what its copies do first, at program point `first`; `releases`: what
+    is done behind its uses."""
 
-    split: Split
     empty: k.Array
     first: ProgramPoint
     acquire: k.Stmt
-    last: ProgramPoint
-    release: tuple[k.Stmt, ...]
+    releases: Mapping[ProgramPoint, tuple[k.Stmt, ...]]
+
+
+class Channel(Record, eq=False):
+    """What both roles of a split loop do for empty slots, ring by ring."""
+
+    split: Split
+    rings: tuple[Slots, ...]
+
+    @property
+    def arrays(self) -> tuple[k.Array, ...]:
+        """The barriers."""
+        return tuple(ring.empty for ring in self.rings)
+
+    @property
+    def copying(self) -> frozenset[ProgramPoint]:
+        """The program points at which the thread that copies waits."""
+        return frozenset(ring.first for ring in self.rings)
 
     def beside(self, gaps: Mapping[ProgramPoint, tuple[k.Stmt, ...]]) -> dict[ProgramPoint, tuple[k.Stmt, ...]]:
         """The operations at program points, with those for empty slots behind what is there for other reasons."""
-        first, last = (*gaps.get(self.first, ()), self.acquire), (*gaps.get(self.last, ()), *self.release)
-        return {**gaps, self.first: first, self.last: last}
+        found = dict(gaps)
+        for ring in self.rings:
+            for gap, does in {**ring.releases, ring.first: (ring.acquire,)}.items():
+                found[gap] = (*found.get(gap, ()), *does)
+        return found
 
     @property
     def made(self) -> Iterator[k.Stmt]:
         """The initialisations of its barriers: a phase is an arrival of each warp."""
-        for slot in range(self.empty.buffer.shape[0].constant):
-            barrier = Load(self.empty.buffer, (expr(slot),))
-            yield k.BarrierInit(barrier, self.split.compute.warps, span=self.split.asked.span)
+        for array in self.arrays:
+            for slot in range(array.buffer.shape[0].constant):
+                barrier = Load(array.buffer, (expr(slot),))
+                yield k.BarrierInit(barrier, self.split.compute.warps, span=self.split.asked.span)
 
 
 def channel(
@@ -151,46 +189,64 @@ def channel(
     nodes: tuple[Node, ...],
     groups: tuple[Group, ...],
     rings: Mapping[Step, Ring],
-    runs: Iterable[warpgroup.Run],
-    needs: Iterable[Dependence],
+    runs: tuple[warpgroup.Run, ...],
+    waits: Mapping[ProgramPoint, int],
+    needs: tuple[Dependence, ...],
     started: Mapping[Step, warpgroup.Started],
     names: Names,
 ) -> Channel:
-    """The channel of a split loop. `needs`: the dependences along it. Raises Limitation."""
-    copies, span = [*leaves(own.fills.then)], own.asked.span
-    found = [ring for leaf in copies if (ring := rings.get(leaf)) is not None]
-    if len(groups) != 1 or len(found) != len(copies) or any(ring != found[0] for ring in found):
-        raise own.refused("copies of the loop do not fill one ring of slots")
-    ring, every = found[0], [*needs]
-    uses = [need for need in every if need.source in copies and need.covered.kind == "RAW"]
+    """The channel of a split loop. `needs`: the dependences along it; `waits`: how many groups may go on behind the waits of
+    warpgroups that are there for other reasons. Raises Limitation."""
+    filled = [group for group in groups if any(member.leaf in own.copies for member in group.members)]
+    within = Uses(nodes, own.loop.body, runs, waits)
+    return Channel(own, tuple(_slots(own, group, rings, needs, within, started, names) for group in filled))
+
+
+def _slots(
+    own: Split,
+    group: Group,
+    rings: Mapping[Step, Ring],
+    needs: tuple[Dependence, ...],
+    within: Uses,
+    started: Mapping[Step, warpgroup.Started],
+    names: Names,
+) -> Slots:
+    """The barriers for empty slots of the ring that a group of copies fills. Raises Limitation."""
+    copies, span = [member.leaf for member in group.members], own.asked.span
+    ring = rings.get(copies[0])
+    if ring is None or any(rings.get(leaf) != ring for leaf in copies):
+        raise own.refused("copies of the loop do not fill rings of slots")
+    uses = [need for need in needs if need.source in copies and need.covered.kind == "RAW"]
     if any(need.sink not in started for need in uses):
         raise own.refused("what is copied ahead is read by more than products of warpgroups")
     if any(own.loop.stmt is not need.carrier for need in uses) or not uses:
         raise own.refused("what is copied ahead is used in other turns than those of the loop")
     ahead = {need.distance for need in uses}
-    turns = [run for run in runs if any(step in leaves(own.uses.then) for step in run.steps)]
-    if len(ahead) != 1 or not turns:
+    if len(ahead) != 1:
         raise own.refused("products use what was copied in several turns before")
-    lag = ring.slots - 1 - max(ahead) if len(turns) == 1 else 0
+    (turns,) = ahead
+    lag = ring.slots - 1 - turns if within.are_one else 0
     if lag < 0:
         raise own.refused("a slot is used longer than until it is filled again")
-    covers = tuple(dict.fromkeys(need.covered for need in every if need.covered.kind == "WAR"))
-    name = names.name("_".join((*(member.tile.buffer.name for member in groups[0].members), "empty")))
-    empty = Buffer(name, U64, (expr(ring.slots),), "local", span=span)
-    listed = ", ".join(f"`{member.tile.buffer.name}`" for member in groups[0].members)
+    covers = tuple(dict.fromkeys(n.covered for n in needs if n.covered.kind == "WAR" and n.sink in copies))
+    listed = ", ".join(f"`{member.tile.buffer.name}`" for member in group.members)
+    empty = Buffer(
+        names.name("_".join((*(member.tile.buffer.name for member in group.members), "empty"))),
+        U64, (expr(ring.slots),), "local", span=span,
+    )  # fmt: skip
     array = k.Array(empty, k.Space.SHARED, f"completes when a slot of {listed} was read", barrier=True)
     turn = expr(ring.sym)
-    freed = ring.phase.at(ring.sym, turn - max(ahead) - lag)
+    freed = ring.phase.at(ring.sym, turn - turns - lag)
     release: k.Stmt = k.BarrierRelease(Load(empty, (freed.slot,)), covers, span=span)
     if lag:
-        release = k.If(_reached(turn, ring.first + max(ahead) + lag), (release,), uniform=True, span=span)
+        release = k.If(_reached(turn, ring.first + turns + lag), (release,), uniform=True, span=span)
     acquire = awaited(Load(empty, (ring.phase.slot,)), ring.phase.completed + 1, covers, span)
-    numbers = {id(each.nodes): each.number for each in lists(nodes)}
+    ends = within.ends({need.sink for need in uses})
+    if ends is None:
+        raise own.refused("products in several places of a turn use what was copied")
     wait = k.WaitWarpgroup(lag, (), covers, span=span)
-    return Channel(
-        own, array, (numbers[id(own.fills.then)], -1), acquire,
-        (numbers[id(own.uses.then)], len(own.uses.then) - 1), (wait, release),
-    )  # fmt: skip
+    releases = {gap: (release,) if is_done else (wait, release) for gap, is_done in ends.items()}
+    return Slots(array, (group.number, group.last - len(copies)), acquire, releases)
 
 
 def _reached(turn: Expr, first: Expr) -> Op:
@@ -206,14 +262,9 @@ def parted(found: Channel, nodes: Iterable[Node]) -> Iterator[Node]:
             continue
         if kept:
             yield Part(own.compute, tuple(kept))
-        yield replace(node, body=tuple(_both(own, node.body)))
+        copies = tuple(each for each in node.body if own.is_of_copies(each))
+        others = tuple(each for each in node.body if not own.is_of_copies(each))
+        yield replace(node, body=(Part(own.copy, copies), Part(own.compute, others)))
         kept = []
     if kept:
         yield Part(own.compute, tuple(kept))
-
-
-def _both(own: Split, nodes: tuple[Node, ...]) -> Iterator[Part]:
-    decided = next(each.decided for each in nodes if isinstance(each, Branch) and each.decided is own.fills.decided)
-    fills = [n for n in nodes if getattr(n, "decided", getattr(getattr(n, "work", None), "symbol", None)) is decided]
-    yield Part(own.copy, tuple(fills))
-    yield Part(own.compute, tuple(n for n in nodes if n not in fills))

@@ -52,7 +52,7 @@ def synchronise(
     operations, places = order.operations, dict(steps.places)
     made = woven(steps, order, cluster)
     arrays = (*(found.aligned(array, places) for array in steps.arrays), *(group.array for group in operations.phases.groups))
-    arrays = (*arrays, order.channel.empty) if order.channel is not None else arrays
+    arrays = (*arrays, *order.channel.arrays) if order.channel is not None else arrays
     made = replace(made, arrays=order.arena.placed(arrays), maps=tuple(operations.maps.found))
     return Ordered(_complete(made, names), operations.maps.copies(), order.proof, order.arena)
 

@@ -94,7 +94,7 @@ class _Weaver(Mutable):
     def _gap(self, gap: tuple[int, int]) -> Iterator[Step]:
         if does := self.order.gaps.get(gap):
             channel = self.order.channel
-            yield Step(channel.split.leader if channel and gap == channel.first else ALL, Ordering(does))
+            yield Step(channel.split.leader if channel and gap in channel.copying else ALL, Ordering(does))
 
     def _test(self, stmt: ir.If) -> ir.If:
         made = self.plain.setdefault(stmt, replace(stmt, then=(), orelse=()))
@@ -112,7 +112,8 @@ class _Weaver(Mutable):
             case Issue():
                 operations = self.order.operations
                 does = tuple(operations.issue(operations.engines.copies[step]))
-                who = self.order.channel.split.leader if self.order.channel else step.threads
+                channel = self.order.channel
+                who = channel.split.leader if channel and step in channel.split.copies else step.threads
                 completion = operations.completion(step)
                 return replace(step, threads=who, work=Issue(does), stmts=plain(step.stmts), completion=completion)
             case Run() if isinstance(use := step.stmts[0], ir.Instruction) and use.instr is not None:

@@ -46,17 +46,18 @@ class Turn(Record):
     before: float
     behind: float
 
-    def parts(self, device: Device, late: bool) -> tuple[Part, ...]:
-        """What a warpgroup does in a turn."""
+    def parts(self, device: Device, late: bool, apart: bool) -> tuple[Part, ...]:
+        """What a warpgroup does in a turn. `apart`: others copy, so it does not meet its block."""
+        meets = () if apart else (Meet(),)
         one, other = (Start(each.amount / (device.matrix.rate(each.dtype).value or 1.0)) for each in (self.first, self.last))
         before, behind = map(lanes, (self.before, self.behind))
         if late:
-            return (one, other, Wait(1), before, Wait(0), behind, Meet())
-        return (one, Wait(0), before, behind, other, Wait(0), Meet())
+            return (one, other, Wait(1), before, Wait(0), behind, *meets)
+        return (one, Wait(0), before, behind, other, Wait(0), *meets)
 
-    def clocks(self, device: Device, late: bool, groups: int, blocks: int) -> float:
+    def clocks(self, device: Device, late: bool, apart: bool, groups: int, blocks: int) -> float:
         """Of a turn of all warpgroups that a multiprocessor holds, by the warpgroup."""
-        return period(self.parts(device, late), groups, blocks) / (groups * blocks)
+        return period(self.parts(device, late, apart), groups, blocks) / (groups * blocks)
 
 
 def turn_of(row: ir.Par, products: Sequence[Product], strip: int) -> Turn | None:

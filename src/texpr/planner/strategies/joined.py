@@ -7,8 +7,10 @@ pipeline               copies one turn ahead
 mma                    an instruction of a warpgroup for each product: of matrices in shared memory; or with the left operand in
                        registers, where that is what a phase of the row before left there
 overlap                the last product of a turn goes on while lanes do the phases of the next one
+roles                  warps of their own copy, so that warpgroups of a block wait for slots, and not for each other
 
-Whether turns overlap, and how many warpgroups a block has, is decided by the time of a turn (`planner.clocks.turns`).
+Whether turns overlap, and who copies, and how many warpgroups a block has, is decided by the time of a turn
+(`planner.clocks.turns`).
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.ir.instr import GROUPS, Instr
 from texpr.ir.value import Buffer, Load, walk
-from texpr.isa.cuda import WARPGROUP, WGMMA
+from texpr.isa.cuda import SETMAXNREG, WARPGROUP, WGMMA, registers_at_launch, registers_left
+from texpr.isa.levels import WARP
 from texpr.isa.registry import DEVICES, INSTRUCTIONS
 from texpr.isa.speed import Device
 from texpr.isa.target import Target
@@ -56,25 +59,57 @@ GROUPS_OF_A_BLOCK = (2, 1)
 GROUPS_OF_TURNS = (3, 2, 1)
 """The same where turns overlap, so that fewer blocks at once do."""
 
+COPYING = 24
+"""Registers of a thread of a warpgroup that copies."""
+
 
 class Teams(Strips):
-    """Strips of warpgroups. `late`: the loop in whose next turn the last product of a turn goes on."""
+    """Strips of warpgroups. `late`: the loop in whose next turn the last product of a turn goes on; `apart`: that in which
+    warps of their own copy, if there is one."""
 
     late: Sym | None = None
+    apart: Sym | None = None
+
+    @property
+    def groups(self) -> int:
+        """Warpgroups that compute."""
+        return self.rows // self.own
+
+    @property
+    def kept(self) -> int:
+        """Registers of a thread that computes, where another warpgroup copies."""
+        return registers_left(WARPGROUP, COPYING, self.groups * WARPGROUP)
+
+    def fits(self, target: Target) -> bool:
+        """Whether a block has as many registers, and as much shared memory."""
+        most = min(self.kept, WORDS + ADDRESSES) if self.apart is not None else WORDS + ADDRESSES
+        held = self.shape.registers * self.shape.threads <= target.registers_block
+        return held and self.registers <= most and self.shared <= target.shared
+
+    @property
+    def shape(self) -> Shape:
+        """The launch."""
+        threads = (self.groups + (self.apart is not None)) * WARPGROUP
+        registers = self.registers if self.apart is None else registers_at_launch(threads, 1)
+        return Shape(self.blocks, threads, registers, self.shared)
 
     def data(self) -> dict[str, Any]:
         """For `explain`."""
-        return {**super().data(), "team": "warpgroup", "overlaps": self.late is not None}
+        return {**super().data(), "team": "warpgroup", "overlaps": self.late is not None, "roles": self.apart is not None}
 
 
 class JoinedScript(LinkedScript, kw_only=True):
     """Gives strips of rows to warpgroups."""
 
     def turned(self, strips: Sequence[ir.Loop]) -> None:
-        """Has turns overlap. `strips`: the loops over rows of each product."""
-        if isinstance(self.tile, Teams) and self.tile.late is not None:
+        """Has turns overlap, and warps of their own copy. `strips`: the loops over rows of each product."""
+        tile = self.tile
+        if isinstance(tile, Teams) and tile.late is not None:
             first, *_, last = (strip.sym.name for strip in strips)
-            self.must("overlap", self.tile.late.name, last, behind=first)
+            self.must("overlap", tile.late.name, last, behind=first)
+        if isinstance(tile, Teams) and tile.apart is not None:
+            shares = ir.Group((ir.Argument(COPYING), ir.Argument(tile.kept)))
+            self.must("roles", tile.apart.name, copy=WARPGROUP // WARP, compute=tile.groups, registers=shares)
 
     def to_shared(self, load: Load, at: str) -> None:
         """Has the engine copy an operand."""
@@ -126,32 +161,39 @@ def _whole(rows: Rows) -> bool:
     return all(extent(load.index[-1], sizes) * load.dtype.bytes % SPAN == 0 for load in loads)
 
 
-def teams_of(rows: Rows, target: Target, refused: Sequence[Refused]) -> Teams | None:
-    """Rows of a block, those of the least time of a turn first, after what was refused; none if they do not fit.
+def teams_of(rows: Rows, target: Target, refused: Sequence[Refused], in_step: bool) -> Teams | None:
+    """Rows of a block, those of the least time of a turn first, after what was refused; none if they do not fit. `in_step`: no
+    warps have work of their own.
 
-    Turns overlap where all rows have as many: masked ones of an H200 took a sixth longer so (bench/results/times.json), by the
-    turn that is added to each block's.
+    Where warps do all of it in step, turns overlap only if all rows have as many: masked ones of an H200 took a sixth longer so
+    (bench/results/times.json), by the turn that is added to each block's.
     """
     words = sum(_words(rows, each.columns.extent.constant, each.found) for each in rows.products) + ADDRESSES
     turn, device = _turn(rows), DEVICES.get(target.name)
-    shapes: list[tuple[int, Sym | None]] = [(groups, None) for groups in GROUPS_OF_A_BLOCK]
-    if turn is not None and device is not None and rows.row.sym not in turn.loop.extent.syms():
-        shapes = [*((groups, turn.loop.sym) for groups in GROUPS_OF_TURNS), *shapes]
-    found: list[Teams] = []
-    for groups, late in shapes:
-        count = groups * rows.strip
-        bytes = _bytes(rows, count) + BARRIERS
-        fits = words * groups * WARPGROUP <= target.registers_block and words <= WORDS + ADDRESSES
-        if fits and bytes <= target.shared:
-            found.append(Teams(rows, count, rows.strip, words, bytes, late))
-    found = busy(found)
+    found = busy([each for each in _ways(rows, turn if device is not None else None, words, target) if each.fits(target)])
     if turn is not None and device is not None:
         found.sort(key=lambda each: (each.rows == each.own, _time(each, turn, target, device)))
     for reason in refused:
         first = found.pop(0) if found else None
         if first is not None and reason.directive.name == "overlap":
             found = [each for each in found if each.late is None]
+        elif first is not None and reason.directive.name == "roles":
+            found = [each for each in found if each.apart is None]
+    found = [each for each in found if each.apart is None or not in_step]
     return found[0] if found else None
+
+
+def _ways(rows: Rows, turn: Turn | None, words: int, target: Target) -> Iterator[Teams]:
+    """Rows of a block, with turns that overlap, and with warps that copy, where there is such a turn."""
+    ways: list[tuple[int, Sym | None, Sym | None]] = [(groups, None, None) for groups in GROUPS_OF_A_BLOCK]
+    if turn is not None:
+        loop = turn.loop.sym
+        late = [(groups, loop, None) for groups in GROUPS_OF_TURNS] if rows.row.sym not in turn.loop.extent.syms() else []
+        apart = [(groups, loop, loop) for groups in GROUPS_OF_TURNS] if SETMAXNREG in target.features else []
+        ways = [*apart, *late, *ways]
+    for groups, overlaps, copied in ways:
+        count = groups * rows.strip
+        yield Teams(rows, count, rows.strip, words, _bytes(rows, count) + BARRIERS, overlaps, copied)
 
 
 def _turn(rows: Rows) -> Turn | None:
@@ -170,9 +212,10 @@ def _kept(product: Linked, rows: Rows) -> frozenset[Buffer]:
 
 def _time(teams: Teams, turn: Turn, target: Target, device: Device) -> float:
     """Microseconds of all turns of all rows, or those that products and operands need at least."""
-    groups, blocks = teams.rows // teams.own, teams.blocks
-    held = residence(Shape(blocks, groups * WARPGROUP, teams.registers, teams.shared), target, device)
-    clocks = turn.clocks(device, teams.late is not None, groups, held.blocks) * trips(turn.loop.extent) * groups * blocks
+    held = residence(teams.shape, target, device)
+    of_a_turn = turn.clocks(device, teams.late is not None, teams.apart is not None, teams.groups, held.blocks)
+    one_more = teams.late is not None and teams.of.row.sym in turn.loop.extent.syms()  # where blocks have few turns, and many
+    clocks = of_a_turn * (trips(turn.loop.extent) + one_more) * teams.groups * teams.blocks
     each = (device.multiprocessors.value or 1.0) * (device.clock.value or 1.0)
     return max(clocks * held.loss / each, microseconds(teams, target, sync=False))
 
@@ -215,7 +258,7 @@ def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
         return None
     if any(each.buffer is not None for each in refused):
         return None  # the engine does not copy it, of however many rows
-    tile = teams_of(rows, target, refused)
+    tile = teams_of(rows, target, refused, subject.in_step)
     if tile is None:
         return None
     script = JoinedScript(subject.state, subject.span, tile=tile)

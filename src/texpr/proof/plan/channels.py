@@ -7,7 +7,8 @@ release comes before what the producer does behind the wait for it (`read.order`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import combinations
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr
 from texpr.ir.operation import Brings, Makes
@@ -58,16 +59,22 @@ class Ring(Record, eq=False):
         facts = there(signal.site, self.at(signal, ordinal, thread))
         return conj((facts, between(ZERO, thread, launch.kernel.threads)))
 
+    def nowhere(self, signals: Iterable[Signal], ordinal: Expr, thread: Expr) -> Formula:
+        """The condition that none of some signals exists with this ordinal in a thread."""
+        return negate(disj(self.there(signal, ordinal, thread) for signal in signals))
+
     def late(self, one: Signal, n: Expr, p: Expr, other: Signal, m: Expr, q: Expr) -> Formula:
         """The condition that one signal is not before another in the text, turn by turn."""
         return disj(not_behind(one.site, other.site, Sides(self.at(one, n, p), self.at(other, m, q)), False))
 
     def miscounted(self) -> Iterator[Sequence[Formula]]:
-        """A thread that does not what its role does, or another one that does, or another number of warps."""
+        """A thread that does not what its role does, or another one that does, or does it twice, or another number of warps."""
         c, (first, end) = self.channel, self.channel.consumers
-        for signal in (c.use, c.release):
+        for signal in (*c.uses, *c.releases):
             yield self.there(signal, N, P), negate(between(first, P, end))
             yield self.there(signal, N, P), between(first, Q, end), negate(self.there(signal, N, Q))
+        for one, other in (*combinations(c.uses, 2), *combinations(c.releases, 2)):
+            yield self.there(one, N, P), self.there(other, N, P)
         for signal, other in ((c.acquire, c.fill), (c.fill, c.acquire)):
             yield self.there(signal, N, P), differ((P,), (c.producer,))
             yield self.there(signal, N, P), negate(self.there(other, N, P))
@@ -88,30 +95,36 @@ class Ring(Record, eq=False):
     def misread(self) -> Iterator[Sequence[Formula]]:
         """A slot, or a parity, that is not that of a turn."""
         c, slots = self.channel, self.channel.slots
-        for signal, phase in ((c.acquire, N // slots + 1), (c.fill, None), (c.use, N // slots), (c.release, None)):
+        phases = {c.acquire: N // slots + 1, **dict.fromkeys(c.uses, N // slots)}
+        for signal in c.first:
             names = self.at(signal, N, P)
-            yield self.there(signal, N, P), differ((signal.barrier.index[0].substitute(names),), (N % slots,))
-            if phase is not None:
-                yield self.there(signal, N, P), differ((signal.parity.substitute(names),), (phase % 2,))
+            yield self.there(signal, N, P), differ((signal.barrier.index[0].substitute(names),), (c.slot(N),))
+            if signal in phases:
+                yield self.there(signal, N, P), differ((signal.parity.substitute(names),), (phases[signal] % 2,))
 
     def unequal(self) -> Iterator[Sequence[Formula]]:
         """A turn that only some of the signals have, or one before that they have not, or another order of them."""
         c, lane = self.channel, expr(self.channel.consumers[0])
-        for signal, thread in ((c.fill, c.producer), (c.use, lane), (c.release, lane)):
-            yield self.there(signal, N, thread), Ge(-N - 1)
-            yield self.there(signal, N, thread), between(ZERO, M, N), negate(self.there(signal, M, thread))
-        yield self.there(c.fill, N, c.producer), negate(self.there(c.use, N, lane))
-        yield self.there(c.use, N, lane), negate(self.there(c.fill, N, c.producer))
-        yield self.there(c.release, N, P), negate(self.there(c.use, N, P))
-        yield self.there(c.release, N, P), self.late(c.use, N, P, c.release, N, P)
+        for signals, thread in (((c.fill,), c.producer), (c.uses, lane), (c.releases, lane)):
+            for signal in signals:
+                yield self.there(signal, N, thread), Ge(-N - 1)
+                yield self.there(signal, N, thread), between(ZERO, M, N), self.nowhere(signals, M, thread)
+        yield self.there(c.fill, N, c.producer), self.nowhere(c.uses, N, lane)
+        for use in c.uses:
+            yield self.there(use, N, lane), negate(self.there(c.fill, N, c.producer))
+        for release in c.releases:
+            yield self.there(release, N, P), self.nowhere(c.uses, N, P)
+            yield from ((self.there(release, N, P), self.there(u, N, P), self.late(u, N, P, release, N, P)) for u in c.uses)
 
     def endless(self) -> Iterator[Sequence[Formula]]:
         """A wait for a release, or for a fill, that does not come before it in the text."""
         c, before = self.channel, N - self.channel.slots
         waits = self.there(c.acquire, N, P), Ge(before), between(c.consumers[0], Q, c.consumers[1])
-        yield *waits, negate(self.there(c.release, before, Q))
-        yield *waits, self.late(c.release, before, Q, c.acquire, N, P)
-        yield self.there(c.use, N, P), self.late(c.fill, N, c.producer, c.use, N, P)
+        yield *waits, self.nowhere(c.releases, before, Q)
+        for release in c.releases:
+            yield *waits, self.there(release, before, Q), self.late(release, before, Q, c.acquire, N, P)
+        for use in c.uses:
+            yield self.there(use, N, P), self.late(c.fill, N, c.producer, use, N, P)
 
     def made(self) -> list[tuple[Signal, int]]:
         """The initialisations of barriers for empty slots, with their counts."""
@@ -131,7 +144,7 @@ class Ring(Record, eq=False):
                 return
             yield (negate(there(each.site, {**same(each.site), launch.threads[0]: ZERO})),)
             yield *each.site.where, differ(launch.threads, (ZERO,))
-            for signal in (self.channel.acquire, self.channel.release):
+            for signal in (self.channel.acquire, *self.channel.releases):
                 sides = sides_of(each.site, signal.site, (*launch.host, *launch.blocks))
                 late = unordered(each.site, signal.site, sides, Space.SHARED, later=False)
                 yield *domains(each.site, signal.site, sides), disj(late)

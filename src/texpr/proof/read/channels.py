@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from texpr.affine.expr import ONE, expr
-from texpr.ir.operation import Arrives, Makes, Releases, Waits
+from texpr.ir.operation import Arrives, Brings, Makes, Releases, Waits
 from texpr.isa.levels import Level
 from texpr.presburger.formula import Ge
 from texpr.presburger.solve.omega import refuted
@@ -17,22 +17,25 @@ MOST = 16
 
 def channels(reading: Reading, launch: Launch) -> Iterator[Channel]:
     """The rings of a launch: arrays of barriers that warps release and one wait is for, with the fill behind that wait."""
-    every = [s for s in reading.signals if s.site.launch is launch]
-    if any(axis.level is Level.CLUSTER for axis in launch.kernel.axes):
+    every = [s for s in reading.signals if s.site.launch is launch and not isinstance(s.what, Makes)]
+    if any(axis.level is Level.CLUSTER for axis in launch.kernel.axes) or len(launch.threads) != 1:
         return  # other blocks may bring bytes
-    for release in (s for s in every if isinstance(s.what, Releases)):
-        own = [s for s in every if s.barrier.buffer is release.barrier.buffer and not isinstance(s.what, Makes)]
-        waits = [s for s in own if isinstance(s.what, Waits)]
-        if len(own) != 2 or len(waits) != 1 or len(launch.threads) != 1:
-            continue
-        (acquire,) = waits
-        for fill in (s for s in every if isinstance(s.what, Arrives) and s.site.path[-1][0] is acquire.site.path[-1][0]):
-            uses = [s for s in every if s.barrier.buffer is fill.barrier.buffer and not isinstance(s.what, Makes)]
-            kinds = [[s for s in uses if isinstance(s.what, kind)] for kind in (Arrives, Waits)]
-            if kinds[0] == [fill] and len(kinds[1]) == 1 and _are_alike(found := (acquire, fill, kinds[1][0], release)):
-                first = {signal: _first(signal) for signal in found}
-                yield Channel(release.site.loops[0], *found, first, expr(_threads(fill)[0]), _threads(release))
-                break
+    for acquire in (s for s in every if isinstance(s.what, Waits)):
+        (block, at), releases = acquire.site.path[-1], _others(acquire, every, Releases)
+        fills = (s for s in every if isinstance(s.what, Arrives) and s.site.path[-1][0] is block and s.site.path[-1][1] > at)
+        fill = min(fills, key=lambda s: s.site.path[-1][1], default=None)
+        uses = () if fill is None else _others(fill, every, Waits)
+        if fill is not None and releases and uses and _are_alike((acquire, fill, *uses, *releases)):
+            first = {signal: min(map(_first, own)) for own in ((acquire,), (fill,), uses, releases) for signal in own}
+            ends = expr(_threads(fill)[0]), _threads(releases[0])
+            yield Channel(acquire.site.loops[0], acquire, fill, uses, releases, first, *ends)
+
+
+def _others(one: Signal, every: Sequence[Signal], kind: type) -> tuple[Signal, ...]:
+    """What arrives or waits at the barrier of a signal beside it; nothing, if some of that is of another kind. Copies that
+    bring bytes are counted apart."""
+    mine = [s for s in every if s.barrier.buffer is one.barrier.buffer and s is not one and not isinstance(s.what, Brings)]
+    return tuple(mine) if all(isinstance(s.what, kind) for s in mine) else ()
 
 
 def _are_alike(signals: tuple[Signal, ...]) -> bool:

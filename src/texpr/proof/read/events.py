@@ -210,16 +210,16 @@ class Signal(Record, eq=False):
 class Channel(Record, eq=False):
     """A ring of slots between two roles, as the text has it; that it is one is to be proved (docs/theory/channels.md).
 
-    `acquire`: the wait for an empty slot; `fill`: the arrival with bytes; `use`: the wait for it; `release`: of a slot that was
-    read. Each has ordinals: 0 in the turn `first` of its loop. `producer`: the thread that fills; `consumers`: the first thread
-    that uses and releases, and the one behind the last.
+    `acquire`: the wait for an empty slot; `fill`: the arrival with bytes; `uses`: the waits for it, of which a turn passes one;
+    `releases`: likewise, of a slot that was read. Each has ordinals: 0 in the turn `first` of its loop. `producer`: the thread
+    that fills; `consumers`: the first thread that uses and releases, and the one behind the last.
     """
 
     loop: k.For
     acquire: Signal
     fill: Signal
-    use: Signal
-    release: Signal
+    uses: tuple[Signal, ...]
+    releases: tuple[Signal, ...]
     first: Mapping[Signal, int]
     producer: Expr
     consumers: tuple[int, int]
@@ -228,6 +228,11 @@ class Channel(Record, eq=False):
     def slots(self) -> int:
         """The number of slots."""
         return self.acquire.barrier.buffer.shape[0].constant
+
+    def slot(self, ordinal: Expr) -> Expr:
+        """The slot of an ordinal, by that of the first fill."""
+        first = self.fill.barrier.index[0].substitute({self.loop.sym: expr(self.first[self.fill])})
+        return (ordinal + (first if first.is_constant else 0)) % self.slots
 
     def names(self, signal: Signal, ordinal: Expr, names: Mapping[Sym, Sym | Expr]) -> dict[Sym, Sym | Expr]:
         """The coordinates of a signal with this ordinal, of a thread and block that have `names`."""

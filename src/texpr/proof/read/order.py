@@ -264,12 +264,12 @@ def _unchannelled(a: Site, b: Site, sides: Sides) -> Formula:
         if each.loop not in b.loops:
             continue
         turn = sides.b(each.loop.sym) - each.first[each.acquire]
-        acquire, release = each.acquire.site, each.release.site
-        waits = each.names(each.acquire, turn, sides.b)
-        frees = each.names(each.release, turn - each.slots, sides.a)
-        late = (*not_behind(a, release, Sides(sides.a, frees), False), *not_behind(acquire, b, Sides(waits, sides.b), False))
-        exist = (*renamed(acquire, waits), *renamed(release, frees))
-        missed.append(disj((*late, negate(conj(exist)))))
+        acquire, waits = each.acquire.site, each.names(each.acquire, turn, sides.b)
+        unseen = (*not_behind(acquire, b, Sides(waits, sides.b), False), negate(conj(renamed(acquire, waits))))
+        for release in each.releases:
+            frees = each.names(release, turn - each.slots, sides.a)
+            late = (*not_behind(a, release.site, Sides(sides.a, frees), False), negate(conj(renamed(release.site, frees))))
+            missed.append(disj((*unseen, *late)))
     return conj(missed)
 
 
