@@ -25,12 +25,12 @@ from pathlib import Path
 from tests.proof.plan.mutants import mutants
 
 from texpr import artifact, driver
-from texpr.cli.render import render
 from texpr.ir import kernel as k
 from texpr.ir.proof import Verdict
 from texpr.proof.search import proved
 from texpr.support.diagnostic import CompilerBug, TexprError
 from texpr.support.record import Record, field
+from texpr.support.render import render
 
 ROOT = Path(__file__).parents[1]
 KEPT = Path(__file__).with_name("snapshot.json")

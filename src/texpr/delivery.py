@@ -145,9 +145,17 @@ def shown(
     function: Function, target: str, sizes: Mapping[str, int] | None = None, schedule: ir.Schedule | str = AUTO
 ) -> Compiled:
     """`function` compiled for `target` as in an artifact, and proved. Raises `TexprError` as `build` does."""
+    return examined(function, target, sizes, schedule)[0]
+
+
+def examined(
+    function: Function, target: str, sizes: Mapping[str, int] | None = None, schedule: ir.Schedule | str = AUTO
+) -> tuple[Compiled, artifact.Shown]:
+    """The same beside the texts that an artifact ships of it, and their proof."""
     machine = resolve(target)
     chosen = select_schedule(function, schedule, machine)
-    return _kept(function, machine, own(function, sizes), chosen, _show)[0]
+    compiled, found, wide = _kept(function, machine, own(function, sizes), chosen, _show)
+    return compiled, replace(found, wide=wide)
 
 
 def parts(

@@ -1,16 +1,37 @@
-"""Reading programs from files, with an error for each failure."""
+"""Reading programs, from files with an error for each failure."""
 
 from __future__ import annotations
 
 import errno
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
+from texpr.frontend import read
+from texpr.frontend.tree import ConstParam, Fn, Tree
+from texpr.ir.program import Program
 from texpr.support.diagnostic import TexprError, error
 from texpr.support.span import Source, Span
 
 LARGEST_SOURCE = 16 * 1024 * 1024
 """In bytes. A program written by hand has thousands; a larger file is a mistake."""
+
+
+def program_of(source: Source, sizes: Mapping[str, int]) -> tuple[Program, dict[str, int]]:
+    """The program of a text, its consts fixed by `sizes`, and the remaining sizes. Raises TexprError."""
+
+    def consts(tree: Tree) -> dict[str, int]:
+        names = const_names(tree)
+        return {name: value for name, value in sizes.items() if name in names}
+
+    tree, program = read(source.text, source.name, consts)
+    return program, {name: value for name, value in sizes.items() if name not in consts(tree)}
+
+
+def const_names(tree: Tree) -> frozenset[str]:
+    """The consts of every function of a file."""
+    functions = (item for item in tree.items if isinstance(item, Fn))
+    return frozenset(param.name.name for fn in functions for param in fn.params if isinstance(param, ConstParam))
 
 
 def open_error(path: Path, fault: OSError) -> TexprError:

@@ -9,7 +9,7 @@ import pytest
 from tests.cli.conftest import Call
 from tests.draw.graphs import classed, texts
 
-from texpr.cli.verbs.draw import graphs
+from texpr.draw.kinds import graphs
 from texpr.driver import parse
 from texpr.isa.registry import resolve
 

@@ -12,9 +12,9 @@ from docs.figures import tma as figures
 from tests.draw.graphs import classed
 from tests.lowering.test_tensor import EXAMPLES as COPIES
 
-from texpr.cli.verbs.draw import KINDS, draw_instruction
 from texpr.domain.graph import DomainGraph
 from texpr.draw.copies import loaded, marks
+from texpr.draw.kinds import KINDS, draw_instruction
 from texpr.draw.staged import Written, is_same, part_of, trimmed, written
 from texpr.driver import fix, fix_schedule, lower, parse
 from texpr.ir import program as ir

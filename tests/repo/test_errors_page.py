@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from texpr.checks import check
-from texpr.cli.render import render
 from texpr.driver import lower
 from texpr.frontend import parse
 from texpr.support.codes import TITLES
 from texpr.support.diagnostic import Diagnostic, Limitation, TexprError
+from texpr.support.render import render
 
 PAGE = Path(__file__).parents[2] / "docs" / "errors.md"
 EXAMPLE = re.compile(r"^```te error=(E\d{4})\n(.*?)^```$", re.MULTILINE | re.DOTALL)

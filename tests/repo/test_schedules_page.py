@@ -18,13 +18,13 @@ from pathlib import Path
 import pytest
 
 from texpr.cli import main
-from texpr.cli.render import render
 from texpr.driver import Compiled, lower, parse
 from texpr.ir.program.text import print_function
 from texpr.schedule.rules import RULES
 from texpr.support.codes.schedule import CODES
 from texpr.support.diagnostic import TexprError
 from texpr.support.record import Mutable, field
+from texpr.support.render import render
 from texpr.support.span import Source
 
 PAGE = Path(__file__).parents[2] / "docs" / "schedules.md"

@@ -13,7 +13,6 @@ from tests.ir.steps_text import check
 from tests.lowering.emulated import module, results, run_plan
 
 from texpr.backends.cuda import headers, print_kernels
-from texpr.cli.render import render
 from texpr.emulator import LOCKSTEP, Counts
 from texpr.frontend import parse
 from texpr.interp import run as interpret
@@ -30,6 +29,7 @@ from texpr.schedule.proposals import tried
 from texpr.schedule.tree import replaced
 from texpr.support.diagnostic import TexprError
 from texpr.support.record import Record, replace
+from texpr.support.render import render
 from texpr.toolchain import this_machine
 from texpr.toolchain.cuda import CudaBinary, compile_cuda, find_nvcc
 

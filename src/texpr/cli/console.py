@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO, cast
 
 from texpr import __version__
-from texpr.cli.render import Paint, as_data, plain, render, visible
 from texpr.support.diagnostic import Diagnostic
 from texpr.support.faults import told_of
 from texpr.support.lazy import resolve
+from texpr.support.render import Paint, as_data, plain, render, visible
 
 if TYPE_CHECKING:
     from rich.style import Style

@@ -9,11 +9,9 @@ from typing import TypeAlias, cast
 import click
 
 from texpr.checks import check
-from texpr.frontend import read
-from texpr.frontend.tree import ConstParam, Fn, Tree
 from texpr.ir.program import Function, Par, Program, Seq, walk
 from texpr.ir.program.selection import AUTO, NONE
-from texpr.sources import read_source
+from texpr.sources import program_of, read_source
 from texpr.support.diagnostic import Diagnostic, TexprError
 from texpr.support.lazy import resolve
 from texpr.toolchain.machine import usable_cores
@@ -54,20 +52,7 @@ def parse_sizes(given: tuple[str, ...]) -> dict[str, int]:
 
 def read_program(file: Path, sizes: dict[str, int]) -> tuple[Program, dict[str, int]]:
     """The program in `file`, its consts fixed by `sizes`, and the remaining sizes. Raises TexprError."""
-    source = read_source(file)
-
-    def consts(tree: Tree) -> dict[str, int]:
-        names = const_names(tree)
-        return {name: value for name, value in sizes.items() if name in names}
-
-    tree, program = read(source.text, source.name, consts)
-    return program, {name: value for name, value in sizes.items() if name not in consts(tree)}
-
-
-def const_names(tree: Tree) -> frozenset[str]:
-    """The consts of every function of a file."""
-    functions = (item for item in tree.items if isinstance(item, Fn))
-    return frozenset(param.name.name for fn in functions for param in fn.params if isinstance(param, ConstParam))
+    return program_of(read_source(file), sizes)
 
 
 def legal_function(file: Path, name: str | None, sizes: dict[str, int]) -> tuple[Function, dict[str, int]]:

@@ -7,9 +7,9 @@ from math import isfinite
 
 from texpr.cli.bench.point import OURS, Point
 from texpr.cli.bench.sweep import varied
-from texpr.cli.render import duration
 from texpr.draw.chart import Line, Mark, Panel, chart
 from texpr.runtime.timing import Spread, ratio, spread
+from texpr.support.render import duration
 
 MEMORY = 10.0
 """Operations for each byte that must move, from which on a chart shows operations a second, and no bytes."""

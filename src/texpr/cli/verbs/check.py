@@ -10,10 +10,10 @@ import click
 
 from texpr.cli.console import Console
 from texpr.cli.program import FILE, JSON, SIZE, findings, parse_sizes, read_program, refuse_unknown
-from texpr.cli.render import as_data
 from texpr.ir.program import Function
 from texpr.support.diagnostic import Diagnostic
 from texpr.support.lazy import resolve
+from texpr.support.render import as_data
 
 Buildable: TypeAlias = Callable[[Function, Mapping[str, int], Sequence[str]], Iterator[Diagnostic]]
 

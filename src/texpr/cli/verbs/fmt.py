@@ -13,11 +13,11 @@ from texpr.cli.app import exit_code
 from texpr.cli.console import Console
 from texpr.cli.files import rewrite
 from texpr.cli.program import JSON
-from texpr.cli.render import as_data
 from texpr.editor.formatting import format_text
 from texpr.sources import decoded, limited, read_bytes
 from texpr.support.diagnostic import Diagnostic, TexprError
 from texpr.support.record import Record
+from texpr.support.render import as_data
 
 STDIN = "-"
 

@@ -16,12 +16,12 @@ from texpr.cli.console import Console
 from texpr.cli.execute import PLACES, Setting, built, call, interpreted
 from texpr.cli.files import output_folder, write_whole
 from texpr.cli.program import ARGUMENTS, FILE, FUNCTION, JSON, SCHEDULE, SEED, SIZE, legal_function, parse_sizes
-from texpr.cli.render import as_data, duration
 from texpr.emulator import IN_ORDER, LOCKSTEP
 from texpr.interp.dtypes import Array
 from texpr.ir.program.selection import AUTO, NONE, find_schedule
 from texpr.ir.value import Buffer
 from texpr.support.diagnostic import Diagnostic
+from texpr.support.render import as_data, duration
 
 
 @click.command("run")

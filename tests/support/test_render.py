@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from texpr.cli.render import WIDTH, as_data, render, visible
 from texpr.support.diagnostic import Diagnostic, Note
+from texpr.support.render import WIDTH, as_data, render, visible
 from texpr.support.span import NOWHERE, Source, Span
 
 
