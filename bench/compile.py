@@ -38,13 +38,13 @@ from common.growing import GROWING
 from common.measure import Row, seconds, show
 from texpr import artifact, delivery, driver
 from texpr.artifact.certificate import numbered
-from texpr.cli import settle
 from texpr.ir.kernel.parse import parse_plan
 from texpr.ir.proof.notes_text import noted
 from texpr.ir.proof.tags_parse import parse_tags
 from texpr.proof.plan import prove, question
 from texpr.proof.schedule import faithful
 from texpr.proof.search import search
+from texpr.support.garbage import settle
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 LONGEST, LONGEST_START, DEEPEST, WHOLE_FILE = 0.25, 0.4, 1.0, 20.0

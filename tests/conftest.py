@@ -14,7 +14,7 @@ from tests.kept import EMULATED
 from tests.shares import divided, shares
 from tests.trapping import trapping
 
-from texpr.cli import settle
+from texpr.support.garbage import settle
 
 LISTED = Path(__file__).with_name("skips.txt")
 LONG = Path(__file__).with_name("long.txt")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import signal
 import sys
 import threading
@@ -11,6 +10,7 @@ from types import FrameType
 from typing import NoReturn, cast
 
 from texpr import __version__
+from texpr.support.garbage import settle
 from texpr.support.lazy import resolve
 
 ENDED_BY = 128
@@ -36,13 +36,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return run(given)
     except KeyboardInterrupt:
         return ENDED_BY + signal.SIGINT
-
-
-def settle() -> None:
-    """Tunes garbage collection for a process that only compiles: modules stay loaded, and few objects of a compile are in
-    cycles, so the default frequency costs a sixth of the time."""
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
 
 
 def _end(number: int, frame: FrameType | None) -> NoReturn:

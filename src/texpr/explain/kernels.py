@@ -45,7 +45,7 @@ def explain(compiled: Compiled, machine: Machine) -> Data:
     most (`explain.speed`). `wide`: the same of the wide plan, and what a launcher asks for before it takes that: `where` of
     sizes, `align` of addresses, in bytes; None where there is none.
     """
-    resources, code = _built(compiled, machine)
+    resources, code = built(compiled, machine)
     wide = compiled.wide
     told = None if wide is None else {**asked_for(compiled.plan, wide.plan), **_told(wide, resources, code)}
     return {**_told(compiled, resources, code), "wide": told}
@@ -98,7 +98,7 @@ def _host_loop(loop: k.HostLoop) -> Data:
     return {"loop": loop.sym.name, "extent": str(loop.extent), "together": kernel, "why_not": why_apart(loop)}
 
 
-def _built(compiled: Compiled, machine: Machine) -> tuple[dict[str, Resources], str | None]:
+def built(compiled: Compiled, machine: Machine) -> tuple[dict[str, Resources], str | None]:
     """Registers and memory by kernel, as the compiler counts them, and the machine code, as far as tools are at hand."""
     if not compiled.target.is_launched:
         return {}, None
@@ -107,7 +107,7 @@ def _built(compiled: Compiled, machine: Machine) -> tuple[dict[str, Resources], 
         nvcc = find_nvcc(machine)
         binary = compile_cuda(machine, nvcc, compiled.source, headers(), compiled.target.name)
         found = {each.kernel: each for each in binary.kernels}
-        return found, disassemble(machine, nvcc, binary, encoding=True)
+        return found, disassemble(machine, nvcc, binary, encoding=True, lines=True)
     except TexprError:
         return found, None
 

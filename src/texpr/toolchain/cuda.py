@@ -136,13 +136,13 @@ def make_fatbin(machine: Machine, nvcc: Nvcc, codes: Sequence[tuple[str, bytes, 
         return (where / "joined.fatbin").read_bytes()
 
 
-def disassemble(machine: Machine, nvcc: Nvcc, binary: CudaBinary, *, encoding: bool = False) -> str:
-    """The machine code of a cubin as text; with `encoding` the bits of each instruction, too. Raises `TexprError` E0609 where
-    there is no nvdisasm."""
+def disassemble(machine: Machine, nvcc: Nvcc, binary: CudaBinary, *, encoding: bool = False, lines: bool = False) -> str:
+    """The machine code of a cubin as text; with `encoding` the bits of each instruction, with `lines` where each comes from,
+    too. Raises `TexprError` E0609 where there is no nvdisasm."""
     program = _beside(machine, nvcc, "nvdisasm")
     with tempfile.TemporaryDirectory(prefix="texpr-disasm-") as folder:
         (Path(folder) / "kernel.cubin").write_bytes(binary.cubin)
-        flags = ("-c", "-hex") if encoding else ("-c",)
+        flags = ("-c", *(["-hex"] if encoding else ()), *(["-gi"] if lines else ()))
         done = run(machine, (program, *flags, "kernel.cubin"), cwd=Path(folder), seconds=60)
         if done.code != 0:
             raise error("E0607", None, "nvdisasm failed", Note(done.command), Note(done.output))
