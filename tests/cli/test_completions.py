@@ -21,7 +21,7 @@ SHOWS = 'texpr() { printf "<%s>" "$@" >>LOG; echo >>LOG; }'
 """What stands in for the command: its words, as the shell passes them on."""
 
 CASES = [
-    ("texpr expl", "<explain>"),
+    ("texpr expla", "<explain>"),
     ("texpr run --on em", "<run><--on><emulator>"),
     ("texpr bench --cac", "<bench><--cache>"),
     ("texpr check pro", "<check><program one.te>"),

@@ -45,7 +45,7 @@ def needed(extra: str) -> list[str]:
 def test_each_lock_holds_what_the_project_asks_for() -> None:
     needs = {"requirements.lock": [*PROJECT["project"]["dependencies"], *needed("build")]}
     needs["requirements-dev.lock"] = [*PROJECT["project"]["dependencies"], *needed("dev")]
-    for extra in ("cuda", "zig", "bench", "lsp", "tune", "cluster", "sign", "solver", "torch"):
+    for extra in ("cuda", "zig", "bench", "explore", "lsp", "tune", "cluster", "sign", "solver", "torch"):
         needs[f"requirements-{extra}.lock"] = needed(extra)
     needs[PEERS.name] = PROJECT["dependency-groups"]["peers"]
     assert sorted(needs) == [lock.name for lock in LOCKS]
@@ -105,6 +105,10 @@ def test_rooms_import_in_order(copy: Path) -> None:
         ("backends/cpu/planted.py", "import texpr.backends.cuda", "Backends do not import each other BROKEN"),
         ("relation/planted.py", "import islpy", "Only presburger.isl imports islpy BROKEN"),
         ("editor/answers/planted.py", "import pygls", "Only editor.server imports pygls BROKEN"),
+        ("draw/planted.py", "import starlette", "Only explore.server imports Starlette, and only cli starts it BROKEN"),
+        ("explore/planted.py", "import uvicorn", "Only explore.server imports Starlette, and only cli starts it BROKEN"),
+        ("tune/planted.py", "import texpr.explore.server", "Imports go down the list of rooms only BROKEN"),
+        ("explore/page/html.py", "import texpr.explore.server", "What is shown on a page knows no server BROKEN"),
         ("interp/planted.py", "import rich", "Only the room cli speaks to a terminal BROKEN"),
         ("artifact/certificate.py", "import texpr.proof.search", "Who proves an artifact again sees no search BROKEN"),
         (

@@ -2,17 +2,19 @@
 
 Makes a virtual environment in the empty FOLDER, installs the wheel there by pip (its dependencies come from an index), and goes
 on as the documentation says: doctor, a new project, check, run, build, the programs in C++ and Rust, format, times with a
-picture, a session with the language server. Each step looks at what it got; steps whose tools are missing say so. Nothing of a
-checkout is used, and nothing is left outside of FOLDER. Exit status 0: every step that could be tried went well.
+picture, a session with the language server, the page. Each step looks at what it got; steps whose tools are missing say so.
+Nothing of a checkout is used, and nothing is left outside of FOLDER. Exit status 0: every step that could be tried went well.
 """
 
 from __future__ import annotations
 
 import argparse
+import http.client
 import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import venv
@@ -20,6 +22,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
 TITLE = "first-steps"
@@ -201,6 +204,37 @@ def lsp(journey: Journey) -> None:
         process.wait()
 
 
+def explore(journey: Journey) -> None:
+    """The page: as a file, and where Starlette is, served, with an example of the wheel and an answer about the project."""
+    journey.texpr("explore", f"{NAME}.te", "--for", "cpu", "-o", "page.html")
+    page = (journey.project / "page.html").read_text(encoding="utf-8")
+    require("the plan does what the program says" in page and "omp parallel for" in page, page[:2000])
+    if subprocess.run(
+        [journey.python, "-c", "import starlette, uvicorn"], env=journey.environment, capture_output=True, check=False
+    ).returncode:
+        raise Missing("no starlette")
+    process = subprocess.Popen(
+        [*journey.command, "explore", f"{NAME}.te"], cwd=journey.project, env=journey.environment, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    try:
+        address = process.stdout.readline().decode().strip()
+        found = urlsplit(address)
+        link = http.client.HTTPConnection(found.hostname or "", found.port, timeout=120)
+        for path, wanted in (("", NAME), ("static/codemirror/codemirror.js", "CodeMirror"), ("examples/saxpy.te", "fn saxpy")):
+            link.request("GET", f"{found.path}{path}")
+            require(wanted in link.getresponse().read().decode(), path)
+        program = (journey.project / f"{NAME}.te").read_text(encoding="utf-8")
+        headers = {"Content-Type": "application/json", "Origin": f"http://{found.netloc}"}
+        link.request("POST", f"{found.path}show", json.dumps({"text": program, "target": "cpu", "pane": "proof"}), headers)
+        told = json.loads(link.getresponse().read())
+        require(told.get("ok") and "legal, and proved" in told["problems"], told)
+        link.close()
+    finally:
+        process.terminate()
+        require(process.wait(timeout=60) in (130, 143, -signal.SIGTERM), process.returncode)
+
+
 def _send(stream: Any, message: dict[str, Any]) -> None:
     body = json.dumps({"jsonrpc": "2.0", **message}).encode()
     stream.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
@@ -224,7 +258,7 @@ def _until(stream: Any, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, A
 
 
 STEPS: tuple[Callable[[Journey], None], ...] = (
-    doctor, new, check, run, emulator, format_, build, cpp, rust, bench, completions, lsp,
+    doctor, new, check, run, emulator, format_, build, cpp, rust, bench, completions, lsp, explore,
 )  # fmt: skip
 """In this order: a project is made before it is built."""
 

@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 from tests.users import journey
 
+from texpr.explore.examples import names as explore_examples
+
 ROOT = Path(__file__).parents[2]
-QUICK = (journey.doctor, journey.new, journey.check, journey.format_)
+QUICK = (journey.doctor, journey.new, journey.check, journey.format_, journey.explore)
 
 
 def made(kind: str, source: Path, to: Path) -> Path:
@@ -62,7 +64,9 @@ def test_the_wheel_has_every_file_of_the_package(wheel: Path) -> None:
         for path in package.rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-    assert {name for name in names if ".dist-info/" not in name} == wanted
+    examples = {name for name in names if name.startswith("texpr/explore/examples/")}
+    assert {name for name in names if ".dist-info/" not in name} == wanted | examples
+    assert {name.removeprefix("texpr/explore/examples/") for name in examples} == set(explore_examples())
     assert "texpr/py.typed" in wanted and {"texpr/cli/starter/templates/gitignore", "texpr/emulator/core/core.cpp"} <= wanted
     assert "Requires-Python: >=3.11\n" in metadata and "License-Expression: Apache-2.0\n" in metadata
 
@@ -104,7 +108,16 @@ def test_the_sdist_makes_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
 @pytest.mark.long
 def test_the_whole_journey(wheel: Path, tmp_path: Path) -> None:
     """From an empty folder, with an environment of its own; pip gets dependencies from its index."""
-    program = [sys.executable, str(Path(journey.__file__)), str(wheel), str(tmp_path / "away"), "--extra", "lsp"]
+    program = [
+        sys.executable,
+        str(Path(journey.__file__)),
+        str(wheel),
+        str(tmp_path / "away"),
+        "--extra",
+        "lsp",
+        "--extra",
+        "explore",
+    ]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     done = subprocess.run(program, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -31,14 +31,15 @@ VERBS: dict[str, str] = {
     "fmt": "Rewrite files in the house format.",
     "lsp": "Serve an editor: the Language Server Protocol over standard input and output.",
     "draw": "Draw a function: its IterDomains.",
+    "explore": "Show a program beside its forms, code, proof and pictures, on a page.",
     "completions": "Print what makes a shell complete this command.",
     "doctor": "Show what is installed and what each target can do here.",
 }
 """Each verb with its one line of help; `texpr.cli.verbs.VERB` holds `command`."""
 
 WRONG_CALL = frozenset((
-    "E0580", "E0707", "E0805", "E0806", "E0807", "E0810", "E0811", "E0813", "E0823", "E0824", "E0825", "E0840",
-    "E0841", "E0842", "E0844", "E0850", "E0851", "E0852", "E0855", "E0860", "E0861", "E0862", "E0863", "E0864",
+    "E0580", "E0707", "E0805", "E0806", "E0807", "E0810", "E0811", "E0813", "E0823", "E0824", "E0825", "E0826", "E0827",
+    "E0840", "E0841", "E0842", "E0844", "E0850", "E0851", "E0852", "E0855", "E0860", "E0861", "E0862", "E0863", "E0864",
 ))  # fmt: skip
 """Wrong calls: a file, folder, size, target or schedule that cannot be used. All other codes concern the program or the data.
 """

@@ -18,7 +18,7 @@ from texpr.toolchain.machine import usable_cores
 PACKAGES = ("numpy", "ml_dtypes", "islpy", "click", "rich", "msgspec")
 """What texpr needs."""
 
-MORE = ("pygls", "cryptography", "ortools", "ziglang", "numba", "torch", "cupy", "jax")
+MORE = ("pygls", "starlette", "uvicorn", "cryptography", "ortools", "ziglang", "numba", "torch", "cupy", "jax")
 """Extras, and what arrays may come from."""
 
 VARIABLES = ("CXX", "NVCC", "CUDA_VISIBLE_DEVICES")

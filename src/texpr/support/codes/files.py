@@ -14,6 +14,8 @@ CODES: dict[str, str] = {
     "E0823": "no key for a signature",
     "E0824": "signatures need another package",
     "E0825": "the language server needs other packages",
+    "E0826": "the page needs other packages",
+    "E0827": "no port for the page",
     "E0840": "a search needs other packages",
     "E0841": "nothing to search",
     "E0842": "the storage of a search cannot be used",

@@ -1,0 +1,1 @@
+"""Parts of a page, as HTML, and whole pages. Text is escaped in one place, `html`."""
