@@ -5,9 +5,9 @@ UV := uv==0.13.8
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 ON_DEVICE := bench/tma.py bench/gallery.py bench/times.py
 ALONE := bench/peers.py bench/problems.py
-SOURCES := src tests examples docs/figures .ci $(wildcard bench)
+SOURCES := src tests examples docs/figures docs/site .ci $(wildcard bench)
 
-.PHONY: help run test check long proofs snapshot bench peers problems device dist lock format clean
+.PHONY: help run test check long proofs snapshot bench peers problems device dist docs lock format clean
 
 help:                    ## this list
 	@sed -n 's/^\([a-z]*\):[^#]*## */\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -61,6 +61,11 @@ format: .venv/.dev       ## rewrite sources in the house format
 
 dist: .venv/.dev         ## the sdist and the wheel, in dist
 	$(BIN)/python -m hatchling build -d dist
+
+docs: .venv/.dev         ## the documents as a site, in build/docs: every warning is an error
+	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements-docs.lock
+	@$(BIN)/python -m sphinx -b html -E -W --keep-going -q -j auto -c docs/site docs build/docs
+	@echo build/docs/index.html
 
 lock: .venv/.dev         ## renew the lock files from pyproject.toml (needs the network)
 	@$(BIN)/python -m pip install --quiet $(UV)

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-import shlex
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from texpr.cli import main
+from tests.repo.tour import toured, untimed
 
 README = Path(__file__).parents[2] / "README.md"
 BLOCK = re.compile(r"^```(te (?P<file>\S+)|console|python)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
-TIME = re.compile(r"[\d.]+ (s|ms|µs)$", re.MULTILINE)
 
 
 def test_tour(
@@ -26,26 +23,9 @@ def test_tour(
     request: pytest.FixtureRequest,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    text = README.read_text(encoding="utf-8")
-    renewed = text
-    for block in BLOCK.finditer(text):
-        if block["file"]:
-            Path(block["file"]).write_text(block["text"], encoding="utf-8")
-        elif block["text"].startswith("$ texpr "):
-            command, _, shown = block["text"].partition("\n")
-            main(shlex.split(command)[2:])
-            out, err = capfd.readouterr()
-            said = cut(err + out, shown)
-            renewed = renewed.replace(block[0], f"```console\n{command}\n{said}```")
-    if TIME.sub("(time)", renewed) != TIME.sub("(time)", text) or request.config.getoption("--update-golden"):
+    text, renewed = README.read_text(encoding="utf-8"), toured(README, capfd)
+    if untimed(renewed) != untimed(text) or request.config.getoption("--update-golden"):
         golden(README, renewed)
-
-
-def cut(said: str, shown: str) -> str:
-    """As many lines of `said` as are shown, where what is shown ends with a line of dots."""
-    if not shown.endswith("\n…\n"):
-        return said
-    return "".join(said.splitlines(keepends=True)[: shown.count("\n") - 1]) + "…\n"
 
 
 def test_the_python_of_the_tour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
