@@ -134,7 +134,7 @@ def build(
     targets = (target,) if isinstance(target, str) else tuple(dict.fromkeys(target))
     signer = None if sign is None else artifact.signer(Path(sign))
     title = name if name is not None else chosen[0].name if chosen else "empty"
-    tools = Toolchain(this_machine(jobs))
+    tools = Toolchain(this_machine(jobs), progress)
     artifact.refuse_early(tools, targets if chosen else (), Path(directory))
     made = parts(chosen, targets, sizes, _record(schedule), jobs, progress, plans(tools.machine.cache))
     progress("the compilers of this machine")

@@ -6,7 +6,7 @@ import json
 import re
 import tempfile
 from base64 import b64decode, b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from texpr.support.diagnostic import Note, TexprError, error
@@ -98,9 +98,14 @@ def compile_cuda(machine: Machine, nvcc: Nvcc, text: str, headers: Mapping[str, 
 
 
 def compile_all(
-    machine: Machine, nvcc: Nvcc, wanted: Sequence[tuple[str, str]], headers: Mapping[str, str]
+    machine: Machine,
+    nvcc: Nvcc,
+    wanted: Sequence[tuple[str, str]],
+    headers: Mapping[str, str],
+    progress: Callable[[str], None] = lambda done: None,
 ) -> list[CudaBinary]:
-    """Each of `wanted`, a text and a target, compiled by `compile_cuda`; as many in parallel as `machine` has jobs."""
+    """Each of `wanted`, a text and a target, compiled by `compile_cuda`; as many in parallel as `machine` has jobs. `progress`
+    is called with each that is done."""
 
     def compiled(at: int) -> bytes:
         found = compile_cuda(machine, nvcc, wanted[at][0], headers, wanted[at][1])
@@ -108,7 +113,11 @@ def compile_all(
         return json.dumps({**code, "kernels": [as_dict(each) for each in found.kernels]}).encode()
 
     answers = shared(compiled, [f"a kernel for {target}" for _, target in wanted], machine.jobs)
-    return [_unpacked(target, answer) for (_, target), answer in zip(wanted, answers, strict=True)]
+    found: list[CudaBinary] = []
+    for (_, target), answer in zip(wanted, answers, strict=True):
+        found.append(_unpacked(target, answer))
+        progress(f"nvcc for {target}, {len(found)} of {len(wanted)}")
+    return found
 
 
 def _unpacked(target: str, answer: bytes) -> CudaBinary:

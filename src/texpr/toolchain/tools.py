@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from texpr.support.record import Mutable
@@ -25,9 +25,11 @@ OPENMP = {"gnu": "gomp", "clang": "omp"}
 
 
 class Toolchain(Mutable):
-    """The compilers of `machine`. Every method may raise `TexprError` (E06), and those that compile `CompilerBug`."""
+    """The compilers of `machine`. Every method may raise `TexprError` (E06), and those that compile `CompilerBug`. `progress`
+    is called with each `.cu` that is compiled."""
 
     machine: Machine
+    progress: Callable[[str], None] = lambda done: None
     _host: HostCompiler | None = None
     _nvcc: Nvcc | None = None
 
@@ -90,7 +92,7 @@ class Toolchain(Mutable):
 
     def devices(self, wanted: Sequence[tuple[str, str]], headers: Mapping[str, str]) -> Sequence[CudaBinary]:
         """Each `.cu` compiled for a CUDA target, given its text and the target's name, in order."""
-        return compile_all(self.machine, self.nvcc, wanted, headers)
+        return compile_all(self.machine, self.nvcc, wanted, headers, self.progress)
 
     def fatbin(self, codes: Sequence[tuple[str, bytes, bytes]]) -> bytes | None:
         """One file with code for several targets (each a name, a cubin, PTX), or None if there is no fatbinary."""

@@ -62,7 +62,10 @@ def command(
 def _dump(
     console: Console, function: Function, targets: tuple[str, ...], fixed: dict[str, int], schedule: str, dump: str
 ) -> int:
-    texts = {target: form(shown(function, target, fixed, schedule), dump) for target in targets}
+    texts: dict[str, str] = {}
+    for target in targets:
+        with console.working(f"compiling {function.name} for {target}"):
+            texts[target] = form(shown(function, target, fixed, schedule), dump)
     for text in texts.values():
         console.say(text.rstrip("\n"))
     console.data(texts)

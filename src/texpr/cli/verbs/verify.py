@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -50,8 +50,13 @@ def command(
     holds = None if key is None else artifact.signs(key)
     authored = None if source is None else partial(_authored, source)
     limits = bounded(seconds, memory << 30, lambda: _late(directory, seconds))
-    with console.working("proving it again"), limits, _compilers(rebuild, jobs) as tools:
-        share = partial(shared, jobs=jobs)
+    with console.working("proving it again") as progress, limits, _compilers(rebuild, jobs, progress) as tools:
+
+        def share(task: Callable[[int], bytes], names: Sequence[str]) -> Iterator[bytes]:
+            for number, answer in enumerate(shared(task, names, jobs), 1):
+                progress(f"{names[number - 1]}, {number} of {len(names)}")
+                yield answer
+
         found = artifact.verify(directory, share, rebuild=tools, source=authored, key=holds)
     return _tell(console, found)
 
@@ -87,13 +92,13 @@ def tell_believed(console: Console, schedules: Iterable[tuple[str, int]]) -> Non
 
 
 @contextmanager
-def _compilers(wanted: bool, jobs: int) -> Generator[Toolchain | None]:
+def _compilers(wanted: bool, jobs: int, progress: Callable[[str], None]) -> Generator[Toolchain | None]:
     """The compilers of this machine, without the cache, which anybody may have written to."""
     if not wanted:
         yield None
         return
     with tempfile.TemporaryDirectory(prefix="texpr-rebuild-") as cache:
-        yield Toolchain(replace(this_machine(jobs), cache=Path(cache)))
+        yield Toolchain(replace(this_machine(jobs), cache=Path(cache)), progress)
 
 
 def _authored(source: Path, name: str, fixed: Mapping[str, int]) -> Function:
