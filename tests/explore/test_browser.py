@@ -124,6 +124,25 @@ def test_a_change_is_compiled(page: Any, address: str) -> None:
     playwright.expect(page.locator("#pane-source")).to_contain_text("omp parallel for")
 
 
+def test_what_is_chosen_stays_while_a_text_cannot_be_read(page: Any, address: str, tmp_path: Path) -> None:
+    opened(page, address)
+    second = SAXPY.replace("saxpy", "second") + 'schedule second "halves" { split(i, 2) -> (p, q) }\n'
+    (tmp_path / "two.te").write_text(SAXPY + second, encoding="utf-8")
+    page.set_input_files("#file", tmp_path / "two.te")
+    playwright.expect(page.locator("#function")).to_have_value("saxpy")
+    page.select_option("#function", "second")
+    playwright.expect(page.locator("#schedule option")).to_have_count(3)
+    page.select_option("#schedule", "halves")
+    playwright.expect(page.locator("#pane-program")).to_contain_text("laid out by the schedule “halves”")
+    page.locator(".CodeMirror-line", has_text="z[i]").first.click()
+    page.keyboard.press("End")
+    page.keyboard.type("=")
+    playwright.expect(page.locator("#problems")).to_contain_text("error[E01")
+    page.keyboard.press("Backspace")
+    playwright.expect(page.locator("#pane-program")).to_contain_text("laid out by the schedule “halves”")
+    assert page.locator("#function").input_value() == "second"
+
+
 def test_examples_are_opened_and_programs_saved(page: Any, address: str, tmp_path: Path) -> None:
     opened(page, address)
     page.select_option("#examples", "transpose.te")

@@ -149,8 +149,10 @@
     section(what).innerHTML = found.html;
     section(what).prepend(head);
     get("problems").innerHTML = found.problems;
-    fill(get("function"), found.functions, found.function);
-    fill(get("schedule"), found.schedules, get("schedule").value || asked.schedule);
+    if (found.functions.length) {  // while a text cannot be read, what was chosen of it stays
+      fill(get("function"), found.functions, found.function);
+      fill(get("schedule"), found.schedules, get("schedule").value || asked.schedule);
+    }
     underline(found.marks);
     paint();
     if (what === pane) reveal(section(what));
