@@ -57,6 +57,15 @@ def test_a_pane_shows_its_form(pane: str, words: str) -> None:
     assert words in Reader(shown(SAXPY, pane)).text
 
 
+def test_machine_code_is_shown_by_lines_where_it_can_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Reader(shown(SAXPY, "machine"))
+    assert "bound alone" in found.text and "z[i] = a * x[i] + y[i]" in found.text and "EXIT" in found.text
+    assert any(tag == "meter" for tag, _ in found.tags)
+    assert "up to its compiler" in shown(SAXPY, "machine", target="cpu")
+    monkeypatch.setattr(panes, "built", lambda compiled, machine: ({}, None))
+    assert "pip install" in shown(SAXPY, "machine")
+
+
 def test_lines_of_a_form_are_lit_by_their_origin() -> None:
     assert re.search(r'data-o="3"[^>]*><span class="n">\d+</span> +z\[', shown(SAXPY, "kernel"))
 
