@@ -42,7 +42,7 @@ def test_its_policy_allows_its_own_script_and_style_alone(page: str) -> None:
     (style,) = re.findall(r"<style>(.*?)</style>", page, re.DOTALL)
     assert policy is not None
     assert policy.split("; ") == [
-        "default-src 'none'", f"script-src '{hashed(script)}'", f"style-src '{hashed(style)}'", "img-src data:",
+        "default-src 'none'", f"script-src '{hashed(script)}'", f"style-src '{hashed(style)}'",
         "base-uri 'none'", "form-action 'none'",
     ]  # fmt: skip
 
@@ -55,9 +55,7 @@ def test_a_hostile_program_is_a_text_in_it(page: str) -> None:
 
 
 def test_it_loads_nothing(page: str) -> None:
-    addresses = [value for _, names in Reader(page).tags for name, value in names.items() if name in ("src", "href")]
-    assert addresses
-    assert all((value or "").startswith("data:image/svg+xml;base64,") for value in addresses)
+    assert [value for _, names in Reader(page).tags for name, value in names.items() if name in ("src", "href")] == []
 
 
 def test_a_served_page_asks_its_own_server_alone() -> None:

@@ -80,7 +80,7 @@ def opened(page: Any, address: str, pane: str = "program") -> None:
 
 def turned(page: Any, pane: str) -> None:
     page.click(f"#tab-{pane}")
-    playwright.expect(page.locator(f"#pane-{pane} :is(pre.code, figure, table, details, .note)").first).not_to_have_text("…")
+    playwright.expect(page.locator(f"#pane-{pane} :is(pre.code, svg, table, details, .note)").first).not_to_have_text("…")
 
 
 def lit(page: Any, pane: str) -> list[str]:
@@ -93,7 +93,8 @@ def test_every_pane_is_shown(page: Any, address: str) -> None:
         turned(page, pane)
         assert page.locator(f"#pane-{pane}").is_visible()
         assert page.locator(f"#pane-{pane} .fault").count() == 0
-    assert page.locator("#pane-mapping img").evaluate("image => image.naturalWidth") > 100
+    turned(page, "mapping")
+    assert page.locator("#pane-mapping svg").evaluate("picture => picture.getBoundingClientRect().width") > 100
 
 
 def test_a_line_lights_its_origin_everywhere(page: Any, address: str) -> None:
@@ -173,8 +174,10 @@ def test_a_page_that_is_one_file_needs_no_server(page: Any, tmp_path: Path) -> N
     page.locator("#listing .l", has_text="z[i]").click()
     assert any("z[" in text for text in lit(page, "kernel"))
     assert len(lit(page, "source")) > 1
+    page.click("#tab-timeline")
+    assert page.locator("#pane-timeline text.lit").count() > 0
     page.click("#tab-mapping")
-    assert page.locator("#pane-mapping img").evaluate("image => image.naturalWidth") > 100
+    assert page.locator("#pane-mapping svg").evaluate("picture => picture.getBoundingClientRect().width") > 100
 
 
 def test_the_policy_is_enforced(browser: Any, address: str) -> None:

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from texpr.explore.lines import Line
-from texpr.explore.page.html import element, image, written
+from texpr.explore.page.html import element, written
 from texpr.explore.page.views import listing, note, row, tree
 from texpr.support.render import visible
 
@@ -78,10 +78,3 @@ def test_lines_rows_and_trees_hold_texts_alone(texts: list[str]) -> None:
 def test_an_attribute_that_is_more_than_a_text_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="no attribute for a text"):
         element("a", "x", **{name: "javascript:alert(1)"})
-
-
-def test_a_picture_is_data_that_runs_nothing() -> None:
-    ((tag, names),) = Reader(written(image("<svg><script>alert(1)</script></svg>", "what <it> shows"))).tags
-    assert (tag, names["alt"]) == ("img", "what <it> shows")
-    assert (names["src"] or "").startswith("data:image/svg+xml;base64,")
-    assert "<" not in (names["src"] or "")

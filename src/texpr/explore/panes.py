@@ -216,7 +216,7 @@ def _picture(what: str) -> Show:
         except Undrawable as reason:
             yield note(f"{reason}")
             return
-        yield picture(svg, f"{what} of {function.name}")
+        yield picture(svg)
 
     return show
 

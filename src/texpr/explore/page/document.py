@@ -18,15 +18,16 @@ from texpr.explore.examples import names
 from texpr.explore.lines import written as lines_of
 from texpr.explore.look import Look
 from texpr.explore.page.html import Content, Element, element, escape, written
+from texpr.explore.page.pictures import pictures_style
 from texpr.explore.page.views import listing, note
 from texpr.explore.panes import PANES, contents
 from texpr.isa.registry import TARGETS
 
-STATIC = ("codemirror/codemirror.css", "page.css", "codemirror/codemirror.js", "mode.js", "page.js")
+STATIC = ("codemirror/codemirror.css", "pictures.css", "page.css", "codemirror/codemirror.js", "mode.js", "page.js")
 """The files that a served page asks for, in this order."""
 
 SERVED_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; base-uri 'none'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"
 )
 """What a served page may do: run and ask for the files of its own server, nothing else."""
@@ -36,6 +37,8 @@ def static(name: str) -> bytes:
     """One of the page's own files. Raises KeyError for any other name."""
     if name not in STATIC:
         raise KeyError(name)
+    if name == "pictures.css":
+        return pictures_style().encode()
     place = files("texpr.explore") / "static"
     for part in name.split("/"):
         place = place / part
@@ -55,8 +58,9 @@ def served(asked: Asked) -> str:
 
 def alone(seen: Look) -> str:
     """A page that is one file: every pane of what was compiled, for readers without a server and without a network."""
-    style, script = (static(name).decode() for name in ("page.css", "page.js"))
-    policy = f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; base-uri 'none'; "
+    pictures, style, script = (static(name).decode() for name in ("pictures.css", "page.css", "page.js"))
+    style = pictures + style
+    policy = f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; base-uri 'none'; "
     policy += "form-action 'none'"
     head = f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}"><style>{_own(style)}</style>'
     panes = [_section(name, contents(seen, name)) for name in PANES]

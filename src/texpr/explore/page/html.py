@@ -5,7 +5,6 @@ element = tag attributes (element | text)*
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from html import escape as _escape
 from typing import TypeAlias
@@ -19,7 +18,7 @@ VOID = frozenset({"br", "hr", "img", "input", "link", "meta"})
 """Elements that have no end."""
 
 URLS = frozenset({"href", "src", "action", "formaction", "srcdoc", "data", "style"})
-"""Attributes that mean more than a text; only `image` writes one of them, and pages write links to their own files."""
+"""Attributes that mean more than a text: none is written here; pages write links to their own files."""
 
 
 class Element(Record):
@@ -38,16 +37,6 @@ def element(tag: str, *children: Content, **attributes: str | int | None) -> Ele
         if name in URLS or name.startswith("on"):
             raise ValueError(f"`{name}` is no attribute for a text")
     return Element(tag, written, children)
-
-
-def image(svg: str, words: str) -> Element:
-    """A picture, which can neither run anything nor load anything, as browsers keep images; `words`: what it shows."""
-    return Element("img", (("src", f"data:image/svg+xml;base64,{encoded(svg)}"), ("alt", words)))
-
-
-def encoded(text: str) -> str:
-    """`text` in base64."""
-    return b64encode(text.encode()).decode("ascii")
 
 
 def _name(name: str) -> str:

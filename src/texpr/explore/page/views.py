@@ -7,20 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from html import unescape
 from typing import Any, cast
 
 from texpr.explore.lines import Line
-from texpr.explore.page.html import Content, Element, element, image
+from texpr.explore.page.html import Content, Element, element
+from texpr.explore.page.pictures import picture_of
 from texpr.support.diagnostic import Diagnostic
 from texpr.support.render import render, severity
 
 _COMMENT = re.compile(r"(?:^|(?<=\s))(?:--|//)\s.*$")
-_WORDS = re.compile(r"<desc>([^<]*)</desc>")
-
-LONGEST_WORDS = 2000
-"""The characters of the description of a picture."""
-
 MOST_LINES = 20_000
 """The lines of one form that a page shows."""
 
@@ -95,11 +90,9 @@ def folded(head: str, *inside: Content, opened: bool = False) -> Element:
     return element("details", element("summary", head), *inside, open="open" if opened else None)
 
 
-def picture(svg: str, about: str) -> Element:
-    """A picture, and in words what it shows."""
-    found = _WORDS.search(svg)
-    words = about if found is None else f"{about}. {unescape(found[1])}"
-    return element("figure", image(svg, words[:LONGEST_WORDS]))
+def picture(svg: str) -> Element:
+    """A picture, and in words, which are its description, what it shows."""
+    return element("figure", picture_of(svg))
 
 
 def tree(value: object) -> Content:
