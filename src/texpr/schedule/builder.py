@@ -106,6 +106,10 @@ class Schedule:
         """A `par` made a `seq`."""
         return self._and("serial", (loop,), {}, ())
 
+    def partial(self, loop: str, *, at: str | None = None, names: tuple[str, ...] = ()) -> Schedule:
+        """What iterations of `loop` add to sums, summed up in memory of their own before the loop `at`, and added up then."""
+        return self._and("partial", (loop,), {"at": at}, names)
+
     # Machine.
 
     def bind(self, loop: str, level: str) -> Schedule:

@@ -2,7 +2,9 @@
 
 Such memory holds no element of the written program but a part of its updates. If it is initialised with the neutral value, if
 all updates in it are of one element, and if it is combined with that element once, after all of them, then each update is
-applied in the end; and as their order is free, each may be taken to be applied at the combination.
+applied in the end; and as their order is free, each may be taken to be applied at the combination. It may be copied to other
+memory before, after all updates, and the copy be combined. Updates beyond those of the written program change nothing, or are
+in memory that is combined with nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir.program.updates import neutral
 from texpr.ir.value import Literal
 from texpr.presburger.existential import nowhere
-from texpr.presburger.formula import Formula, differ, negate
+from texpr.presburger.formula import Formula, conj, differ, negate
 from texpr.presburger.questions import Point, witness
 from texpr.proof.common.asked import Asked, Claim
 from texpr.proof.read.order import When, precedes
@@ -25,13 +27,29 @@ from texpr.support.record import Mutable, replace
 
 class Part(Mutable):
     """A memory, with all its accesses `touched`, that holds a partial sum; `join` is the write of the combination with an
-    element; `read` its read of the partial sum, and `own` its read of the element."""
+    element; `read` its read of the partial sum, and `own` its read of the element. `copy`: the read and the write by which it
+    is copied to where it is combined, if it is. `spare`: the updates of which some are not of the written program."""
 
     touched: Sequence[Access]
     join: Access
     own: Access
     read: Access
     premises: Formula
+    copy: tuple[Access, ...] = ()
+    spare: Sequence[Access] = ()
+
+    @property
+    def at(self) -> Access | None:
+        """The read of the partial sum as one of the memory of the updates; None where the place of a copy does not tell it."""
+        if not self.copy:
+            return self.read
+        of, to = self.copy
+        each, own = named(to, "○"), placed(self.read, {s: expr(s) for s in self.read.dims})
+        known = found(each, [*zip(each.place, own.place, strict=True)])
+        names = {s: known[each.only(s)] for s in of.dims if each.only(s) in known}
+        if not {s for e in of.place for s in e.syms()} & {*of.dims} <= names.keys():
+            return None
+        return replace(self.read, home=of.home, place=tuple(e.substitute(names) for e in of.place))
 
     @property
     def updates(self) -> list[Access]:
@@ -54,25 +72,32 @@ class Part(Mutable):
         plain = all(isinstance(a.action.value, Literal) and a.action.value.value == nothing for a in self.fills)
         others = any(not a.write and not a.is_own for a in self.touched)
         of_one = len({(a.does, a.stored) for a in updates}) == 1
-        return free and plain and not others and of_one and self._is_timed(updates[0])
+        return self.at is not None and free and plain and not others and of_one and self._is_timed(updates[0])
 
     def _free(self, update: Access) -> bool:
         return len(strict(update.meant, update.stored)) < len(update.meant)
 
     def accesses(self) -> Iterator[Access]:
         """The accesses as those of a partial sum, with the element at its combination."""
-        part = Sym(f"part in {self.read.home.name}")
-        for access in (*self.touched, self.read):
-            yield replace(access, stored=part, element=access.place, meant=(), does=None, legal=())
+        part, at = Sym(f"part in {self.read.home.name}"), self._at
+        places = [(a, a.place) for a in (*self.touched, *self.copy[:1])]
+        places += [*((a, self.copy[0].place) for a in self.copy[1:]), (self.read, at.place)]
+        for access, place in places:
+            yield replace(access, stored=part, element=place, meant=(), does=None, legal=(), is_one=())
         update = self.updates[0]
         here = placed(update, {s: expr(0) for s in update.dims} | self._known(update))
         of = {"stored": update.stored, "element": here.element, "meant": strict(here.meant, update.stored)}
         yield replace(self.own, **of, does=update.does, is_update=True, is_own=True)
         yield replace(self.join, **of, does=update.does, is_update=True)
 
+    @property
+    def _at(self) -> Access:
+        assert self.at is not None, "as `is_one`"
+        return self.at
+
     def _known(self, update: Access) -> dict[Sym, Expr]:
         """The coordinates of an update that its place determines, over those of the combination."""
-        each, own = named(update, "○"), placed(self.read, {s: expr(s) for s in self.read.dims})
+        each, own = named(update, "○"), placed(self._at, {s: expr(s) for s in self.read.dims})
         known = found(each, [*zip(each.place, own.place, strict=True)])
         return {s: known[each.only(s)] for s in update.dims if each.only(s) in known}
 
@@ -83,14 +108,17 @@ class Part(Mutable):
 
     def questions(self) -> Iterator[Asked]:
         """The obligations of a partial sum."""
-        span, about = self.join.action.span, str(self.join)
+        span, about, at = self.join.action.span, str(self.join), self._at
         for update in self.updates:
-            args = named(update, "◁"), named(self.read, "▷")
+            args = named(update, "◁"), named(at, "▷")
             yield Claim("a part is of one element", about, "what is added is for that", span), self.mixed, args
             yield Claim("a part is joined", about, "behind what is added", span), self.lost, (named(update, "◁"),)
-        twice = named(self.read, "◁"), named(self.read, "▷")
+            if update.action in {a.action for a in self.spare}:
+                yield Claim("a part is no more", about, "what is added beyond is not joined", span), self.more, args
+        twice = named(at, "◁"), named(at, "▷")
         yield Claim("a part is joined once", about, "places differ", span), self.joined_twice, twice
-        steps = [*product(self.fills, self.updates), *product((*self.fills, *self.updates), [self.read])]
+        ends = self.copy[0] if self.copy else self.read
+        steps = [*product(self.fills, self.updates), *product((*self.fills, *self.updates), [ends])]
         for one, other in steps:
             told = Claim("a part is whole", f"{one} and {other}", "it begins, and grows, before it is joined", span)
             yield told, self.late, (named(one, "◁"), named(other, "▷"))
@@ -104,11 +132,15 @@ class Part(Mutable):
         return self.both(update, read, apart)
 
     def lost(self, update: Named) -> Point | None:
-        """An update that no later combination includes. Raises Undecided."""
-        read = named(self.read, "○")
+        """An update of the written program that no later combination includes. Raises Undecided."""
+        read = named(self._at, "○")
         pairs = [*zip(read.place, update.place, strict=True)]
         behind = there(read, update, pairs, (precedes(update.time, read.time, None),))
-        return nowhere(update.where, [behind], self.premises, solving=True)
+        return nowhere((*update.where, *update.is_one), [behind], self.premises, solving=True)
+
+    def more(self, update: Named, read: Named) -> Point | None:
+        """An update that is not of the written program at a place that is combined. Raises Undecided."""
+        return self.both(update, read, negate(conj(update.is_one)))
 
     def joined_twice(self, a: Named, b: Named) -> Point | None:
         """A place that is combined twice. Raises Undecided."""

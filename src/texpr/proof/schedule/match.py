@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, combinations_with_replacement, islice
+from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym, expr, number_of
 from texpr.affine.facts import Known
@@ -32,6 +33,8 @@ SIDES = 4
 Done = tuple[Access, Mapping[Sym, Expr]]
 """The write of a statement that is an instance of a written one, with the indices."""
 
+Spare: TypeAlias = tuple[Claim, Sequence[Formula], Sequence[Formula]]
+
 IS_STATEMENT, IS_THERE = "is a statement", "what is read is there"
 """Kinds of obligations."""
 
@@ -55,6 +58,10 @@ class Matches(Mutable):
     loosened: list[tuple[Action, Action]] = field(default_factory=list[tuple[Action, Action]])
     asked: list[Asked] = field(default_factory=list[Asked])
     overruns: list[Access] = field(default_factory=list[Access])
+    spare: dict[Action, Spare] = field(default_factory=dict[Action, Spare])
+    """Updates beyond those of the written program, which partial sums may have: claims, goals, and where they are none."""
+    joined: set[Home] = field(default_factory=set[Home])
+    """Memory of partial sums."""
     fills: Mapping[Buffer, Literal] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -85,6 +92,9 @@ class Matches(Mutable):
         while len(copies) != before:
             before, copies = len(copies), [action for action in copies if not self.copy(action)]
         self.strange += ((action, "no statement, and no copy") for action in copies if not self.join(action))
+        for action, (told, goals, inside) in self.spare.items():
+            known, wanted = (inside, goals) if action.stored in self.joined else ((), [*goals, *inside])
+            self.asked.append((told, self.doubted, (action, known, wanted)))
 
     def statement(self, action: Action, meant: Action, at: Mapping[Sym, Expr], anew: bool = False) -> None:
         """Records that a statement is an instance of a written one, with the indices `at`. `anew`: it recomputes a value, like
@@ -116,6 +126,8 @@ class Matches(Mutable):
             rest = [fact for fact in inside if fact not in beyond]
             known, wanted = (beyond, [] if holes else rest)
             self.asked.append((told, self.doubted, (action, (*known, *(rest if holes else ())), [*goals, *wanted])))
+        elif leaves and not holes and meant.update is not None and action.stored not in self.given:
+            beyond, self.spare[action] = inside, (told, goals, inside)
         else:
             beyond = []
             self.asked.append((told, self.doubted, (action, inside, goals) if holes else (action, (), [*goals, *inside])))
@@ -281,17 +293,34 @@ class Matches(Mutable):
         return ()
 
     def join(self, action: Action) -> bool:
-        """Matches the combination of a partial sum, if memory holds one."""
+        """Matches the combination of a partial sum, if memory holds one, or a copy of one."""
         if action.update is None or not isinstance(action.stmt, ir.Bind) or not isinstance(action.stmt.values[0], Load):
             return False
         source, write = action.stmt.values[0], self.touched(action.target, action.spot, action, True)
         own, read = (self.touched(place, action.spot, action, False) for place in (action.target, source))
-        part = Part([a for a in self.accesses if a.home is source.buffer], write, own, read, self.premises)
-        if source.buffer.role != "local" or len(action.stmt.targets) != 1 or not write.is_certain or not part.is_one():
+        copy = self.only_copy(source.buffer)
+        memory = {source.buffer, copy[0].home} if copy else {source.buffer}
+        touched = [a for a in self.accesses if a.home in memory and a.action not in {each.action for each in copy}]
+        spare = [a for a in touched if a.write and a.action in self.spare]
+        part = Part(touched, write, own, read, self.premises, copy, spare)
+        local = all(isinstance(each, Buffer) and each.role == "local" for each in memory)
+        if not local or len(action.stmt.targets) != 1 or not write.is_certain or not part.is_one():
             return False
-        self.accesses = [*(a for a in self.accesses if a.home is not source.buffer), *part.accesses()]
+        self.accesses = [*(a for a in self.accesses if a.home not in memory), *part.accesses()]
+        self.joined |= memory
         self.asked += part.questions()
         return True
+
+    def only_copy(self, buffer: Buffer) -> tuple[Access, ...]:
+        """The read and the write of the only statement that writes a memory, if that is a copy of another one."""
+        writers = [each for each in self.laid.actions if each.stored is buffer]
+        if len(writers) != 1 or writers[0].update is not None or writers[0].stmt.instance:
+            return ()
+        (copy,) = writers
+        if not isinstance(copy.value, Load):
+            return ()
+        made = tuple(self.touched(place, copy.spot, copy, write) for place, write in ((copy.value, False), (copy.target, True)))
+        return made if all(each.is_certain for each in made) else ()
 
     def instead(self, action: Action, write: Access) -> bool:
         """Matches a store in place of a copy, if it computes the value of the one statement that writes the element."""

@@ -1,0 +1,206 @@
+"""`partial(ko, at=i) -> C_parts`: what iterations of ko add to a sum, in memory of their own, before the loop over i.
+
+Before: par M |i| { par N |j| { C[i, j] = 0  seq P |ko| reduce(C) { seq 16 |ki| reduce(C) { C[i, j] += … } }  … } }
+After:  new C_parts: f32[P, M, N]
+        par P |ko| { par M |i_1| { par N |j_1| {
+            C_parts[ko, i, j] = 0
+            seq 16 |ki| reduce(C_parts) { C_parts[ko, i, j] += … }
+        } } }
+        par M |i| { par N |j| { C[i, j] = 0  seq P |ko_1| reduce(C) { C[i, j] += C_parts[ko, i, j] }  … } }
+
+Iterations of ko are independent then, so that blocks may share them. Without `at=` parts are summed up where ko is. The order
+of the sum has to be free, and what it reads must stay as it is in the loop over i.
+"""
+
+from __future__ import annotations
+
+from texpr.affine.expr import Expr, expr
+from texpr.ir import program as ir
+from texpr.ir.program.rewrite import Rewriter
+from texpr.ir.program.updates import identity
+from texpr.ir.program.uses import loads, symbols, written
+from texpr.ir.value import Buffer, Literal, Load
+from texpr.schedule.call import Call, Rule
+from texpr.schedule.edits import head, words
+from texpr.schedule.rewrite.shape import free_loop
+from texpr.schedule.state import State
+from texpr.schedule.tree import Body, path_to, replaced
+from texpr.support.diagnostic import Note
+from texpr.support.record import Record, replace
+from texpr.support.span import NOWHERE
+
+
+class _Sum(Record):
+    """`loop`, whose iterations are parts, inside of `outer`, before the first of which parts are summed up. `around`: loops in
+    it over elements; `inner`: loops that sum up; `updates`: what the innermost does."""
+
+    call: Call
+    outer: tuple[ir.Loop, ...]
+    loop: ir.Loop
+    around: tuple[ir.Loop, ...]
+    inner: tuple[ir.Loop, ...]
+    updates: tuple[ir.Bind, ...]
+
+    def memory(self, buffer: Buffer, name: str) -> Buffer:
+        """Memory for the parts of elements of a buffer. Those of a `par`, which threads share, are neighbours."""
+        own = self._own(next(each.targets[0] for each in self.updates if each.targets[0].buffer is buffer))
+        count, *extents = (self.call.state.domain(loop).extent for loop in (self.loop, *own))
+        shape = self._placed(count, (*extents, *buffer.shape))
+        return Buffer(name, buffer.dtype, shape, "local", span=self.call.directive.span)
+
+    def part(self, target: Load, parts: dict[Buffer, Buffer]) -> Load:
+        """The part of an element."""
+        at, *own = (expr(self.call.state.domain(loop).sym) for loop in (self.loop, *self._own(target)))
+        return Load(parts[target.buffer], self._placed(at, (*own, *target.index)), span=target.span)
+
+    def _placed(self, count: Expr, others: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        return (*others, count) if isinstance(self.loop, ir.Par) else (count, *others)
+
+    def _own(self, target: Load) -> list[ir.Loop]:
+        """The loops around that its subscripts do not tell."""
+        said = {s for e in target.index for s in e.syms()}
+        return [loop for loop in self.outer if not self.call.state.above(loop) & said]
+
+
+def _apply(call: Call) -> State:
+    call.expect(1, keys=("at",))
+    loop = free_loop(call, call.plain[0])
+    found = _sum(call, loop)
+    buffers = tuple(each.targets[0].buffer for each in found.updates)
+    names = call.results(*(f"{buffer.name}_parts" for buffer in buffers))
+    parts = {b: found.memory(b, name.name) for b, name in zip(buffers, names, strict=True)}
+    news = tuple(ir.New(buffer, span=call.directive.span) for buffer in parts.values())
+    state, first = _summed(found, parts)
+    state, last = _joined(found, state, parts)
+    if not found.outer:
+        return state.with_body(replaced(state.function.body, loop, lambda _: (*news, first, last)))
+    (at,) = replaced((found.outer[0],), loop, lambda _: (last,))
+    return state.with_body(replaced(state.function.body, found.outer[0], lambda _: (*news, first, at)))
+
+
+def _sum(call: Call, loop: ir.Loop) -> _Sum:
+    outer = _outer(call, loop)
+    way = [loop]
+    while len(way[-1].body) == 1 and isinstance(inner := way[-1].body[0], ir.Par | ir.Seq):
+        way.append(inner)
+    updates = tuple(_update(call, loop, stmt) for stmt in way[-1].body)
+    targets = [each.targets[0] for each in updates]
+    if len({target.buffer for target in targets}) < len(targets):
+        raise call.refuse("E0905", f"a buffer is updated twice in the loop over `{loop.sym.base}`", at=call.plain[0])
+    counts = {_elements(call, way, (*outer, *way), each) for each in updates}
+    if len(counts) > 1:
+        raise call.refuse("E0905", "the sums are of elements in different loops", at=call.plain[0])
+    count = counts.pop()
+    _require_early(call, outer, way, updates)
+    return _Sum(call, outer, loop, tuple(way[1 : count + 1]), tuple(way[count + 1 :]), updates)
+
+
+def _outer(call: Call, loop: ir.Loop) -> tuple[ir.Loop, ...]:
+    """The loops around, from the one before which parts are summed up."""
+    where = call.key("at")
+    if where is None:
+        return ()
+    at = call.loop(where)
+    path = path_to(at.body, loop)
+    if path is None:
+        reason = f"the loop over `{loop.sym.base}` is not inside of the one over `{at.sym.base}`"
+        raise call.refuse("E0905", reason, at=where, help="`at=` names a loop around it")
+    found = [step for step in (at, *path[:-1]) if isinstance(step, ir.Par | ir.Seq)]
+    if len(found) < len(path):
+        raise call.refuse("E0905", f"an `if` stands between `{at.sym.base}` and `{loop.sym.base}`", at=where)
+    return tuple(found)
+
+
+def _update(call: Call, loop: ir.Loop, stmt: ir.Stmt) -> ir.Bind:
+    """A statement as a sum whose parts may be added up. Raises E0905 or E0906."""
+    name = loop.sym.base
+    if not isinstance(stmt, ir.Bind) or len(stmt.targets) != 1 or not isinstance(stmt.update, str) or stmt.update == "sub":
+        reason = f"something else than sums is computed in the loop over `{name}`, so it has no parts to add up"
+        raise call.refuse("E0905", reason, Note("here", stmt.span), help=f"`distribute({name})` gives it a loop of its own")
+    target = stmt.targets[0]
+    if target.buffer not in loop.reduce:
+        reason = f"the iterations of `{name}` add to `{target.buffer.name}` in order, and parts of a sum are in another one"
+        new = f"reduce({target.buffer.name})"
+        offers = words(head(loop) or NOWHERE, f"if any order will do, write `{new}` on this loop", f"… {new} ")
+        raise call.refuse("E0906", reason, Note("this update", stmt.span), offers=offers)
+    if target.data:
+        reason = f"data say which element of `{target.buffer.name}` is updated"
+        raise call.refuse("E0905", reason, Note("this update", stmt.span))
+    return stmt
+
+
+def _elements(call: Call, way: list[ir.Loop], every: tuple[ir.Loop, ...], update: ir.Bind) -> int:
+    """How many loops inside of the first of `way` tell the element of an update: these are around all others."""
+    loop, *rest = way
+    target = update.targets[0]
+    said = {s for e in target.index for s in e.syms()}
+    name, note = target.buffer.name, Note("this update", update.span)
+    if call.state.above(loop) & said:
+        raise call.refuse("E0905", f"each iteration of `{loop.sym.base}` has elements of `{name}` of its own", note)
+    tells = [bool(call.state.above(inner) & said) for inner in rest]
+    if tells != sorted(tells, reverse=True):
+        reason = f"loops that tell elements of `{name}` are inside of others, which sum up"
+        raise call.refuse("E0905", reason, note, help="`reorder` the former around the latter")
+    moving = frozenset[object]().union(*(call.state.above(inner) & said for inner in every))
+    if not moving <= {e.as_sym for e in target.index}:
+        raise call.refuse("E0905", f"subscripts of `{name}` are no loop indices, so iterations may share an element", note)
+    return sum(tells)
+
+
+def _require_early(call: Call, outer: tuple[ir.Loop, ...], way: list[ir.Loop], updates: tuple[ir.Bind, ...]) -> None:
+    """What is summed up may be read before the outermost loop: nothing there writes it, or makes it. Raises E0906."""
+    values = tuple(replace(each, targets=(), update=None) for each in updates)
+    first = (*outer, way[0])[:1]
+    changed = written(first)
+    clash = next((load for stmt in values for load in loads(stmt) if load.buffer in changed), None)
+    if clash is not None:
+        loop = (outer or (way[0],))[0]
+        reason = f"`{clash.buffer.name}` changes in the loop over `{loop.sym.base}`, so parts cannot be summed up before it"
+        raise call.refuse("E0906", reason, Note("it is read here", clash.span))
+    lets = {s.sym for s in ir.walk(outer[:1]) if isinstance(s, ir.Let)}
+    if lets & symbols(tuple(way[:1])):
+        let = next(s for s in ir.walk(outer[:1]) if isinstance(s, ir.Let) and s.sym in symbols(tuple(way[:1])))
+        raise call.refuse("E0906", f"`let {let.sym.base}` is used in the sum", Note("it is read here", let.span))
+
+
+def _summed(found: _Sum, parts: dict[Buffer, Buffer]) -> tuple[State, ir.Stmt]:
+    """The loops that sum up parts."""
+    state, copies = found.call.state, list[ir.Loop]()
+    for each in found.outer:
+        state, copy = state.copy_of(each)
+        copies.append(copy)
+    body: Body = tuple(map(Rewriter(target=lambda old: found.part(old, parts)).stmt, found.updates))
+    for each in reversed(found.inner):
+        body = (replace(each, body=body, reduce=tuple(parts.get(b, b) for b in each.reduce)),)
+    span = found.call.directive.span
+    starts = (ir.Bind((found.part(each.targets[0], parts),), (_neutral(each),), span=span) for each in found.updates)
+    body = (*starts, *body)
+    for each in reversed((*copies, *found.around)):
+        body = (replace(each, body=body, reduce=()),)
+    loop = found.loop
+    return state, ir.Par(loop.sym, loop.extent, body, label=loop.label, directives=loop.directives, span=loop.span)
+
+
+def _neutral(update: ir.Bind) -> Literal:
+    assert update.update is not None, "as it is one"
+    (value,) = identity(update.update, (update.targets[0].dtype,))
+    assert isinstance(value, Literal), "of the built-in updates"
+    return value
+
+
+def _joined(found: _Sum, state: State, parts: dict[Buffer, Buffer]) -> tuple[State, ir.Stmt]:
+    """The loops that add the parts of each element up."""
+    copies = list[ir.Loop]()
+    for each in (*found.around, found.loop):
+        state, copy = state.copy_of(each)
+        copies.append(copy)
+    span = found.call.directive.span
+    body: Body = tuple(
+        ir.Bind(each.targets, (found.part(each.targets[0], parts),), each.update, span=span) for each in found.updates
+    )
+    for each in reversed(copies):
+        body = (replace(each, body=body, reduce=each.reduce if each is copies[-1] else ()),)
+    return state, body[0]
+
+
+RULE = Rule("partial", "partial(LOOP, at=LOOP) -> (NAME, …)", _apply)
