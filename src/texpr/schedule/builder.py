@@ -110,6 +110,10 @@ class Schedule:
         """What iterations of `loop` add to sums, summed up in memory of their own before the loop `at`, and added up then."""
         return self._and("partial", (loop,), {"at": at}, names)
 
+    def hoist(self, loop: str, *, names: tuple[str, ...] = ()) -> Schedule:
+        """Sums in an `if`, done ahead of it in memory of their own, whether or not they are asked for."""
+        return self._and("hoist", (loop,), {}, names)
+
     # Machine.
 
     def bind(self, loop: str, level: str) -> Schedule:

@@ -61,7 +61,24 @@ fn rows(x: f32[n, m]): f32[n] {
 schedule rows "given" for cuda { split(j, 32) -> (jo, ji)  partial(jo, at=i) }
 """
 
-TEXTS = {"parts": PARTS, "kept": PARTS, "rows": ROWS}
+AHEAD = """
+fn ahead(A: f32[N, K], B: f32[N, K]): f32[N, N] {
+    new C: f32[N, N]
+    par N |i| { par N |j| {
+        new t: f32 = -1.0
+        if j <= i {
+            t = 2.0
+            seq K |k| reduce(t) { t += A[i, k] * B[j, k] }
+        }
+        C[i, j] = t
+    } }
+    return C
+}
+
+schedule ahead "given" for cuda { hoist(k) }
+"""
+
+TEXTS = {"parts": PARTS, "kept": PARTS, "rows": ROWS, "ahead": AHEAD}
 
 
 @cache
@@ -101,6 +118,15 @@ PLANTED = [
     ("a part that is kept does not begin", "kept", "acc[it_1, jt_1] = 0", "acc[it_1, 0] = 0"),
     ("a part is of what it is not", "rows", "s_parts[i_1, jo] = -inf", "s_parts[i_1, jo] = 0.0"),
     ("a row has the parts of the next", "rows", "s max= s_parts[i, jo_1]", "s max= s_parts[n - 1 - i, jo_1]"),
+    ("more is asked for than was", "ahead", "if j <= i {", "if j <= i + 1 {"),
+    ("less is asked for than was", "ahead", "if j <= i {", "if j < i {"),
+    ("the other half is asked for", "ahead", "if j <= i {", "if i <= j {"),
+    ("all is asked for", "ahead", "if j <= i {", "if j < N {"),
+    ("what is ahead does not begin", "ahead", "t_ahead = 0", "t_ahead = 1"),
+    ("what is ahead is joined twice", "ahead", "t += t_ahead\n", "seq 2 |w| reduce(t) { t += t_ahead }\n"),
+    ("what is ahead is of others", "ahead", "B[j, k]", "B[i, k]"),
+    ("what is ahead is too short", "ahead", "seq K |k|", "seq max(K - 1, 0) |k|"),
+    ("what is ahead goes out of bounds", "ahead", "B[j, k]", "B[j + 1, k]"),
     ("a row is another's part", "rows", "s max= s_parts[i, jo_1]", "s max= s_parts[i, 0]"),
 ]
 

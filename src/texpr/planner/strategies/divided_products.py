@@ -19,7 +19,8 @@ MICRO = 1e6
 
 def _applies(subject: Subject) -> bool:
     nest = subject.nest
-    return products.STRATEGY.applies(subject) and isinstance(nest, Nest) and len(nest.seqs) == 1 and not subject.is_part
+    plain = isinstance(nest, Nest) and len(nest.seqs) == 1 and not nest.masked and not subject.is_part
+    return plain and products.STRATEGY.applies(subject)
 
 
 def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:

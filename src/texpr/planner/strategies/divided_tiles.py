@@ -16,7 +16,8 @@ LAUNCH = 9e6
 
 def _applies(subject: Subject) -> bool:
     nest = subject.nest
-    return tiles.STRATEGY.applies(subject) and isinstance(nest, Nest) and len(nest.seqs) == 1 and not subject.is_part
+    plain = isinstance(nest, Nest) and len(nest.seqs) == 1 and not nest.masked and not subject.is_part
+    return plain and tiles.STRATEGY.applies(subject)
 
 
 def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:

@@ -17,6 +17,7 @@ from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
 from texpr.isa.cuda import ASYNC_COPY
+from texpr.planner.apart import Part, apart
 from texpr.planner.budget import STAGES, budget
 from texpr.planner.copies import COPIED
 from texpr.planner.follow import Refused
@@ -51,6 +52,8 @@ class TileScript(Script, kw_only=True):
 
     nest: Nest
     candidate: Candidate
+    apart: Mapping[Buffer, Part] = field(default_factory=dict[Buffer, Part])
+    """Arrays of the nest that are parts of others."""
     vectors: Mapping[Sym, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -74,7 +77,7 @@ class TileScript(Script, kw_only=True):
         for staging in self.candidate.staged:
             at = grid[-1] if staging.at is None else parts[staging.at].outer
             assert at is not None, "a loop that a box is brought in lies outside of the tile"
-            self._shared(staging, at)
+            self._shared(staging, at, parts)
         for at in dict.fromkeys(s.at for s in self.candidate.staged if s.at is not None):
             loop = parts[at].outer
             assert loop is not None, "as above"
@@ -177,10 +180,12 @@ class TileScript(Script, kw_only=True):
             (name,) = self.fresh(buffer.name, "acc")
             self.must("stage", buffer.name, at=at, space="registers", results=(name,))
 
-    def _shared(self, staging: Staging, at: str) -> None:
-        buffer = staging.form.buffer
+    def _shared(self, staging: Staging, at: str, parts: Mapping[Sym, Loops]) -> None:
+        buffer, asked = staging.form.buffer, {"at": at, "in": "shared"}
+        if (part := self.apart.get(buffer)) is not None:
+            buffer, own = part.buffer, parts[part.along]
+            asked["along"] = own.thread or own.own or own.lane or own.outer or part.along.name
         (name,) = self.fresh(buffer.name, "s")
-        asked = {"at": at, "in": "shared"}
         if not self._is_async(buffer):
             self.must("stage", buffer.name, results=(name,), of=buffer, **asked)
         else:
@@ -204,9 +209,8 @@ class TileScript(Script, kw_only=True):
 
     def _lanes_of_copy(self, staging: Staging) -> int:
         """The elements of a vector of a copy, where every row of the box begins at one and has whole ones, or 1."""
-        buffer = staging.form.buffer
-        lanes = self.state.target.vector // buffer.dtype.bytes
-        touches = self.nest.of(buffer)
+        lanes = self.state.target.vector // staging.form.buffer.dtype.bytes
+        touches = self.nest.of(staging.form.buffer)
         whole = len(staging.box) > 0 and staging.box[-1] % lanes == 0
         return lanes if whole and all(begins_even(t, lanes, self.nest.known) for t in touches) else 1
 
@@ -227,19 +231,20 @@ def _applies(subject: Subject) -> bool:
 def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
     """The tile of least modelled cost: bytes for an iteration."""
     assert isinstance(subject.nest, Nest), "as it applies"
-    nest, state, less = subject.nest, subject.state, without(refused)
+    (nest, parts), state, less = apart(subject.nest), subject.state, without(refused)
     if less is None:
         return None
-    found = Search(nest, budget(state.target, len(nest.loops)), less.banned, less.in_order).best()
-    return Proposal(TileScript(state, subject.span, nest=nest, candidate=found), found.cost, found)
+    banned = less.banned | {part for part, each in parts.items() if each.buffer in less.banned}
+    found = Search(nest, budget(state.target, len(nest.loops)), banned, less.in_order).best()
+    return Proposal(TileScript(state, subject.span, nest=nest, candidate=found, apart=parts), found.cost, found)
 
 
 def _others(subject: Subject) -> Iterator[Proposal]:
     """All tiles that were looked at."""
     assert isinstance(subject.nest, Nest), "as it applies"
-    nest, state = subject.nest, subject.state
+    (nest, parts), state = apart(subject.nest), subject.state
     for found in Search(nest, budget(state.target, len(nest.loops))).others():
-        yield Proposal(TileScript(state, subject.span, nest=nest, candidate=found), found.cost, found)
+        yield Proposal(TileScript(state, subject.span, nest=nest, candidate=found, apart=parts), found.cost, found)
 
 
 STRATEGY = Strategy(Rank.TILE, _applies, _propose, _others)

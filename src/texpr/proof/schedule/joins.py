@@ -9,26 +9,28 @@ in memory that is combined with nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir.program.updates import neutral
 from texpr.ir.value import Literal
 from texpr.presburger.existential import nowhere
-from texpr.presburger.formula import Formula, conj, differ, negate
+from texpr.presburger.formula import Formula, conj, differ, negate, rename
 from texpr.presburger.questions import Point, witness
 from texpr.proof.common.asked import Asked, Claim
+from texpr.proof.read.actions import Action
 from texpr.proof.read.order import When, precedes
 from texpr.proof.schedule.accesses import Access, Named, found, named, placed, same, there
 from texpr.proof.schedule.order import strict
-from texpr.support.record import Mutable, replace
+from texpr.support.record import Mutable, field, replace
 
 
 class Part(Mutable):
     """A memory, with all its accesses `touched`, that holds a partial sum; `join` is the write of the combination with an
-    element; `read` its read of the partial sum, and `own` its read of the element. `copy`: the read and the write by which it
-    is copied to where it is combined, if it is. `spare`: the updates of which some are not of the written program."""
+    element; `read` its read of the partial sum, and `own` its read of the element. `copy`: the read and the write by which
+    it is copied to where it is combined, if it is. `spare`: updates of which some are for elements that there are not, and what
+    holds of those that there are."""
 
     touched: Sequence[Access]
     join: Access
@@ -36,7 +38,7 @@ class Part(Mutable):
     read: Access
     premises: Formula
     copy: tuple[Access, ...] = ()
-    spare: Sequence[Access] = ()
+    spare: Mapping[Action, Sequence[Formula]] = field(default_factory=dict[Action, Sequence[Formula]])
 
     @property
     def at(self) -> Access | None:
@@ -113,7 +115,7 @@ class Part(Mutable):
             args = named(update, "◁"), named(at, "▷")
             yield Claim("a part is of one element", about, "what is added is for that", span), self.mixed, args
             yield Claim("a part is joined", about, "behind what is added", span), self.lost, (named(update, "◁"),)
-            if update.action in {a.action for a in self.spare}:
+            if update.action in self.spare:
                 yield Claim("a part is no more", about, "what is added beyond is not joined", span), self.more, args
         twice = named(at, "◁"), named(at, "▷")
         yield Claim("a part is joined once", about, "places differ", span), self.joined_twice, twice
@@ -139,8 +141,9 @@ class Part(Mutable):
         return nowhere((*update.where, *update.is_one), [behind], self.premises, solving=True)
 
     def more(self, update: Named, read: Named) -> Point | None:
-        """An update that is not of the written program at a place that is combined. Raises Undecided."""
-        return self.both(update, read, negate(conj(update.is_one)))
+        """An update for an element that there is not, at a place that is combined. Raises Undecided."""
+        facts = [rename(fact, update.names) for fact in self.spare[update.access.action]]
+        return self.both(update, read, negate(conj(facts)))
 
     def joined_twice(self, a: Named, b: Named) -> Point | None:
         """A place that is combined twice. Raises Undecided."""

@@ -33,7 +33,7 @@ SIDES = 4
 Done = tuple[Access, Mapping[Sym, Expr]]
 """The write of a statement that is an instance of a written one, with the indices."""
 
-Spare: TypeAlias = tuple[Claim, Sequence[Formula], Sequence[Formula]]
+Spare: TypeAlias = tuple[Claim, Sequence[Formula], Sequence[Formula], Sequence[Formula]]
 
 IS_STATEMENT, IS_THERE = "is a statement", "what is read is there"
 """Kinds of obligations."""
@@ -59,13 +59,19 @@ class Matches(Mutable):
     asked: list[Asked] = field(default_factory=list[Asked])
     overruns: list[Access] = field(default_factory=list[Access])
     spare: dict[Action, Spare] = field(default_factory=dict[Action, Spare])
-    """Updates beyond those of the written program, which partial sums may have: claims, goals, and where they are none."""
+    """Updates for elements beyond those of the written program, which partial sums may have: claims, what is known, goals, and
+    what holds of the elements that there are."""
     joined: set[Home] = field(default_factory=set[Home])
-    """Memory of partial sums."""
+    """Memory of partial sums, and `parts`: what may be that."""
+    parts: set[Home] = field(init=False)
     fills: Mapping[Buffer, Literal] = field(init=False)
 
     def __post_init__(self) -> None:
         self.fills = fills(self.laid)
+        plain = [(a, a.stmt.values[0]) for a in self.laid.actions if isinstance(a.stmt, ir.Bind) and not a.stmt.instance]
+        read = [(a, value.buffer) for a, value in plain if isinstance(value, Load)]
+        self.parts = {source for a, source in read if a.update is not None}
+        self.parts |= {source for a, source in read if a.update is None and a.stored in self.parts}
         for let in self.laid.lets.values():  # other data-dependent integers are different from those of the written program
             args = indices(let.spot)
             self.numbers[number_of(_name(let), args)] = expr(number_of(f"{_name(let)}◇", args))
@@ -92,9 +98,9 @@ class Matches(Mutable):
         while len(copies) != before:
             before, copies = len(copies), [action for action in copies if not self.copy(action)]
         self.strange += ((action, "no statement, and no copy") for action in copies if not self.join(action))
-        for action, (told, goals, inside) in self.spare.items():
-            known, wanted = (inside, goals) if action.stored in self.joined else ((), [*goals, *inside])
-            self.asked.append((told, self.doubted, (action, known, wanted)))
+        for action, (told, known, goals, inside) in self.spare.items():
+            args = ([*known, *inside], goals) if action.stored in self.joined else (known, [*goals, *inside])
+            self.asked.append((told, self.doubted, (action, *args)))
 
     def statement(self, action: Action, meant: Action, at: Mapping[Sym, Expr], anew: bool = False) -> None:
         """Records that a statement is an instance of a written one, with the indices `at`. `anew`: it recomputes a value, like
@@ -126,14 +132,18 @@ class Matches(Mutable):
             rest = [fact for fact in inside if fact not in beyond]
             known, wanted = (beyond, [] if holes else rest)
             self.asked.append((told, self.doubted, (action, (*known, *(rest if holes else ())), [*goals, *wanted])))
-        elif leaves and not holes and meant.update is not None and action.stored not in self.given:
-            beyond, self.spare[action] = inside, (told, goals, inside)
+        elif leaves and meant.update is not None and action.stored in self.parts:
+            beyond = [rename(fact, names) for fact in self.of_element(meant)]
+            rest = [fact for fact in inside if fact not in beyond]
+            known, wanted = (rest, goals) if holes else ([], [*goals, *rest])
+            self.spare[action] = told, known, wanted, beyond
         else:
             beyond = []
             self.asked.append((told, self.doubted, (action, inside, goals) if holes else (action, (), [*goals, *inside])))
         *reads, write = self.touches(comparison, at)
         self.overruns += (replace(each, does=None) for each in (*reads, write) if beyond or holes)
-        reads = [read if read.is_own else replace(read, where=(*read.where, *flat(beyond))) for read in reads]
+        kept = [read.is_own and action not in self.spare for read in reads]
+        reads = [r if own else replace(r, where=(*r.where, *flat(beyond))) for r, own in zip(reads, kept, strict=True)]
         self.accesses += (
             *(self.of_holes(reads, inside) if holes else reads),
             replace(write, meant=(), does=None) if anew else write,
@@ -301,7 +311,7 @@ class Matches(Mutable):
         copy = self.only_copy(source.buffer)
         memory = {source.buffer, copy[0].home} if copy else {source.buffer}
         touched = [a for a in self.accesses if a.home in memory and a.action not in {each.action for each in copy}]
-        spare = [a for a in touched if a.write and a.action in self.spare]
+        spare = {a.action: self.spare[a.action][-1] for a in touched if a.action in self.spare}
         part = Part(touched, write, own, read, self.premises, copy, spare)
         local = all(isinstance(each, Buffer) and each.role == "local" for each in memory)
         if not local or len(action.stmt.targets) != 1 or not write.is_certain or not part.is_one():

@@ -17,17 +17,14 @@ from __future__ import annotations
 from texpr.affine.expr import Expr, expr
 from texpr.ir import program as ir
 from texpr.ir.program.rewrite import Rewriter
-from texpr.ir.program.updates import identity
-from texpr.ir.program.uses import loads, symbols, written
-from texpr.ir.value import Buffer, Literal, Load
+from texpr.ir.value import Buffer, Load
 from texpr.schedule.call import Call, Rule
-from texpr.schedule.edits import head, words
+from texpr.schedule.rewrite.parts import neutral, require_early, sums
 from texpr.schedule.rewrite.shape import free_loop
 from texpr.schedule.state import State
 from texpr.schedule.tree import Body, path_to, replaced
 from texpr.support.diagnostic import Note
 from texpr.support.record import Record, replace
-from texpr.support.span import NOWHERE
 
 
 class _Sum(Record):
@@ -80,19 +77,14 @@ def _apply(call: Call) -> State:
 
 def _sum(call: Call, loop: ir.Loop) -> _Sum:
     outer = _outer(call, loop)
-    way = [loop]
-    while len(way[-1].body) == 1 and isinstance(inner := way[-1].body[0], ir.Par | ir.Seq):
-        way.append(inner)
-    updates = tuple(_update(call, loop, stmt) for stmt in way[-1].body)
-    targets = [each.targets[0] for each in updates]
-    if len({target.buffer for target in targets}) < len(targets):
-        raise call.refuse("E0905", f"a buffer is updated twice in the loop over `{loop.sym.base}`", at=call.plain[0])
+    way, updates = sums(call, loop)
     counts = {_elements(call, way, (*outer, *way), each) for each in updates}
     if len(counts) > 1:
         raise call.refuse("E0905", "the sums are of elements in different loops", at=call.plain[0])
     count = counts.pop()
-    _require_early(call, outer, way, updates)
-    return _Sum(call, outer, loop, tuple(way[1 : count + 1]), tuple(way[count + 1 :]), updates)
+    first = (*outer, loop)[0]
+    require_early(call, first, f"the loop over `{first.sym.base}`", loop, updates)
+    return _Sum(call, outer, loop, way[1 : count + 1], way[count + 1 :], updates)
 
 
 def _outer(call: Call, loop: ir.Loop) -> tuple[ir.Loop, ...]:
@@ -111,25 +103,7 @@ def _outer(call: Call, loop: ir.Loop) -> tuple[ir.Loop, ...]:
     return tuple(found)
 
 
-def _update(call: Call, loop: ir.Loop, stmt: ir.Stmt) -> ir.Bind:
-    """A statement as a sum whose parts may be added up. Raises E0905 or E0906."""
-    name = loop.sym.base
-    if not isinstance(stmt, ir.Bind) or len(stmt.targets) != 1 or not isinstance(stmt.update, str) or stmt.update == "sub":
-        reason = f"something else than sums is computed in the loop over `{name}`, so it has no parts to add up"
-        raise call.refuse("E0905", reason, Note("here", stmt.span), help=f"`distribute({name})` gives it a loop of its own")
-    target = stmt.targets[0]
-    if target.buffer not in loop.reduce:
-        reason = f"the iterations of `{name}` add to `{target.buffer.name}` in order, and parts of a sum are in another one"
-        new = f"reduce({target.buffer.name})"
-        offers = words(head(loop) or NOWHERE, f"if any order will do, write `{new}` on this loop", f"… {new} ")
-        raise call.refuse("E0906", reason, Note("this update", stmt.span), offers=offers)
-    if target.data:
-        reason = f"data say which element of `{target.buffer.name}` is updated"
-        raise call.refuse("E0905", reason, Note("this update", stmt.span))
-    return stmt
-
-
-def _elements(call: Call, way: list[ir.Loop], every: tuple[ir.Loop, ...], update: ir.Bind) -> int:
+def _elements(call: Call, way: tuple[ir.Loop, ...], every: tuple[ir.Loop, ...], update: ir.Bind) -> int:
     """How many loops inside of the first of `way` tell the element of an update: these are around all others."""
     loop, *rest = way
     target = update.targets[0]
@@ -147,22 +121,6 @@ def _elements(call: Call, way: list[ir.Loop], every: tuple[ir.Loop, ...], update
     return sum(tells)
 
 
-def _require_early(call: Call, outer: tuple[ir.Loop, ...], way: list[ir.Loop], updates: tuple[ir.Bind, ...]) -> None:
-    """What is summed up may be read before the outermost loop: nothing there writes it, or makes it. Raises E0906."""
-    values = tuple(replace(each, targets=(), update=None) for each in updates)
-    first = (*outer, way[0])[:1]
-    changed = written(first)
-    clash = next((load for stmt in values for load in loads(stmt) if load.buffer in changed), None)
-    if clash is not None:
-        loop = (outer or (way[0],))[0]
-        reason = f"`{clash.buffer.name}` changes in the loop over `{loop.sym.base}`, so parts cannot be summed up before it"
-        raise call.refuse("E0906", reason, Note("it is read here", clash.span))
-    lets = {s.sym for s in ir.walk(outer[:1]) if isinstance(s, ir.Let)}
-    if lets & symbols(tuple(way[:1])):
-        let = next(s for s in ir.walk(outer[:1]) if isinstance(s, ir.Let) and s.sym in symbols(tuple(way[:1])))
-        raise call.refuse("E0906", f"`let {let.sym.base}` is used in the sum", Note("it is read here", let.span))
-
-
 def _summed(found: _Sum, parts: dict[Buffer, Buffer]) -> tuple[State, ir.Stmt]:
     """The loops that sum up parts."""
     state, copies = found.call.state, list[ir.Loop]()
@@ -173,19 +131,12 @@ def _summed(found: _Sum, parts: dict[Buffer, Buffer]) -> tuple[State, ir.Stmt]:
     for each in reversed(found.inner):
         body = (replace(each, body=body, reduce=tuple(parts.get(b, b) for b in each.reduce)),)
     span = found.call.directive.span
-    starts = (ir.Bind((found.part(each.targets[0], parts),), (_neutral(each),), span=span) for each in found.updates)
+    starts = (ir.Bind((found.part(each.targets[0], parts),), (neutral(each),), span=span) for each in found.updates)
     body = (*starts, *body)
     for each in reversed((*copies, *found.around)):
         body = (replace(each, body=body, reduce=()),)
     loop = found.loop
     return state, ir.Par(loop.sym, loop.extent, body, label=loop.label, directives=loop.directives, span=loop.span)
-
-
-def _neutral(update: ir.Bind) -> Literal:
-    assert update.update is not None, "as it is one"
-    (value,) = identity(update.update, (update.targets[0].dtype,))
-    assert isinstance(value, Literal), "of the built-in updates"
-    return value
 
 
 def _joined(found: _Sum, state: State, parts: dict[Buffer, Buffer]) -> tuple[State, ir.Stmt]:
