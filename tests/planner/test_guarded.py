@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.planner.programs import agrees, built, function
+from tests.planner.programs import agrees, blocks, built, function
 from tests.planner.test_phases import planned, said
 
 from texpr.driver import lower
@@ -75,6 +75,17 @@ def test_they_are_tiled(name: str) -> None:
 def test_the_same_results(name: str, case: int, fix: bool) -> None:
     named = {s.name for s in function(PROGRAMS[name]).sizes}
     agrees(PROGRAMS[name], {s: size for s, size in SIZES[case].items() if s in named}, seed=case, fix=fix, tiny=True)
+
+
+@pytest.mark.parametrize("name", ["gram f32", "scores bf16"])
+def test_tiles_of_which_nothing_is_asked_for_are_skipped(name: str) -> None:
+    sizes = {"H": 1, "L": 150, "D": 16, "N": 150, "K": 16}
+    own = {s.name: sizes[s.name] for s in function(PROGRAMS[name]).sizes}
+    made = built(PROGRAMS[name], tuple(own.items()))
+    assert made.schedule is not None
+    assert made.schedule.directives[-1].name == "skip"
+    assert max(blocks(made, {})) > 1
+    agrees(PROGRAMS[name], own, seed=2, fix=True)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

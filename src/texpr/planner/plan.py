@@ -229,6 +229,7 @@ class _Turn(Mutable, eq=False):
             if more is not None:
                 script.state = more.state
                 script.directives += more.directives
+        script.finish()
         if script.pays or any(each.candidate is not None for each in every):
             return tuple(every), script
         if len(every) == 1:  # it replaces the nest itself

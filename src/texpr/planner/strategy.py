@@ -98,6 +98,9 @@ class Script(Follower):
         """Applies every directive, and gives the nests that are left to other strategies. Raises Refused, or NoPlan."""
         raise NotImplementedError
 
+    def finish(self) -> None:
+        """Applies what is to be done behind the directives of the nests that were left. Raises Refused."""
+
 
 class Proposal(Record, eq=False):
     """A candidate. `cost`: its traffic for each iteration, in a unit common to the strategies that compete at this rank; 0

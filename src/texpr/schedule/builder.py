@@ -114,6 +114,10 @@ class Schedule:
         """Sums in an `if`, done ahead of it in memory of their own, whether or not they are asked for."""
         return self._and("hoist", (loop,), {}, names)
 
+    def skip(self, loop: str) -> Schedule:
+        """A sum that is skipped where a block asks for none of its results."""
+        return self._and("skip", (loop,), {}, ())
+
     # Machine.
 
     def bind(self, loop: str, level: str) -> Schedule:

@@ -76,16 +76,25 @@ fn ahead(A: f32[N, K], B: f32[N, K]): f32[N, N] {
 }
 
 schedule ahead "given" for cuda { hoist(k) }
+
+schedule ahead "kept" for cuda {
+    hoist(k)
+    split(i, 8) -> (ib, it)
+    split(j, 4) -> (jb, jt)
+    reorder(ib, jb, k, it, jt)
+    skip(k)
+}
 """
 
-TEXTS = {"parts": PARTS, "kept": PARTS, "rows": ROWS, "ahead": AHEAD}
+TEXTS = {"parts": PARTS, "kept": PARTS, "rows": ROWS, "ahead": AHEAD, "skipped": AHEAD}
 
 
 @cache
 def laid(name: str) -> tuple[ir.Function, str, str]:
     """A function as it was written; laid out, as text; and the notes of that."""
     (function,) = parse(TEXTS[name]).functions
-    wanted = next(each for each in function.schedules if each.name == ("kept" if name == "kept" else "given"))
+    called = "kept" if name in ("kept", "skipped") else "given"
+    wanted = next(each for each in function.schedules if each.name == called)
     compiled = driver.lower(function, "sm_90a", schedule=wanted)
     assert compiled.written is not None
     text = print_program(ir.Program((replace(compiled.function, schedules=()),)))
@@ -127,6 +136,9 @@ PLANTED = [
     ("what is ahead is of others", "ahead", "B[j, k]", "B[i, k]"),
     ("what is ahead is too short", "ahead", "seq K |k|", "seq max(K - 1, 0) |k|"),
     ("what is ahead goes out of bounds", "ahead", "B[j, k]", "B[j + 1, k]"),
+    ("a tile of the diagonal is skipped", "skipped", "4 * jb <= 8 * ib + 7", "4 * jb <= 8 * ib"),
+    ("what is not skipped is asked for", "skipped", "4 * jb <= 8 * ib + 7", "4 * jb <= 8 * ib - 1"),
+    ("others are skipped", "skipped", "4 * jb <= 8 * ib + 7", "8 * ib <= 4 * jb + 7"),
     ("a row is another's part", "rows", "s max= s_parts[i, jo_1]", "s max= s_parts[i, 0]"),
 ]
 

@@ -216,6 +216,12 @@ class Overlap(Mark):
         return cls(*names) if len(names) == len(words) == 2 else None
 
 
+class Skip(Mark):
+    """`#skip`: the loop is skipped where nothing reads what it makes; removed at the end of the schedule."""
+
+    NAME = "skip"
+
+
 class Apart(Mark):
     """`#apart(2, 1)`: so many turns at the start and at the end of a loop differ from those between, by tests of its index."""
 
@@ -340,7 +346,7 @@ class Joint(Mark):
 MARKS: dict[str, type[Mark]] = {
     kind.NAME: kind
     for kind in (
-        Apart, Async, Bind, Cluster, Joint, LaunchBounds, Multicast, Overlap, Partition, Pipeline, Roles, Saves, Tensor,
+        Apart, Async, Bind, Cluster, Joint, LaunchBounds, Multicast, Overlap, Partition, Pipeline, Roles, Saves, Skip, Tensor,
         Together, Unguard, Unroll, Vector,
     )
 }  # fmt: skip

@@ -18,6 +18,7 @@ from texpr.planner.nest import NOMINAL, NoPlan, nests
 from texpr.planner.strategies.phases import way_of
 from texpr.planner.strategy import Proposal, Rank, Script, Strategy, Subject
 from texpr.schedule.rewrite.materialise import materialise
+from texpr.schedule.tree import loops
 from texpr.support.record import replace
 
 POINTS = 256
@@ -35,13 +36,25 @@ class Hoisted(Script, kw_only=True):
 
     subject: Subject
     sum: ir.Loop
+    ahead: str = ""
+    """What the sum goes to."""
 
     def run(self) -> Sequence[Subject]:
         """Applies the directive, and leaves the new nest to be tiled. Raises Refused, or NoPlan."""
-        self.must("hoist", self.sum.sym.name)
+        name = self.sum.sym.name
+        (self.ahead,) = self.fresh("sum", "ahead")
+        self.must("hoist", name, results=(self.ahead,))
         sym = self.subject.par.sym
         par, nest = next(found for found in nests(materialise(self.state).function) if found[0].sym is sym)
         return (replace(self.subject, par=par, nest=nest, tiles_only=True),)
+
+    def finish(self) -> None:
+        """Skips tiles of which nothing is asked for."""
+        sums = (loop for loop in loops(self.state.function.body) if isinstance(loop, ir.Seq))
+        ours = (loop for loop in sums if any(b.name == self.ahead for b in loop.reduce))
+        outermost = next(ours, None)
+        if outermost is not None:
+            self.may("skip", outermost.sym.name)
 
 
 def guarded(par: ir.Par) -> ir.Loop | None:
@@ -63,10 +76,10 @@ def _only_sum(stmt: ir.Stmt) -> tuple[ir.Loop, list[Value]] | None:
     tests = list[Value]()
     while isinstance(stmt, ir.If) and not stmt.orelse:
         tests.append(stmt.condition)
-        loops = [s for s in stmt.then if any(isinstance(each, ir.Par | ir.Seq) for each in ir.walk((s,)))]
-        if len(loops) != 1:
+        inside = [s for s in stmt.then if any(isinstance(each, ir.Par | ir.Seq) for each in ir.walk((s,)))]
+        if len(inside) != 1:
             return None
-        (stmt,) = loops
+        (stmt,) = inside
     return (stmt, tests) if isinstance(stmt, ir.Par | ir.Seq) and stmt.reduce else None
 
 

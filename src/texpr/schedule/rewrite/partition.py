@@ -111,7 +111,7 @@ class _Parter(Mutable):
         if written or level_of(loop) is not None or not loop.extent.is_constant or loop.fully:
             return loop.extent
         for test in tests:
-            most = _greatest(test.margin, inner)
+            most = greatest_of(test.margin, inner)
             end = None if most is None else _end(most, loop.sym)
             if most is not None and end is not None and _asks(loop.body, lambda part, most=most: _implies(part, most, inner)):
                 end = minimum(loop.extent, end)
@@ -145,7 +145,7 @@ class _Parter(Mutable):
         for margin in margins:
             rest = margin - margin.constant
             least[rest] = min(margin, least.get(rest, margin), key=lambda m: m.constant)
-        test = conjunction([_holds(m) for m in least.values()])
+        test = conjunction([holds(m) for m in least.values()])
         if test is None:
             return then
         both = tuple(s for s in orelse if isinstance(s, ir.New) and s in then)
@@ -192,7 +192,7 @@ def _masks(body: Body) -> Iterator[_Test]:
         for value in stmt.values if isinstance(stmt, ir.Bind) else ():
             for node in walk(value):
                 if isinstance(node, Op) and node.name == "select":
-                    margins = ((part, _margin(part)) for part in conjuncts(node.args[0]))
+                    margins = ((part, margin_of(part)) for part in conjuncts(node.args[0]))
                     yield from (_Test(part, margin) for part, margin in margins if margin is not None)
 
 
@@ -226,12 +226,12 @@ def _tests(body: Body) -> Iterator[_Test]:
     for stmt in ir.walk(body):
         if isinstance(stmt, ir.If) and not stmt.orelse:
             for part in conjuncts(stmt.condition):
-                margin = _margin(part)
+                margin = margin_of(part)
                 if margin is not None:
                     yield _Test(part, margin)
 
 
-def _margin(value: Value) -> Expr | None:
+def margin_of(value: Value) -> Expr | None:
     """The expression that is ≥ 0 where the comparison holds."""
     match value:
         case Op("lt", (Index(left), Index(right))):
@@ -246,7 +246,7 @@ def _margin(value: Value) -> Expr | None:
             return None
 
 
-def _holds(margin: Expr) -> Value:
+def holds(margin: Expr) -> Value:
     """margin ≥ 0, with negative terms moved to the left."""
     left = combination(0, ((m, -c) for m, c in margin.terms if c < 0)) + max(0, -margin.constant)
     return Op("le", (Index(left, I64), Index(margin + left, I64)), BOOL)
@@ -274,7 +274,7 @@ def _end(margin: Expr, sym: Sym) -> Expr | None:
     return rest // -slope + ONE
 
 
-def _greatest(margin: Expr, inner: Mapping[Sym, Expr]) -> Expr | None:
+def greatest_of(margin: Expr, inner: Mapping[Sym, Expr]) -> Expr | None:
     """An upper bound of a margin, dual to `_least`."""
     found = _least(-margin, inner)
     return None if found is None else -found
@@ -305,8 +305,8 @@ def _asks(body: Body, is_meant: Callable[[Value], bool]) -> bool:
 
 def _implies(test: Value, most: Expr, inner: Mapping[Sym, Expr]) -> bool:
     """Whether a test implies `most` ≥ 0."""
-    margin = _margin(test)
-    own = None if margin is None else _greatest(margin, inner)
+    margin = margin_of(test)
+    own = None if margin is None else greatest_of(margin, inner)
     return own is not None and (more := most - own).is_constant and more.constant >= 0
 
 
@@ -320,7 +320,7 @@ def _settled(body: Body, margins: Sequence[Expr], whole: bool) -> Body:
             found.append(made)
         elif whole and all(_follows(part, margins) for part in conjuncts(made.condition)):
             found.extend(made.then)
-        elif not whole and {_margin(part) for part in conjuncts(made.condition)} == set(margins):
+        elif not whole and {margin_of(part) for part in conjuncts(made.condition)} == set(margins):
             found.extend(made.orelse)
         else:
             found.append(made)
@@ -328,7 +328,7 @@ def _settled(body: Body, margins: Sequence[Expr], whole: bool) -> Body:
 
 
 def _follows(test: Value, margins: Sequence[Expr]) -> bool:
-    margin = _margin(test)
+    margin = margin_of(test)
     return margin is not None and any((more := margin - known).is_constant and more.constant >= 0 for known in margins)
 
 
