@@ -16,7 +16,7 @@ from texpr.schedule.pragmas import in_place
 from texpr.schedule.rewrite.materialise import Materialised, materialise
 from texpr.schedule.rewrite.partition import partitioned
 from texpr.schedule.rewrite.ring import pipelined
-from texpr.schedule.rewrite.skipped import skipped
+from texpr.schedule.rewrite.skipped import ended, skipped
 from texpr.schedule.rules import RULES
 from texpr.schedule.state import State
 from texpr.schedule.tree import loops
@@ -77,7 +77,7 @@ def apply_schedule(function: ir.Function, schedule: ir.Schedule | None, target: 
 def laid_out(state: State) -> Materialised:
     """The plain program of `state`, with the marks for mapping and lowering."""
     made = materialise(state)
-    ringed = chained(pipelined(overlapped(made.function)), state.target)
+    ringed = chained(pipelined(overlapped(ended(made.function))), state.target)
     function = partitioned(skipped(instructed(ringed, state.target)))
     if state.min_blocks:
         function = replace(function, directives=(*function.directives, LaunchBounds(state.min_blocks)))

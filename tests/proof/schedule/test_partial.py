@@ -86,7 +86,20 @@ schedule ahead "kept" for cuda {
 }
 """
 
-TEXTS = {"parts": PARTS, "kept": PARTS, "rows": ROWS, "ahead": AHEAD, "skipped": AHEAD}
+LOWER = """
+fn lower(A: f32[n, n], z: f32[n]): f32[n] {
+    new y: f32[n]
+    par n |i| {
+        y[i] = 0.0
+        seq i + 1 |k| reduce(y) { y[i] += A[i, k] * z[k] }
+    }
+    return y
+}
+
+schedule lower "given" for cuda { resize(k, to=n) -> p  split(i, 8) -> (ib, it)  reorder(ib, p, it)  skip(p) }
+"""
+
+TEXTS = {"lower": LOWER, "parts": PARTS, "kept": PARTS, "rows": ROWS, "ahead": AHEAD, "skipped": AHEAD}
 
 
 @cache
@@ -139,6 +152,7 @@ PLANTED = [
     ("a tile of the diagonal is skipped", "skipped", "4 * jb <= 8 * ib + 7", "4 * jb <= 8 * ib"),
     ("what is not skipped is asked for", "skipped", "4 * jb <= 8 * ib + 7", "4 * jb <= 8 * ib - 1"),
     ("others are skipped", "skipped", "4 * jb <= 8 * ib + 7", "8 * ib <= 4 * jb + 7"),
+    ("a triangle ends too soon", "lower", "8 * ib + 8", "8 * ib + 7"),
     ("a row is another's part", "rows", "s max= s_parts[i, jo_1]", "s max= s_parts[i, 0]"),
 ]
 

@@ -91,7 +91,7 @@ class _Parter(Mutable):
 
     def _part(self, loop: ir.Loop, around: tuple[ir.Loop, ...]) -> Body:
         said = {s.sym for s in ir.walk(loop.body) if isinstance(s, ir.Let)}  # data, read in each iteration
-        tests = tuple(test for test in dict.fromkeys(_tests(loop.body)) if said.isdisjoint(test.margin.syms()))
+        tests = tuple(test for test in dict.fromkeys(tests_of(loop.body)) if said.isdisjoint(test.margin.syms()))
         inner = {s.sym: s.extent for s in ir.walk(loop.body) if isinstance(s, ir.Par | ir.Seq)}
         least = [(test, low) for test in tests if (low := _least(test.margin, inner)) is not None]
         if isinstance(loop, ir.Par):
@@ -99,7 +99,7 @@ class _Parter(Mutable):
             body = self._either(whole, _without(loop.body, [t for t, _ in least]), loop.body)
             return (replace(loop, extent=self._reach(loop, tests, inner, around), body=body),)
         fixed = [(t, low) for t, low in least if loop.sym not in low.syms()]
-        moving = [(t, end) for t, low in least if (end := _end(low, loop.sym)) is not None and not _is_unrolled(loop)]
+        moving = [(t, end) for t, low in least if (end := end_of(low, loop.sym)) is not None and not _is_unrolled(loop)]
         main = self._ended(loop, moving, _without(loop.body, [t for t, _ in (*fixed, *moving)]), around)
         rest = self._ended(loop, moving, _without(loop.body, [t for t, _ in moving]), around) if len(main) == 1 else (loop,)
         return self._either(tuple(low for _, low in fixed), main, rest)
@@ -112,8 +112,8 @@ class _Parter(Mutable):
             return loop.extent
         for test in tests:
             most = greatest_of(test.margin, inner)
-            end = None if most is None else _end(most, loop.sym)
-            if most is not None and end is not None and _asks(loop.body, lambda part, most=most: _implies(part, most, inner)):
+            end = None if most is None else end_of(most, loop.sym)
+            if most is not None and end is not None and asks(loop.body, lambda part, most=most: implies(part, most, inner)):
                 end = minimum(loop.extent, end)
                 return end if self._is_positive(end, around) else maximum(ZERO, end)
         return loop.extent
@@ -221,7 +221,7 @@ def _is_unrolled(loop: ir.Loop) -> bool:
     return found is not None and found.factor is None
 
 
-def _tests(body: Body) -> Iterator[_Test]:
+def tests_of(body: Body) -> Iterator[_Test]:
     """The affine comparisons in the condition of every `if` without `else` below."""
     for stmt in ir.walk(body):
         if isinstance(stmt, ir.If) and not stmt.orelse:
@@ -265,7 +265,7 @@ def _least(margin: Expr, inner: Mapping[Sym, Expr]) -> Expr | None:
     return None if low is None else margin - moving + low
 
 
-def _end(margin: Expr, sym: Sym) -> Expr | None:
+def end_of(margin: Expr, sym: Sym) -> Expr | None:
     """The first value of `sym` at which a margin that decreases in it is negative; None where it does not decrease linearly."""
     slope = next((c for m, c in margin.terms if m == (sym,)), 0)
     rest = margin - expr(sym) * slope
@@ -283,10 +283,10 @@ def greatest_of(margin: Expr, inner: Mapping[Sym, Expr]) -> Expr | None:
 def _covers(body: Body, test: _Test) -> bool:
     """Whether nothing in `body` runs where `test` fails, and `test` is invariant inside."""
     inner = {s.sym for s in ir.walk(body) if isinstance(s, ir.Par | ir.Seq)}
-    return not test.margin.syms() & inner and _asks(body, lambda part: part == test.value)
+    return not test.margin.syms() & inner and asks(body, lambda part: part == test.value)
 
 
-def _asks(body: Body, is_meant: Callable[[Value], bool]) -> bool:
+def asks(body: Body, is_meant: Callable[[Value], bool]) -> bool:
     """Whether every computing statement is guarded by an `if` with a conjunct that `is_meant` accepts."""
     for stmt in body:
         match stmt:
@@ -298,12 +298,12 @@ def _asks(body: Body, is_meant: Callable[[Value], bool]) -> bool:
                 below = (stmt.body,)
             case _:
                 return False
-        if not all(_asks(block, is_meant) for block in below):
+        if not all(asks(block, is_meant) for block in below):
             return False
     return True
 
 
-def _implies(test: Value, most: Expr, inner: Mapping[Sym, Expr]) -> bool:
+def implies(test: Value, most: Expr, inner: Mapping[Sym, Expr]) -> bool:
     """Whether a test implies `most` ≥ 0."""
     margin = margin_of(test)
     own = None if margin is None else greatest_of(margin, inner)
