@@ -9,7 +9,7 @@ from texpr.frontend import tree as t
 from texpr.frontend.tokens import KEYWORDS
 
 NAMES = st.sampled_from(
-    ["x", "A", "n", "i", "i'1", "f32", "max", "in", "for", "reduce", "stride", "injective", "monotone", "meaning", "_1"]
+    ["x", "A", "n", "i", "i'1", "f32", "max", "in", "for", "reduce", "scan", "stride", "injective", "monotone", "meaning", "_1"]
 )
 IDENTS = NAMES.map(t.Ident)
 INTEGERS = st.integers(0, 2**64 - 1)
@@ -98,8 +98,8 @@ def loops(draw: st.DrawFn, bodies: SearchStrategy[tuple[t.Statement, ...]]) -> t
     kind = draw(st.sampled_from(["par", "seq"]))
     fully = kind == "par" and draw(st.booleans())
     label = draw(st.none() | st.sampled_from(["rows", "if"]))
-    reduce = draw(st.lists(IDENTS, max_size=2).map(tuple))
-    return t.Loop(kind, draw(EXPS), draw(IDENTS), draw(bodies), fully, label, reduce, draw(PRAGMAS))
+    reduce, scan = (draw(st.lists(IDENTS, max_size=2).map(tuple)) for _ in range(2))
+    return t.Loop(kind, draw(EXPS), draw(IDENTS), draw(bodies), fully, label, reduce, draw(PRAGMAS), scan=scan)
 
 
 def _blocks(statements: SearchStrategy[t.Statement]) -> SearchStrategy[t.Statement]:
@@ -160,4 +160,4 @@ INSTRS = st.builds(
 SCHEDULES = st.builds(t.Schedule, IDENTS, st.none() | STRINGS, st.none() | IDENTS, st.lists(DIRECTIVES, max_size=3).map(tuple))
 TREES = st.lists(st.one_of(FNS, COMBINES, INSTRS, SCHEDULES), max_size=2).map(tuple).map(t.Tree)
 
-assert not KEYWORDS & {"in", "for", "reduce", "stride", "injective", "monotone", "meaning"}
+assert not KEYWORDS & {"in", "for", "reduce", "scan", "stride", "injective", "monotone", "meaning"}

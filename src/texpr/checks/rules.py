@@ -10,7 +10,7 @@ from texpr.checks.extents import divisors, extents, satisfiable, targets
 from texpr.checks.independence import independence
 from texpr.checks.integers import integers
 from texpr.checks.offers import Trials, trials
-from texpr.checks.structure import assumptions, fully, reductions, roles
+from texpr.checks.structure import assumptions, fully, reductions, roles, running_values
 from texpr.checks.subject import Subject
 from texpr.ir.program import Function
 from texpr.ir.program.rewrite import specialize
@@ -25,6 +25,7 @@ RULES: tuple[Rule, ...] = (
     assumptions,
     fully,
     reductions,
+    running_values,
     extents,
     divisors,
     bounds,

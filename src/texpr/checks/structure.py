@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from texpr.checks.subject import Subject, place, statement, written
 from texpr.ir.program import Bind, Directive, Function, Injective, InRange, Loop, Monotone, New, Par, Seq, Stmt, blocks, walk
+from texpr.ir.program.running import Fault, running
 from texpr.ir.value import Buffer
 from texpr.relation.dependence import commute
 from texpr.relation.model import Access
@@ -69,6 +70,17 @@ def reduction_fault(subject: Subject, loop: Loop, buffer: Buffer) -> Diagnostic 
                 "all updates of the buffer must use one operator, on the same targets",
             )
     return next((d for access in updates for d in _tuple(access)), None)
+
+
+def running_values(subject: Subject) -> Iterator[Diagnostic]:
+    """A buffer in a `scan` clause is one element that each iteration updates by a term of its own."""
+    for stmt in walk(subject.function.body):
+        for buffer in stmt.scan if isinstance(stmt, Seq) else ():
+            found = running(stmt, buffer)
+            if isinstance(found, Fault):
+                span, clause = written(stmt.span), f"`scan({buffer.name})` is of what iterations add up one after the other"
+                notes = () if found.stmt is stmt else (Note(clause, span),)
+                yield Diagnostic("E0423", written(found.stmt.span), found.reason, notes, found.help)
 
 
 def _tuple(access: Access) -> Iterator[Diagnostic]:

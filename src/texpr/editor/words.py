@@ -47,6 +47,7 @@ KEYWORDS: Mapping[str, str] = {
 
 CONTEXTUAL: Mapping[str, str] = {
     "reduce": "`reduce(total)`: iterations of the loop may update the buffer in any order.",
+    "scan": "`scan(total)`: what the buffer has in an iteration is of the same terms, which may be combined in any order.",
     "identity": "`identity e`: the value that changes nothing when it is combined.",
     "stride": "`stride(lda, 1)`: the strides of a parameter, in elements; callers promise them.",
     "align": "`align(16)`: the alignment of a parameter or a result, in bytes.",

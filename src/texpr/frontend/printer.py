@@ -233,6 +233,8 @@ def _loop_head(s: Loop) -> str:
         parts.append(f"'{s.label}")
     if s.reduce:
         parts.append(f"reduce({_names(s.reduce)})")
+    if s.scan:
+        parts.append(f"scan({_names(s.scan)})")
     return " ".join((*parts, *map(_pragma, s.pragmas)))
 
 

@@ -191,7 +191,7 @@ class TypeExp(Record):
 
 
 class Loop(Record):
-    """`par extent |index| 'label reduce(…) #pragma {body}`, `kind` one of "par", "seq"; `fully` only on par."""
+    """`par extent |index| 'label reduce(…) scan(…) #pragma {body}`, `kind` one of "par", "seq"; `fully` only on par."""
 
     kind: str
     extent: Exp
@@ -202,6 +202,7 @@ class Loop(Record):
     reduce: tuple[Ident, ...] = ()
     pragmas: tuple[Directive, ...] = ()
     span: Span = NOWHERE
+    scan: tuple[Ident, ...] = ()
 
 
 class StaticFor(Record):

@@ -101,7 +101,8 @@ class _Maker(Mutable, eq=False):
                 case ir.Par() | ir.Seq():
                     inside = tuple(self.block(stmt.body, (*around, stmt)))
                     reduce = tuple(each for buffer in stmt.reduce for each in self.of(buffer))
-                    yield replace(stmt, body=inside, reduce=reduce, directives=())
+                    made = replace(stmt, body=inside, reduce=reduce, directives=())
+                    yield replace(made, scan=()) if isinstance(made, ir.Seq) and made.scan else made
                 case ir.If():
                     then, orelse = (tuple(self.block(each, around)) for each in (stmt.then, stmt.orelse))
                     yield replace(stmt, condition=_sure(stmt.condition), then=then, orelse=orelse)

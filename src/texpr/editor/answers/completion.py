@@ -132,7 +132,7 @@ def _in_function(document: Document, offset: int, where: _Where) -> Iterator[Cho
         yield from _words({word: words.KEYWORDS[word] for word in (*CLAUSES, "inout", "const")}, "keyword")
     elif where.bracket == "{" and where.last not in _AFTER:
         yield from _words({word: words.KEYWORDS[word] for word in (*STATEMENTS, "else")}, "keyword")
-    local = {word: words.CONTEXTUAL[word] for word in ("reduce", "in", "stride", "align", "injective", "monotone")}
+    local = {word: words.CONTEXTUAL[word] for word in ("reduce", "scan", "in", "stride", "align", "injective", "monotone")}
     yield from _words(local, "keyword")
     if where.item == "instr" and where.braces == 1:
         parts = ("fragment", "asm", "effect", "rounding", "meaning")

@@ -144,7 +144,7 @@ class Items:
 
     def _loop(self, scope: Scope, s: t.Loop) -> None:
         self._exp(scope, s.extent)
-        for name in s.reduce:
+        for name in (*s.reduce, *s.scan):
             scope.use(name)
         for pragma in s.pragmas:
             for argument in pragma.args:

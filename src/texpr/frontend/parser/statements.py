@@ -147,8 +147,8 @@ def _loop(cursor: Cursor) -> Loop:
     body = _inside(cursor, len(extents) - 1, kind)
     span = cursor.since(start)
     for extent, index in zip(extents[:0:-1], indices[:0:-1], strict=True):
-        body = (Loop(kind, extent, index, body, reduce=tail.reduce, pragmas=tail.pragmas, span=span),)
-    return Loop(kind, extents[0], indices[0], body, fully, tail.label, tail.reduce, tail.pragmas, span)
+        body = (Loop(kind, extent, index, body, reduce=tail.reduce, pragmas=tail.pragmas, span=span, scan=tail.scan),)
+    return Loop(kind, extents[0], indices[0], body, fully, tail.label, tail.reduce, tail.pragmas, span, tail.scan)
 
 
 def _inside(cursor: Cursor, levels: int, kind: str) -> tuple[Statement, ...]:
@@ -174,6 +174,8 @@ def _count(items: Sequence[object], one: str, more: str | None = None) -> str:
 def _check_several(cursor: Cursor, fully: bool, tail: _Tail, mark: Span) -> None:
     """Refuses clauses on several loops at once, except `reduce`, `#atomic` and `#ieee`, which apply to each."""
     help = "write the loops one inside the other, `par M |i| { par N |j| { … } }`"
+    if tail.scan:
+        cursor.refuse("E0102", mark, "a `scan` is of one loop", help=help)
     if fully:
         cursor.refuse("E0102", mark, "a `fully par` has one index", help=help)
     if tail.label is not None:
@@ -186,32 +188,37 @@ def _check_several(cursor: Cursor, fully: bool, tail: _Tail, mark: Span) -> None
 class _Tail(NamedTuple):
     label: str | None
     reduce: tuple[Ident, ...]
+    scan: tuple[Ident, ...]
     pragmas: tuple[Directive, ...]
 
 
 def _loop_tail(cursor: Cursor) -> _Tail:
     label: str | None = None
-    reduce: tuple[Ident, ...] = ()
+    clauses: dict[str, tuple[Ident, ...]] = {}
     found: tuple[Directive, ...] = ()
     while True:
         if cursor.kind == "label":
             if label is not None:
                 cursor.refuse("E0112", cursor.span, "this loop has a label already")
             label = cursor.tokens.texts[cursor.advance()][1:]
-        elif cursor.word("reduce"):
-            if reduce:
-                cursor.refuse(
-                    "E0112", cursor.span, "this loop has a `reduce` already", help="name all buffers in one `reduce(a, b)`"
-                )
-            cursor.advance()
-            opened = cursor.expect("(", "after `reduce`")
-            if cursor.kind == ")":
-                cursor.expected("the name of a buffer")
-            reduce = cursor.separated(")", opened, "`reduce`", lambda c: c.ident("the name of a buffer"))
+        elif (word := next(filter(cursor.word, LOOP_CLAUSES), None)) is not None:
+            clauses[word] = _clause(cursor, word, word in clauses)
         elif cursor.kind == "#":
             found += pragmas(cursor)
         else:
-            return _Tail(label, reduce, found)
+            return _Tail(label, clauses.get("reduce", ()), clauses.get("scan", ()), found)
+
+
+def _clause(cursor: Cursor, word: str, again: bool) -> tuple[Ident, ...]:
+    """The buffers of `reduce(a, b)`, or of `scan`."""
+    if again:
+        help = f"name all buffers in one `{word}(a, b)`"
+        cursor.refuse("E0112", cursor.span, f"this loop has a `{word}` already", help=help)
+    cursor.advance()
+    opened = cursor.expect("(", f"after `{word}`")
+    if cursor.kind == ")":
+        cursor.expected("the name of a buffer")
+    return cursor.separated(")", opened, f"`{word}`", lambda c: c.ident("the name of a buffer"))
 
 
 def _static_for(cursor: Cursor) -> StaticFor:

@@ -13,7 +13,7 @@ ITEMS = ("fn", "combine", "schedule", "instr")
 """Words that start an item."""
 CLAUSES = ("where", "assume")
 """Words that may follow a function's results."""
-LOOP_CLAUSES = ("reduce",)
+LOOP_CLAUSES = ("reduce", "scan")
 """Words that may follow a loop's index."""
 
 _LOOP = "a loop is written `par n |i| { … }`, or `seq n |i| { … }` where its order counts"

@@ -172,7 +172,7 @@ class Par(Record, eq=False):
 
 class Seq(Record, eq=False):
     """`seq extent |sym|`: iterations in order. Updates of the buffers in `reduce` may execute in any order, rounded as IEEE 754
-    says if `ieee`."""
+    says if `ieee`. `scan`: buffers whose value in an iteration is that of the same terms, combined in any order."""
 
     sym: Sym
     extent: Expr
@@ -182,6 +182,7 @@ class Seq(Record, eq=False):
     directives: tuple[Pragma, ...] = ()
     span: Span = NOWHERE
     ieee: bool = False
+    scan: tuple[Buffer, ...] = ()
 
 
 class New(Record, eq=False):

@@ -75,7 +75,10 @@ class Rewriter(Record):
         match stmt:
             case ir.Par() | ir.Seq():
                 reduce = tuple(dict.fromkeys(self.buffer(b) for b in stmt.reduce))
-                return replace(stmt, extent=self.index(stmt.extent), body=self.block(stmt.body), reduce=reduce)
+                made = replace(stmt, extent=self.index(stmt.extent), body=self.block(stmt.body), reduce=reduce)
+                return (
+                    replace(made, scan=tuple(map(self.buffer, made.scan))) if isinstance(made, ir.Seq) and made.scan else made
+                )
             case ir.New():
                 return replace(stmt, buffer=self.buffer(stmt.buffer))
             case ir.Let():

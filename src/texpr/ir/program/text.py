@@ -276,6 +276,8 @@ def _loop_head(loop: Par | Seq) -> str:
         parts.append(f"'{loop.label}")
     if loop.reduce:
         parts.append(f"reduce({', '.join(b.name for b in loop.reduce)})" + f" #{IEEE}" * loop.ieee)
+    if isinstance(loop, Seq) and loop.scan:
+        parts.append(f"scan({', '.join(b.name for b in loop.scan)})")
     return " ".join((*parts, *map(_directive, loop.directives)))
 
 

@@ -187,9 +187,9 @@ def extents_are_in_scope(stmt: ir.Stmt, at: Place) -> Iterator[str]:
 
 
 def reduced_buffers_are_in_scope(stmt: ir.Stmt, at: Place) -> Iterator[str]:
-    """Reduced buffers are declared outside the loop."""
+    """Reduced buffers, and those with running values, are declared outside the loop."""
     if isinstance(stmt, ir.Par | ir.Seq):
-        yield from _not_there(stmt.reduce, at)
+        yield from _not_there((*stmt.reduce, *(stmt.scan if isinstance(stmt, ir.Seq) else ())), at)
 
 
 def fully_par_is_constant_and_alone(stmt: ir.Stmt, at: Place) -> Iterator[str]:

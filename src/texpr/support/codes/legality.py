@@ -23,4 +23,5 @@ CODES: dict[str, str] = {
     "E0420": "no sizes satisfy the where clause",
     "E0421": "lanes that may not come together",
     "E0422": "sum that is to be rounded as IEEE 754 says, done otherwise",
+    "E0423": "scan names a buffer that has no running value in the loop",
 }

@@ -20,7 +20,7 @@ CODES: dict[str, str] = {
     "E0317": "too large once calls and static loops are put in",
     "E0318": "`where` that does not compare sizes",
     "E0319": "`assume` of something else than integers of a parameter",
-    "E0320": "`reduce` of something else than a buffer",
+    "E0320": "`reduce` or `scan` of something else than a buffer",
     "E0321": "array in place of a number, or a number in place of an array",
     "E0322": "tuple out of place",
     "E0323": "malformed combiner",
@@ -34,4 +34,5 @@ CODES: dict[str, str] = {
     "E0331": "assembler without a meaning",
     "E0332": "`#ieee` without a sum",
     "E0333": "malformed rounding",
+    "E0334": "`scan` of a loop without an order",
 }

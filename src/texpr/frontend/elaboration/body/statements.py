@@ -43,7 +43,7 @@ from texpr.ir import program
 from texpr.ir.program import Par, Seq
 from texpr.ir.value import Buffer, Load
 from texpr.ir.value.types import I64
-from texpr.support.diagnostic import TexprError, error
+from texpr.support.diagnostic import Edit, Proposal, TexprError, error
 from texpr.support.span import Span
 
 MAX_UNROLL = 4096
@@ -119,7 +119,14 @@ def _statement(ctx: Context, statement: Statement) -> None:
 
 def _loop(ctx: Context, statement: Loop) -> None:
     extent = index_once(ctx, statement.extent)
-    reduce = tuple(dict.fromkeys(_reduced(ctx, name) for name in statement.reduce))
+    reduce = tuple(dict.fromkeys(_named(ctx, name, "reduce") for name in statement.reduce))
+    scan = tuple(dict.fromkeys(_named(ctx, name, "scan") for name in statement.scan))
+    if scan and statement.kind == "par":
+        source, start = statement.span.source, statement.span.start
+        told = "write `seq`: it says what comes before what, and a schedule may do the iterations in parallel"
+        help = Proposal(told, Edit("seq", Span(source, start, start + 3)))
+        reason = "a `scan` goes through iterations in order, and those of a `par` have none"
+        raise error("E0334", statement.scan[0].span, reason, help=help)
     marks, ieee = rounded(statement)
     ctx.scope.check_free(statement.index)
     symbol = ctx.symbol(statement.index.name)
@@ -130,14 +137,14 @@ def _loop(ctx: Context, statement: Loop) -> None:
     if statement.kind == "par":
         ctx.out.append(Par(symbol, extent, below, reduce, label, marks, statement.fully, span, ieee))
     else:
-        ctx.out.append(Seq(symbol, extent, below, reduce, label, marks, span, ieee))
+        ctx.out.append(Seq(symbol, extent, below, reduce, label, marks, span, ieee, scan))
 
 
-def _reduced(ctx: Context, name: Ident) -> Buffer:
+def _named(ctx: Context, name: Ident, clause: str) -> Buffer:
     entity = ctx.scope.resolve(name.name, name.span)
     if not isinstance(entity, View):
         help = "name the memory in which iterations meet"
-        raise error("E0320", name.span, f"`reduce` takes buffers, and `{name.name}` is none", help=help)
+        raise error("E0320", name.span, f"`{clause}` takes buffers, and `{name.name}` is none", help=help)
     return entity.buffer
 
 
