@@ -96,6 +96,13 @@ class Schedule:
         """Loop fission: a loop for each statement of its body, or for each of so many statements."""
         return self._and("distribute", (loop, *statements), {}, names)
 
+    def scan(self, loop: str, size: int | None = None, *, names: tuple[str, ...] = ()) -> Schedule:
+        """The running values of a `seq` in chunks of `size` iterations, or of each iteration by itself, in any order.
+
+        `names`: of the loops over chunks and their terms, the recurrence over chunks, and chunks and their iterations.
+        """
+        return self._and("scan", (loop, size), {}, names)
+
     def mma(
         self, rows: str, columns: str, along: str, instruction: str | None = None, *, names: tuple[str, ...] = ()
     ) -> Schedule:

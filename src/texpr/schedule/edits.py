@@ -143,15 +143,15 @@ def freed(loop: ir.Loop, help: str, buffers: Iterable[Buffer] = ()) -> Offers:
     return (Proposal(help, Edit(f"par{new[3:]} ", place)),)
 
 
-def any_order(loops: Iterable[ir.Loop], buffer: Buffer, help: str) -> Offers:
-    """The offer to free the order of updates on each of these loops, outermost first."""
-    places = [place for loop in loops if (place := head(loop)) is not None and "reduce(" not in place.text]
+def any_order(loops: Iterable[ir.Loop], buffer: Buffer, help: str, clause: str = "reduce") -> Offers:
+    """The offer to free the order of updates, or by `scan` of terms, on each of these loops, outermost first."""
+    places = [place for loop in loops if (place := head(loop)) is not None and f"{clause}(" not in place.text]
     if not places:
         return ()
     source, start = places[0].source, places[0].start
     new, at = "", start
     for place in places:
-        new += source.text[at : place.start] + f"{place.text.rstrip()} reduce({buffer.name}) "
+        new += source.text[at : place.start] + f"{place.text.rstrip()} {clause}({buffer.name}) "
         at = place.end
     return (Proposal(help, Edit(new, Span(source, start, at))),)
 

@@ -18,6 +18,9 @@ from texpr.support.span import NOWHERE, Span
 
 Word: TypeAlias = str | int
 
+NONE = "none"
+"""The word for a loop that there is not."""
+
 IEEE = "ieee"
 """The pragma of a `reduce` whose updates are rounded as IEEE 754 says, in any order: a field of the loop (`ir.program.Par`)."""
 
@@ -216,6 +219,38 @@ class Overlap(Mark):
         return cls(*names) if len(names) == len(words) == 2 else None
 
 
+class Scanned(Mark):
+    """`#scanned(j, 4096, 4, m, t)`, of a function: it computes what its program with this `seq` over `j` in chunks does.
+
+    Chunks of `size` iterations first combine their own terms, a loop `over` chunks gives each the value that it starts with,
+    and then each does its iterations, `inside`. `tile`: so many iterations at a time, 0 for all. A `size` of 0: there are no
+    chunks, and each iteration combines the terms of all before it; no loop combines all of them where `over` is
+    `none`. (`texpr.proof.schedule.scans`)
+    """
+
+    NAME = "scanned"
+
+    loop: str
+    tile: int
+    size: int
+    over: str
+    inside: str
+
+    @property
+    def words(self) -> tuple[Word, ...]:
+        """Its fields."""
+        return (self.loop, self.tile, self.size, self.over, self.inside)
+
+    @classmethod
+    def read(cls, words: Sequence[Word]) -> Self | None:
+        """A name, two numbers, two names."""
+        match tuple(words):
+            case (str() as loop, int() as tile, int() as size, str() as over, str() as inside) if min(tile, size) >= 0:
+                return cls(loop, tile, size, over, inside)
+            case _:
+                return None
+
+
 class Skip(Mark):
     """`#skip`: the loop is skipped where nothing reads what it makes; removed at the end of the schedule."""
 
@@ -346,8 +381,8 @@ class Joint(Mark):
 MARKS: dict[str, type[Mark]] = {
     kind.NAME: kind
     for kind in (
-        Apart, Async, Bind, Cluster, Joint, LaunchBounds, Multicast, Overlap, Partition, Pipeline, Roles, Saves, Skip, Tensor,
-        Together, Unguard, Unroll, Vector,
+        Apart, Async, Bind, Cluster, Joint, LaunchBounds, Multicast, Overlap, Partition, Pipeline, Roles, Saves, Scanned, Skip,
+        Tensor, Together, Unguard, Unroll, Vector,
     )
 }  # fmt: skip
 """The marks, by name."""

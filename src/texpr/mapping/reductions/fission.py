@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from texpr.ir import program as ir
+from texpr.ir.program.copies import copied
 from texpr.ir.program.uses import loads, symbols, written
 from texpr.ir.value import Buffer
 from texpr.mapping.bound import is_asked
-from texpr.schedule.rewrite.copies import copied
 from texpr.schedule.tree import Body
 from texpr.support.record import replace
 

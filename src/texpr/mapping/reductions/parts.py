@@ -15,11 +15,11 @@ from typing import TypeAlias
 
 from texpr.affine.expr import ONE, Expr, Sym, expr, minimum
 from texpr.ir import program as ir
+from texpr.ir.program.copies import copied
 from texpr.ir.program.rewrite import Rewriter, replace_loads, substitute_block
 from texpr.ir.program.updates import Accumulator, identity
 from texpr.ir.value import Buffer, Load
 from texpr.mapping.bands import rebuild
-from texpr.schedule.rewrite.copies import copied
 from texpr.schedule.tree import Body
 from texpr.support.record import replace
 

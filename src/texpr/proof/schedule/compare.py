@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
-from texpr.ir.value.structure import same_constant
+from texpr.ir.value.structure import same, same_constant
 from texpr.presburger.formula import Eq, Formula, rename
 from texpr.presburger.solve.turned import solved
 from texpr.proof.common.values import Unlike, parts
@@ -60,7 +60,7 @@ class Comparison(Mutable):
         """Compares tests and values. Raises Unlike."""
         given, meant = self.given, self.meant
         tests, wanted = given.spot.tests, meant.spot.tests
-        if len(tests) != len(wanted) or given.update != meant.update or given.target.dtype != meant.target.dtype:
+        if len(tests) != len(wanted) or not same(given.update, meant.update) or given.target.dtype != meant.target.dtype:
             raise Unlike
         for (mine, site), (theirs, spot) in zip(tests, wanted, strict=True):
             self.value(mine, theirs, site, spot)

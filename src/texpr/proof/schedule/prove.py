@@ -36,6 +36,7 @@ from texpr.proof.schedule.inside import inside
 from texpr.proof.schedule.match import IS_STATEMENT, IS_THERE, Matches
 from texpr.proof.schedule.numbers import by_number
 from texpr.proof.schedule.order import misordered
+from texpr.proof.schedule.scans import in_chunks
 from texpr.proof.schedule.value_flow import ValueFlow
 from texpr.support.diagnostic import CompilerBug, limitation
 from texpr.support.limits import LARGEST_INT
@@ -44,13 +45,20 @@ from texpr.support.limits import LARGEST_INT
 def faithful(written: ir.Function, laid: ir.Function) -> Proof:
     """The proof that `laid` computes what `written` does, which is legal."""
     premises = _premises(written)
+    chunks = in_chunks(written, laid)
+    said = [_interface(written, laid)]
+    if chunks is None:
+        told = Claim("running values in chunks", laid.name, "", written.span)
+        return Proof(
+            written.name, (), (*said, told.told(Verdict.REFUSED, "no loops that the program has, or not of such values"))
+        )
+    written = chunks
     known = [*zip(laid.params, written.params, strict=False), *zip(laid.results, written.results, strict=False)]
     read = actions(by_number(numbered(written))), actions(by_number(laid))
     matches = Matches(*read, dict(known), premises)
     matches.run()
     results = (*laid.results, *(b for b in laid.params if b.role == "inout"))
     held = ValueFlow(matches.accesses, matches.given, results, premises)
-    said = [_interface(written, laid)]
     for action, why in matches.strange:
         told = Claim(IS_STATEMENT, f"{action.stored.name}", "", action.span)
         said.append(told.told(Verdict.UNDECIDED, why))

@@ -162,16 +162,16 @@ class _Search(Mutable):
         guesses: list[tuple[Guess, Mapping[Sym, Expr]]] = []
         again: list[tuple[Guess, Mapping[Sym, Expr]]] = []
         for pairing, solution in ((pairing, each) for pairing, every in found for each in every):
-            # equal statements are matched one by one, except out-of-bounds elements of a tile, which have several cases
-            if not event.engine and instance_of(event, pairing.action, solution) in self.done:
+            # equal statements are matched one by one, in one memory, except out-of-bounds elements of a tile, of several cases
+            is_done = not event.engine and instance_of(event, pairing.action, solution) in self.done
+            if is_done or (again and pairing.action.stored is not again[0][0].action.stored):
                 again.append((pairing, solution))
             elif self.plain(pairing, solution):
                 return pairing.matched(solution)
             else:
                 guesses.append((pairing, solution))
-        for pairing, solution in again:
-            if self.plain(pairing, solution):
-                return pairing.matched(solution)
+        for pairing, solution in (each for each in again if self.plain(*each)):
+            return pairing.matched(solution)
         guesses += again
         for pairing, solution in guesses:  # plain solutions before those that need a proof
             if self.right(pairing, solution):

@@ -16,13 +16,13 @@ from texpr.affine.expr import Sym, expr
 from texpr.affine.simplify import Simplifier
 from texpr.domain.iterdomain import IterDomain
 from texpr.ir import program as ir
+from texpr.ir.program.copies import renamed
 from texpr.ir.program.rewrite import Rewriter, map_value, replace_loads
 from texpr.ir.program.uses import loads, symbols, touched, written
 from texpr.ir.value import Buffer, Load, Ref, Value
 from texpr.relation.facts import in_loop, known
 from texpr.schedule.call import Call
 from texpr.schedule.edits import words
-from texpr.schedule.rewrite.copies import renamed
 from texpr.schedule.rewrite.materialise import given
 from texpr.schedule.state import State
 from texpr.schedule.tree import Body, loops, path_to, replaced

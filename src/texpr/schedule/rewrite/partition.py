@@ -27,13 +27,13 @@ from itertools import count
 from texpr.affine.expr import ONE, ZERO, Expr, Min, Sym, combination, expr, maximum, minimum, term
 from texpr.affine.ranges import bounds
 from texpr.ir import program as ir
+from texpr.ir.program.copies import copied
 from texpr.ir.program.marked import level_of, mark, unmarked
 from texpr.ir.program.marks import Partition, Unroll, Vector
 from texpr.ir.program.rewrite import map_value, substitute_block, with_blocks
 from texpr.ir.value import Index, Op, Value, conjunction, conjuncts, walk
 from texpr.ir.value.types import BOOL, I64
 from texpr.relation.facts import in_loop, known
-from texpr.schedule.rewrite.copies import copied
 from texpr.schedule.rewrite.materialise import given
 from texpr.schedule.tree import Body
 from texpr.support.record import Mutable, Record, replace

@@ -246,12 +246,15 @@ def _makes(loop: ir.Loop, buffer: Buffer) -> bool:
     return any(isinstance(s, ir.New) and s.buffer is buffer for s in ir.walk(loop.body))
 
 
-def cloned(state: State, chosen: Sequence[ir.Loop], name: str) -> tuple[State, tuple[ir.Loop, ...]]:
-    """Fresh loops `name`_0, `name`_1, …, without bodies, over the IterDomains of `chosen`, with their bindings."""
+def cloned(state: State, chosen: Sequence[ir.Loop], name: str, shared: bool) -> tuple[State, tuple[ir.Loop, ...]]:
+    """Fresh loops `name`_0, `name`_1, …, without bodies, over the IterDomains of `chosen`, with their bindings.
+
+    `shared`: threads share them out, as each iteration copies an element of its own.
+    """
     made: list[ir.Loop] = []
     for number, loop in enumerate(chosen):
         state, copy = state.copy_of(loop, f"{name}_{number}")
-        made.append(copy)
+        made.append(ir.Par(copy.sym, copy.extent, (), directives=copy.directives, span=copy.span) if shared else copy)
     return state, tuple(made)
 
 

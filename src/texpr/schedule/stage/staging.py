@@ -303,12 +303,12 @@ class Staging(Record):
         theirs = replace(like.load, index=shown, span=self.span)
         tested = (shown, whole) if self.view is None else (like.index, like.index)
         test = conjunction(list(self._tests(*tested, facts, self.seen.shape)))
-        state, before, after = self.state, (), ()
+        state, before, after, shared = self.state, (), (), self.space == "shared"
         if copy_in:
-            state, loops = cloned(state, chosen, self.name)
+            state, loops = cloned(state, chosen, self.name, shared)
             before = nested(loops, self._where(test, ir.Bind((own,), (theirs,), span=self.span)))
         if copy_out:
-            state, loops = cloned(state, chosen, f"{self.name}_out")
+            state, loops = cloned(state, chosen, f"{self.name}_out", shared)
             after = nested(loops, self._where(test, ir.Bind((theirs,), (own,), span=self.span)))
         noted = self._noted(state, (), None, copy_out)
         return self._rebuilt(noted, made, before, after, {id(use.load): own.index for use in self.uses})

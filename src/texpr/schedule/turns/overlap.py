@@ -22,6 +22,7 @@ from itertools import count
 from texpr.affine.expr import expr
 from texpr.checks.subject import Subject
 from texpr.ir import program as ir
+from texpr.ir.program.copies import copied
 from texpr.ir.program.marked import mark, marked, unmarked
 from texpr.ir.program.marks import Apart, Overlap
 from texpr.ir.program.rewrite import substitute_block
@@ -31,7 +32,6 @@ from texpr.presburger.formula import TRUE, between
 from texpr.presburger.isl.maps import left, right
 from texpr.relation.dependence import candidates
 from texpr.relation.facts import in_loop
-from texpr.schedule.rewrite.copies import copied
 from texpr.schedule.rewrite.materialise import given
 from texpr.schedule.rewrite.ring import compared, fills_of, require_none, written
 from texpr.schedule.tree import Body, loops, path_to, replaced

@@ -8,8 +8,9 @@ from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.ir.program.rewrite import Rewriter, map_value, replace_loads, substitute_block, with_blocks
 from texpr.ir.value import Buffer, Load, Ref, Value
-from texpr.schedule.tree import Body
 from texpr.support.record import replace
+
+Body = tuple[ir.Stmt, ...]
 
 
 def copied(body: Body, fresh: Callable[[str], str]) -> Body:
