@@ -17,9 +17,11 @@ from texpr.isa.target import Target
 from texpr.planner.choice import Chooser
 from texpr.planner.follow import Refused
 from texpr.planner.nest import Forbidden, NoPlan, nests, outermost
+from texpr.planner.running.opening import opened
 from texpr.planner.strategy import Proposal, Rank, Script, Strategy, Subject, Tile
 from texpr.planner.table import STRATEGIES
 from texpr.schedule.apply import start
+from texpr.schedule.rewrite.materialise import materialise
 from texpr.schedule.state import State
 from texpr.support.diagnostic import TexprError
 from texpr.support.record import Mutable, Record, field, replace
@@ -101,11 +103,15 @@ def plan(
     if any(s.directives for s in ir.walk(function.body) if isinstance(s, ir.Par | ir.Seq)):
         return Planned(None, (), start(function, target))
     state, directives, chosen = start(function, target), list[ir.Directive](), list[Chosen]()
-    for par, nest in nests(state.function):
+    opening = opened(state)
+    if opening is not None:
+        state, directives = opening.state, list(opening.directives)
+    for par, nest in nests(state.function if opening is None else materialise(state).function):
         if par.sym in without:
             chosen.append(Chosen(par.span.line, None, f"given up: {without[par.sym]}"))
             continue
-        found, script = _laid_out(_now(Subject(par, nest, state, in_step=par.sym in in_step)), chooser)
+        subject = Subject(par, nest, state, is_part=opening is not None, in_step=par.sym in in_step)
+        found, script = _laid_out(subject if subject.is_part else _now(subject), chooser)
         chosen += found
         if script is not None:
             state = script.state

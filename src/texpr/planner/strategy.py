@@ -32,15 +32,17 @@ class Rank(IntEnum):
     """A unit of the machine does whole tiles of a product."""
     TILE = 1
     """Reused elements are kept in fast memory."""
-    CLUSTER = 2
+    SCAN = 2
+    """Iterations in order are done by many threads."""
+    CLUSTER = 3
     """A cluster of blocks keeps what does not fit one block."""
-    TURN = 3
+    TURN = 4
     """No reuse, but whole lines of memory are used."""
-    VECTOR = 4
+    VECTOR = 5
     """Only the number of accesses is reduced."""
-    PARTS = 5
+    PARTS = 6
     """The nest is split into several, for each of which there is a strategy."""
-    LOOP = 6
+    LOOP = 7
     """Only the number of accesses is reduced, loop by loop."""
 
 

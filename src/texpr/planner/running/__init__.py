@@ -1,0 +1,1 @@
+"""Running values: sizes of chunks, and loops in order outside of all nests."""
