@@ -29,3 +29,31 @@ def test_a_part_of_a_digit_is_a_digit(a: int, b: int, c: int) -> None:
         found = solved([(part, expr(sym)) for part, sym in zip(parts, said, strict=True)], {x: None})
         for number in range(2 * a * b * c + 5):
             assert found[x].evaluate({sym: part.evaluate({x: number}) for sym, part in zip(said, parts, strict=True)}) == number
+
+
+def test_equations_that_determine_their_unknowns_come_first() -> None:
+    """Pixels and taps: q + t is given, and so is q; the turn 4 · t + c is in a ring of four slots, and in one of eight."""
+    q, t, given = Sym("q"), Sym("t"), [expr(Sym(name)) for name in ("sum", "pixel", "rest", "slot")]
+    for step in (1, 2):
+        pairs = [
+            (step * expr(q) + expr(t) // 4 % 3, given[0]),
+            (expr(q), given[1]),
+            (expr(t) % 4, given[2]),
+            (expr(t) % 8, given[3]),
+        ]
+        found = solved(pairs, {q: expr(7), t: expr(12)})
+        for pixel in range(7):
+            for turn in range(12):
+                said = (step * pixel + turn // 4 % 3, pixel, turn % 4, turn % 8)
+                values = {e.as_sym: value for e, value in zip(given, said, strict=True) if e.as_sym}
+                assert (found[q].evaluate(values), found[t].evaluate(values)) == (pixel, turn)
+
+
+def test_the_slot_of_a_ring_is_no_digit_of_a_turn() -> None:
+    """Of digits of base 3 and the remainder by 4 the digits are taken; what is always 0 is none."""
+    t, said = Sym("t"), [Sym(name) for name in ("none", "slot", "low", "high")]
+    parts = (expr(t) // 4 % 8 // 8, expr(t) % 4, expr(t) % 3, expr(t) // 3)
+    found = solved([(part, expr(sym)) for part, sym in zip(parts, said, strict=True)], {t: expr(27)})
+    for number in range(27):
+        values = {sym: part.evaluate({t: number}) for sym, part in zip(said, parts, strict=True)}
+        assert found[t].evaluate(values) == number

@@ -5,7 +5,7 @@ The results are candidates, which the caller has to prove.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -16,7 +16,7 @@ Ends: TypeAlias = Mapping[Sym, int]
 """The extents of symbols that start at 0, where known."""
 
 
-def solved(pairs: Iterable[tuple[Expr, Expr]], extents: Mapping[Sym, Expr | None]) -> dict[Sym, Expr]:
+def solved(pairs: Sequence[tuple[Expr, Expr]], extents: Mapping[Sym, Expr | None]) -> dict[Sym, Expr]:
     """Definitions of unknowns by which the first of each pair equals the second; unknowns without one are left out.
 
     `extents`: of each unknown, which starts at 0, its extent if known.
@@ -26,7 +26,7 @@ def solved(pairs: Iterable[tuple[Expr, Expr]], extents: Mapping[Sym, Expr | None
     digits, left = dict[Sym, dict[int, tuple[int | None, Expr]]](), _together([*pairs])
     while left:
         left = [(value.substitute(known), given) for value, given in left]
-        left.sort(key=lambda pair: len(pair[0].syms() & extents.keys()), reverse=True)  # equations of one unknown first
+        left.sort(key=lambda pair: _unclear(pair[0], extents.keys(), ends), reverse=True)  # equations of one unknown first
         value, given = left.pop()
         low, stride = _lowest(value, extents.keys())
         if stride:  # several unknowns are one digit together; the remainder is above it
@@ -34,22 +34,44 @@ def solved(pairs: Iterable[tuple[Expr, Expr]], extents: Mapping[Sym, Expr | None
             value, given = value - low - value.constant, (given - value.constant) // stride * stride
         if not _take_turn(value, given, known, extents):
             take(*turned(value, given, extents.keys()), known, digits, ends, extents.keys())
-    for sym, found in digits.items():
-        if _is_whole(found, ends.get(sym)):
-            known.setdefault(sym, joined(found, None))
-    return known
+    whole = {sym: _whole(found, ends.get(sym)) for sym, found in digits.items() if sym not in known}
+    open_ = {sym for sym, value in whole.items() if value is None}
+    rests = [pair for pair in pairs if isinstance(atom := pair[0].as_atom, Mod) and atom.num.as_sym in open_]
+    if rests:  # the slot of a ring is no digit of a turn that has others
+        least = max(rests, key=lambda pair: pair[0].as_atom.den.constant if isinstance(pair[0].as_atom, Mod) else 0)
+        return solved([pair for pair in pairs if pair is not least], extents)
+    return known | {sym: value for sym, value in whole.items() if value is not None}
 
 
-def _is_whole(digits: Mapping[int, tuple[int | None, Expr]], end: int | None) -> bool:
-    """Whether these are all digits of a number below `end`."""
-    below: int | None = 1
-    for stride, (extent, _) in sorted(digits.items()):
-        if below is None or (extent is not None and stride * extent <= below):
-            continue  # a part of a digit that is known
-        if stride != below:
-            return False
-        below = None if extent is None else stride * extent
-    return below is None or (end is not None and end <= below)
+def _unclear(value: Expr, unknown: Collection[Sym], ends: Ends) -> tuple[bool, int]:
+    """How little an equation determines its unknowns: two digits that overlap, as in p + r, are anything together."""
+    digits = [(c, _end(m[0], ends)) for m, c in value.terms if len(m) == 1 and not term(m).syms().isdisjoint(unknown)]
+    pairs = pairwise(sorted((digit for digit in digits if digit[0] > 0), key=lambda digit: digit[0]))
+    overlap = any(low == high or (end is not None and low * end > high) for (low, end), (high, _) in pairs)
+    return overlap, len(value.syms() & {*unknown})
+
+
+def _end(atom: Atom, ends: Ends) -> int | None:
+    """What a symbol, or a digit of one, is less than, where that is known."""
+    if isinstance(atom, Sym):
+        return ends.get(atom)
+    digit = _digit(atom)
+    if digit is None:
+        return None
+    sym, stride, extent = digit
+    return extent if extent is not None or sym not in ends else -(-ends[sym] // stride)
+
+
+def _whole(digits: Mapping[int, tuple[int | None, Expr]], end: int | None) -> Expr | None:
+    """A number below `end` assembled from its digits; None where some are missing."""
+    total, stride = expr(0), 1
+    while stride in digits and (end is None or stride < end):
+        extent, value = digits[stride]
+        total = total + value * stride
+        if extent is None:
+            return total
+        stride *= extent
+    return total if end is not None and end <= stride else None
 
 
 def _lowest(value: Expr, unknown: Collection[Sym]) -> tuple[Expr, int]:
@@ -132,10 +154,12 @@ def take(
         digit = _digit(atom)
         if isinstance(atom, Sym):
             known.setdefault(atom, part)
-        elif digit is not None:
+        elif digit is not None and digit[2] != 1:
             sym, stride, extent = digit
             there = digits.setdefault(sym, {}).setdefault(stride, (extent, part))
-            if there[0] is not None and extent is not None and extent > there[0]:  # the earlier one is a part of it
+            if (
+                there[0] is not None and extent is not None and extent > there[0] and extent % there[0] == 0
+            ):  # which it is a part of
                 digits[sym][stride] = extent, part
 
 

@@ -17,6 +17,9 @@ from texpr.proof.read.order import Names, When, when
 from texpr.proof.schedule.places import Home, home_of, place_of
 from texpr.support.record import Record
 
+POINT, WIDE, POINTS = 7919, 10007, 8
+"""A prime number, of which multiples are points, modulo an extent or another one; and how many points a guess is tried at."""
+
 Quotient = TypeVar("Quotient", FloorDiv, Mod)
 
 
@@ -145,8 +148,21 @@ def there(each: Named, near: Named | None, pairs: Sequence[tuple[Expr, Expr]], m
     """An access for which the first of each pair equals the second; `near`: an access in the same loops, as a hint."""
     around = {} if near is None else {s: near.names(s) for s in near.access.dims}
     known, own = found(each, pairs), {s: each.only(s) for s in each.access.dims}
+    if near is not None:
+        extents = {near.only(x.sym): x.extent.constant for x in near.access.action.spot.loops if x.extent.is_constant}
+        known |= {own[s]: _shifted(known[own[s]], here, extents) for s, here in around.items() if own.get(s) in known}
     facts = (*each.where, *(Eq(a - b) for a, b in pairs if a is not b), *more)
     return ExistsWitness(own, facts, (tuple(known.get(mine, around.get(s, expr(0))) for s, mine in own.items()),))
+
+
+def _shifted(claim: Expr, near: Expr, extents: Mapping[Sym, int]) -> Expr:
+    """A claim as so many iterations from the one `near`, if it is as many at some points: it is proved or not, as any claim."""
+    syms = sorted(claim.syms() | near.syms(), key=str)
+    if claim.is_linear or not near.syms() & claim.syms():
+        return claim
+    points = ({s: POINT * (at + 1) * (n + 3) % extents.get(s, WIDE) for n, s in enumerate(syms)} for at in range(POINTS))
+    apart = {claim.evaluate(point) - near.evaluate(point) for point in points}
+    return near + apart.pop() if len(apart) == 1 else claim
 
 
 def found(each: Named, pairs: Sequence[tuple[Expr, Expr]]) -> dict[Sym, Expr]:

@@ -216,7 +216,7 @@ class Matches(Mutable):
             yield replace(read, where=(*read.where, *flat(inside)))
             outside = (*read.where, negate(conj(inside)))
             of = {"stored": fill(filled), "element": (), "meant": (), "does": None, "legal": ()}
-            yield replace(read, where=outside, **of, is_update=False, hole=read.element)
+            yield replace(read, where=outside, **of, is_update=False, hole=read.element or read.hole)
 
     def at_home(self) -> Iterator[Asked]:
         """Accesses of parameters and results are those of the written program."""
