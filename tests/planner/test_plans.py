@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 from tests.planner.programs import CONV, IN_ORDER, JACOBI, MATMUL, MATVEC, PAIRS, SUM_IN_ORDER, built, function
+from tests.proofs import undecided
 
 from references import EXAMPLES, FOLDER
 from texpr.driver import load, lower, parse
 from texpr.ir import kernel as k
 from texpr.ir.program.selection import AUTO
 from texpr.ir.program.text import print_directive, print_schedule
+from texpr.ir.proof import Verdict
 from texpr.isa.levels import Space
 from texpr.isa.registry import resolve
 from texpr.planner import nest as planner_nest
@@ -17,6 +19,7 @@ from texpr.planner.budget import budget
 from texpr.planner.nest import Nest, nests
 from texpr.planner.plan import Planned, plan
 from texpr.planner.search import Search
+from texpr.proof.schedule import faithful
 
 TILED = {"matmul": 1, "matmul_flat": 1, "conv2d": 1, "jacobi": 2}
 """Programs of the gallery that are tiled, with the number of their nests that are."""
@@ -91,16 +94,25 @@ fn deep(A: f32[a, b, c, g, h, k, l, o, p], B: f32[g, h, k, l, o, p, d, e, f]): f
 
 
 @pytest.mark.parametrize("target", ["sm_90a", "cpu"])
-def test_a_deep_nest_is_left_alone(target: str) -> None:
-    """Twelve loops: nothing is tried, and the reason is told."""
+def test_a_deep_nest_is_left_alone(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Too many loops: nothing is tried, and the reason is told."""
+    monkeypatch.setattr(planner_nest, "DEEPEST", 11)
     (chosen,) = planned(DEEP, target).nests
     assert chosen.candidate is None
     assert chosen.reason.startswith("it has 12 loops")
 
 
-def test_few_candidates_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("target", ["sm_90a", "cpu"])
+def test_a_deep_nest_is_planned_and_proved(target: str) -> None:
+    """Of twelve loops."""
+    made = lower(function(DEEP), target, schedule="auto")
+    assert made.planned is not None and made.planned.nests[0].candidate is not None and made.written is not None
+    assert {each.verdict for each in faithful(made.written, made.function).obligations} == {Verdict.PROVED}
+    assert list(undecided(made.function, made.plan)) == []
+
+
+def test_few_candidates_are_looked_at() -> None:
     """However deep the nest: of twelve loops, seven at most are cut, and the search stays small."""
-    monkeypatch.setattr(planner_nest, "DEEPEST", 12)
     ((_, nest),) = nests(function(DEEP))
     assert isinstance(nest, Nest)
     search = Search(nest, budget(resolve("sm_90a"), 12))

@@ -25,8 +25,8 @@ NOMINAL = 4096
 """The value assumed for an unknown extent."""
 
 
-DEEPEST = 8
-"""The most loops of a nest that is planned: proofs about more of them, each split in two or three, take seconds."""
+DEEPEST = 12
+"""The most loops of a nest that is planned: schedules of so many, each split in three, are found and proved in a second."""
 
 
 class NoPlan(Exception):

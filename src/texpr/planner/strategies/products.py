@@ -28,6 +28,7 @@ from texpr.planner.follow import Refused
 from texpr.planner.nest import Forbidden, Nest
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
 from texpr.planner.tensor.cores import Asked, microseconds, require_filled
+from texpr.planner.tensor.gathered import Gathered, gatherings, sides
 from texpr.planner.tensor.product import WORD, Product, moves, product_of
 from texpr.schedule.joint.records import usable_in
 from texpr.support.record import Record, replace
@@ -37,8 +38,8 @@ T = TypeVar("T")
 LEAST = 8
 """The least rows, and columns, that are known for which a tile is worth it."""
 
-WORDS = 160
-"""Registers of a thread for what it sums up and its operands: the rest is for addresses and copies."""
+WORDS, ADDRESSES = 160, 40
+"""Registers of a thread for what it sums up and its operands, at most; and those beside them, for addresses and copies."""
 
 
 class Shape(Record):
@@ -71,11 +72,21 @@ SHAPES = (
 
 
 class Tile(Record):
-    """A shape of tiles for a product, and what its ring takes."""
+    """A shape of tiles for a product, and what its ring takes. `gathered`: the parts of several loops that its rows are."""
 
     shape: Shape
     product: Product
     depth: int
+    gathered: Gathered | None = None
+
+    @property
+    def seen(self) -> Product:
+        """The product as the model sees it."""
+        return self.product if self.gathered is None else self.gathered.product
+
+    def seen_in(self, nest: Nest) -> Nest:
+        """The nest as the model sees it."""
+        return nest if self.gathered is None else self.gathered.nest
 
     @property
     def instructions(self) -> tuple[str, ...]:
@@ -86,11 +97,12 @@ class Tile(Record):
     def sizes(self) -> dict[Sym, int]:
         """Iterations of each loop."""
         product = self.product
-        return {product.rows.sym: self.shape.rows, product.columns.sym: self.shape.columns, product.sum.sym: self.depth}
+        rows = {product.rows.sym: self.shape.rows} if self.gathered is None else self.gathered.sizes
+        return {**rows, product.columns.sym: self.shape.columns, product.sum.sym: self.depth}
 
     def data(self) -> dict[str, Any]:
         """For `explain`."""
-        (rows, columns), product = self.shape.part, self.product
+        (rows, columns), product = self.shape.part, self.seen
         return {
             "tile": {str(sym): size for sym, size in self.sizes.items()},
             "own": {},
@@ -99,6 +111,9 @@ class Tile(Record):
             "staged": [],
             "stages": self.shape.stages,
         }
+
+
+A = TypeVar("A", bound=Tile)
 
 
 class ProductScript(Copies, kw_only=True):
@@ -110,15 +125,18 @@ class ProductScript(Copies, kw_only=True):
     def run(self) -> Sequence[Subject]:
         """Applies every directive. Raises Refused."""
         product, shape = self.tile.product, self.tile.shape
-        rows = self._parts(product.rows, shape.rows, shape.part[0])
-        columns = self._parts(product.columns, shape.columns, shape.part[1])
+        around, counted = self._counted()
+        rows = self._parts(counted, shape.rows, shape.part[0], is_tile=bool(around))
+        columns = self._parts(product.columns.sym.name, shape.columns, shape.part[1])
         turn, inner = self.fresh(product.sum.sym.name, "o", "i")
         self.must("split", product.sum.sym.name, self.tile.depth, results=(turn, inner))
-        own = {product.rows.sym: rows[0], product.columns.sym: columns[0], product.sum.sym: turn}
+        own = {product.rows.sym: rows[0], product.columns.sym: columns[0], product.sum.sym: turn, **around}
         grid = [own.get(loop.sym, loop.sym.name) for loop in self.nest.pars]
         turns = [own.get(loop.sym, loop.sym.name) for loop in self.nest.seqs if loop is not product.sum] + [turn]
         warps = [each for each in (rows[1], columns[1]) if each]
         self.must("reorder", *grid, *turns, *warps, rows[2], columns[2], inner)
+        if all(self.loop(name).extent.is_constant for name in turns):
+            turn = self._merged(turns)
         nests = self._apart(rows[2], columns[2], inner, warps)
         for warp, level in zip(warps, ("block.z", "block.y"), strict=False):
             self.must("bind", warp, level)
@@ -143,15 +161,47 @@ class ProductScript(Copies, kw_only=True):
     def _grid(self, rows: str, columns: str) -> None:
         """Binds loops of the grid, which need not be."""
 
-    def _parts(self, loop: ir.Loop, block: int, warp: int) -> tuple[str, str, str]:
-        """The loops over blocks, over warps, if there are several, and over the part of a warp."""
-        name = loop.sym.name
-        if block == warp:
-            outer, own = self.fresh(name, "b", "m")
-            self.must("split", name, block, results=(outer, own))
-            return outer, "", own
-        outer, inner, warps, own = self.fresh(name, "b", "e", "w", "m")
-        self.must("split", name, block, results=(outer, inner))
+    def _counted(self) -> tuple[dict[Sym, str], str]:
+        """The loop over rows; where several loops count these, that over those of a tile, and the loops around that."""
+        found, rows = self.tile.gathered, self.tile.product.rows.sym
+        if found is None:
+            return {}, rows.name
+        around, inside = dict[Sym, str](), list[str]()
+        for sym, size in found.sizes.items():
+            around[sym] = sym.name
+            if size > 1:
+                outer, inner = self.fresh(sym.name, "b", "i")
+                self.must("split", sym.name, size, results=(outer, inner))
+                around[sym] = outer
+                inside.append(inner)
+        columns = self.tile.product.columns
+        outside = [around.get(loop.sym, loop.sym.name) for loop in self.nest.pars if loop is not columns]
+        self.must("reorder", *outside, *inside, columns.sym.name)
+        return around, self._merged(inside)
+
+    def _merged(self, names: Sequence[str]) -> str:
+        """One loop of nested ones, whose extents are known; the innermost, as far as they cannot be one."""
+        *others, made = names
+        while others:
+            outer, inner = others.pop(), made
+            (name,) = self.fresh(outer, "m")
+            if not self.may("merge", outer, inner, results=(name,)):
+                return inner
+            made = name
+        return made
+
+    def _parts(self, name: str, block: int, warp: int, is_tile: bool = False) -> tuple[str, str, str]:
+        """The loops over blocks, over warps, if there are several, and over the part of a warp. `is_tile`: it is that of one
+        block already."""
+        suffixes = ("b", "m") if block == warp else ("b", "e", "w", "m")
+        outer, inner, *parts = self.fresh(name, *suffixes)
+        if is_tile:
+            outer, inner = "", name
+        else:
+            self.must("split", name, block, results=(outer, inner))
+        if not parts:
+            return outer, "", inner
+        warps, own = parts
         self.must("split", inner, warp, results=(warps, own))
         return outer, warps, own
 
@@ -196,21 +246,22 @@ def all_unmarked(body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
     return tuple(replace(stmt, ieee=False) if isinstance(stmt, ir.Par | ir.Seq) else stmt for stmt in made)
 
 
-def tile_of(nest: Nest, product: Product, target: Target) -> Tile | None:
+def tile_of(nest: Nest, product: Product, target: Target, gathered: Gathered | None = None) -> Tile | None:
     """The tile of least modelled time, by how full blocks and the machine are."""
-    return min(tiles_of(nest, product, target), key=lambda each: each[0], default=(0.0, None))[1]
+    return min(tiles_of(nest, product, target, gathered), key=lambda each: each[0], default=(0.0, None))[1]
 
 
-def tiles_of(nest: Nest, product: Product, target: Target) -> Iterator[tuple[float, Tile]]:
-    """The tiles that fit a block, with their modelled time."""
-    known = {sym: nest.trips[sym] for sym in (product.rows.sym, product.columns.sym, product.sum.sym)}
-    others = prod(nest.trips[loop.sym] for loop in nest.pars if loop not in (product.rows, product.columns))
+def tiles_of(nest: Nest, product: Product, target: Target, gathered: Gathered | None = None) -> Iterator[tuple[float, Tile]]:
+    """The tiles that fit a block, with their modelled time; `gathered`: of as many rows as those."""
     for shape in SHAPES:
         tile = _fitting(shape, product, target)
-        if tile is None:
+        if tile is None or (gathered is not None and gathered.rows != shape.rows):
             continue
-        blocks = others * ceil(known[product.rows.sym] / shape.rows) * ceil(known[product.columns.sym] / shape.columns)
-        turns = ceil(known[product.sum.sym] / tile.depth) * tile.depth
+        tile = replace(tile, gathered=gathered)
+        seen, trips = tile.seen, tile.seen_in(nest).trips
+        others = prod(trips[loop.sym] for loop in nest.pars if loop.sym not in (seen.rows.sym, seen.columns.sym))
+        blocks = others * ceil(trips[seen.rows.sym] / shape.rows) * ceil(trips[seen.columns.sym] / shape.columns)
+        turns = ceil(trips[seen.sum.sym] / tile.depth) * tile.depth
         cost = max(1, blocks / MULTIPROCESSORS) * shape.rows * shape.columns * turns / shape.speed
         yield cost, tile
 
@@ -218,12 +269,31 @@ def tiles_of(nest: Nest, product: Product, target: Target) -> Iterator[tuple[flo
 def _fitting(shape: Shape, product: Product, target: Target) -> Tile | None:
     """A shape as a tile, if instructions divide it, and registers and shared memory suffice."""
     rows, columns, depth = product.extents
-    size, words = product.size, product.words
+    size = product.size
     tile = Tile(shape, product, max(depth, shape.depth // size))
     even = shape.part[0] % rows == 0 and shape.part[1] % columns == 0 and tile.depth % depth == 0
-    kept = prod(shape.part) * words / target.warp + sum(shape.part) * depth * size / WORD / target.warp
+    kept = _kept(tile)
     shared = shape.stages * product.brought(shape.rows, shape.columns) * (tile.depth * size + COPIED[0])
     return tile if even and kept <= WORDS and shared <= target.shared else None
+
+
+def cheapest(tiles: Sequence[A], asks: Callable[[A], Asked], nest: Nest, target: Target) -> tuple[float, A]:
+    """The tile of least modelled time, the first of equals, with that."""
+    costs = [microseconds(asks(tile), tile.seen_in(nest), target) for tile in tiles]
+    cost, number = min((cost, number) for number, cost in enumerate(costs))
+    return cost, tiles[number]
+
+
+def in_turn(ways: Sequence[tuple[float, A]], refused: Sequence[Refused]) -> tuple[float, A] | None:
+    """Of one tile each way, with or without loops that count rows together, the cheapest that was not refused."""
+    every = sorted(ways, key=lambda each: each[0])
+    return every[len(refused)] if len(refused) < len(every) else None
+
+
+def _kept(tile: Tile) -> float:
+    """Registers of a thread for what it sums up and its operands."""
+    product, part = tile.product, tile.shape.part
+    return (prod(part) * product.words + sum(part) * product.extents[2] * product.size / WORD) / WARP
 
 
 def asked(tile: Tile) -> Asked:
@@ -231,7 +301,7 @@ def asked(tile: Tile) -> Asked:
     product, shape = tile.product, tile.shape
     size = product.size
     warps = shape.rows * shape.columns // prod(shape.part)
-    loops = product.rows.sym, product.columns.sym, product.sum.sym
+    loops = tile.seen.rows.sym, product.columns.sym, product.sum.sym
     return Asked(
         loops=loops,
         rows=shape.rows,
@@ -239,7 +309,7 @@ def asked(tile: Tile) -> Asked:
         depth=tile.depth,
         read=len(product.sums) * warps * sum(shape.part) * tile.depth * size,
         threads=warps * WARP,
-        registers=WORDS,
+        registers=int(_kept(tile)) + ADDRESSES,
         shared=shape.stages * product.brought(shape.rows, shape.columns) * (tile.depth * size + COPIED[0]),
         of=product.operands[0].dtype,
         into=product.found.result.dtype,
@@ -256,17 +326,21 @@ def _applies(subject: Subject) -> bool:
 def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
     assert isinstance(subject.nest, Nest), "as it applies"
     nest, target = subject.nest, subject.state.target
-    if refused or len(nest.pars) < 2 or not nest.seqs:
+    if len(nest.pars) < 2 or not nest.seqs:
         return None
     instrs = usable_in(subject.state.function, target)
     product = allowed(product_of(nest, instrs), lambda: product_of(unmarked(nest), instrs), lambda o: o.found.instr.name)
-    if product is None or min(nest.trips[product.rows.sym], nest.trips[product.columns.sym]) < LEAST:
+    if product is None or min(sides(nest, product)) < LEAST:
         return None
-    tile = tile_of(nest, product, target)
-    if tile is None:
+    totals = (shape.rows for shape in SHAPES)
+    plain = tile_of(nest, product, target)
+    gathered = [tile_of(nest, product, target, each) for each in gatherings(nest, product, totals)]
+    ways = [[tile for tile in tiles if tile is not None] for tiles in ([plain], gathered)]
+    found = in_turn([cheapest(tiles, asked, nest, target) for tiles in ways if tiles], refused)
+    if found is None:
         return None
-    require_filled(asked(tile), nest, target)
-    cost = microseconds(asked(tile), nest, target)
+    cost, tile = found
+    require_filled(asked(tile), tile.seen_in(nest), target)
     return Proposal(ProductScript(subject.state, subject.span, nest=nest, tile=tile), cost, tile)
 
 
@@ -277,8 +351,10 @@ def _others(subject: Subject) -> Iterator[Proposal]:
     product = product_of(nest, usable_in(subject.state.function, target))
     if product is None:
         return
-    tiles = (tile for _, tile in tiles_of(nest, product, target))
-    for cost, tile in sorted(((microseconds(asked(t), nest, target), t) for t in tiles), key=lambda each: each[0]):
+    ways = (None, *gatherings(nest, product, (shape.rows for shape in SHAPES)))
+    tiles = [tile for way in ways for _, tile in tiles_of(nest, product, target, way)]
+    costs = ((microseconds(asked(tile), tile.seen_in(nest), target), tile) for tile in tiles)
+    for cost, tile in sorted(costs, key=lambda each: each[0]):
         yield Proposal(ProductScript(subject.state, subject.span, nest=nest, tile=tile), cost, tile)
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from math import prod
+from math import ceil, prod
 from typing import Any, TypeAlias
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
@@ -32,9 +32,21 @@ from texpr.isa.registry import INSTRUCTIONS
 from texpr.isa.target import Target
 from texpr.planner.follow import Refused, Value
 from texpr.planner.nest import Nest
-from texpr.planner.strategies.products import LEAST, WORDS, ProductScript, Shape, Tile, allowed, unmarked
+from texpr.planner.strategies.products import (
+    ADDRESSES,
+    LEAST,
+    WORDS,
+    ProductScript,
+    Shape,
+    Tile,
+    allowed,
+    cheapest,
+    in_turn,
+    unmarked,
+)
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
 from texpr.planner.tensor.cores import Asked, microseconds, require_filled
+from texpr.planner.tensor.gathered import Gathered, gatherings, sides
 from texpr.planner.tensor.product import Product, product_of
 from texpr.schedule.joint.match import Match
 from texpr.schedule.joint.records import called, usable_in
@@ -45,9 +57,6 @@ SPAN = LINE
 
 BARRIERS = 1024
 """Bytes of shared memory for barriers, and for where arrays begin."""
-
-ADDRESSES = 40
-"""Registers of a thread beside what it sums up."""
 
 STAGES = 4
 """Turns that are in shared memory at once."""
@@ -76,7 +85,7 @@ class Operands(Tile):
     """A tile whose instructions, `names` for each sum, read operands in shared memory. `cluster`: blocks of one along rows, and
     columns."""
 
-    names: tuple[str, ...]
+    names: tuple[str, ...] = ()
     cluster: tuple[int, int] = (1, 1)
 
     @property
@@ -217,20 +226,31 @@ def lies_so(record: RecordOperand, operand: Operand, found: Match) -> bool:
     return not load.data and moved[-1] is ONE and all(e is ZERO for e in moved[:-1])
 
 
-def tiles_of(product: Product, records: Sequence[Together], nest: Nest, target: Target) -> Iterator[Operands]:
-    """The tiles that fit a block."""
+def tiles_of(
+    product: Product, records: Sequence[Together], nest: Nest, target: Target, gathered: Gathered | None = None
+) -> Iterator[Operands]:
+    """The tiles that fit a block; `gathered`: of as many rows as those."""
     size = product.size
     depth = SPAN // size
-    turns = -(-nest.trips[product.sum.sym] // depth)
+    turns = prod(ceil(nest.trips[loop.sym] / (depth if loop is product.sum else 1)) for loop in nest.seqs)
     widest = sorted(records, key=lambda each: _columns(each[0]), reverse=True)
     for together, (down, across), tiles in itertools.product(widest, TEAMS, TILES):
         part = tiles * ROWS, _columns(together[0])
         rows, columns, stages = down * part[0], across * part[1], min(STAGES, turns)
-        tile = Operands(Shape(rows, columns, part, SPAN, stages), product, depth, tuple(each.name for each in together))
+        names = tuple(each.name for each in together)
+        tile = Operands(Shape(rows, columns, part, SPAN, stages), product, depth, gathered, names)
         whole = all(extent(load.index[-1], tile.sizes) * size % SPAN == 0 for load in product.loads)
+        whole = whole and (gathered is None or gathered.rows == rows)
         kept, shared = prod(part) * product.words / WARPGROUP, stages * product.brought(rows, columns) * SPAN + BARRIERS
         if whole and kept <= WORDS and shared <= target.shared:
             yield tile
+
+
+def every_tile(product: Product, records: Sequence[Together], nest: Nest, target: Target) -> list[Operands]:
+    """The tiles that fit a block, of rows that one loop counts, and then of those that several do."""
+    totals = sorted({down * tiles * ROWS for (down, _), tiles in itertools.product(TEAMS, TILES)})
+    ways = (None, *gatherings(nest, product, totals))
+    return [tile for way in ways for tile in tiles_of(product, records, nest, target, way)]
 
 
 def asked(tile: Operands) -> Asked:
@@ -238,7 +258,7 @@ def asked(tile: Operands) -> Asked:
     product, shape = tile.product, tile.shape
     times = len(product.sums) * shape.rows * shape.columns // (ROWS * shape.part[1])
     return Asked(
-        loops=(product.rows.sym, product.columns.sym, product.sum.sym),
+        loops=(tile.seen.rows.sym, product.columns.sym, product.sum.sym),
         rows=shape.rows,
         columns=shape.columns,
         depth=tile.depth,
@@ -253,11 +273,6 @@ def asked(tile: Operands) -> Asked:
         strips=product.strips,
         cluster=tile.cluster,
     )
-
-
-def _cheapest(tiles: Sequence[Operands], nest: Nest, target: Target) -> tuple[float, Operands]:
-    cost, number = min((microseconds(asked(tile), nest, target), number) for number, tile in enumerate(tiles))
-    return cost, tiles[number]
 
 
 def _clusters(tile: Operands) -> Iterator[Operands]:
@@ -291,22 +306,23 @@ def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
     if len(nest.pars) < 2 or not nest.seqs:
         return None
     found = allowed(product_by(nest, target), lambda: product_by(unmarked(nest), target), lambda o: o[0].found.instr.name)
-    if found is None or min(nest.trips[loop.sym] for loop in (found[0].rows, found[0].columns)) < LEAST:
+    if found is None or min(sides(nest, found[0])) < LEAST:
         return None
     if _is_by_parts(found[0], nest):
         return None  # what adds the parts up would be shared out otherwise than the tile is
     by_threads = product_of(nest, usable_in(subject.state.function, target)) is None
-    alone = _is_alone(refused, by_threads)
-    if refused and not alone:
+    every = every_tile(*found, nest, target)
+    gathered, tiles = ([tile for tile in every if (tile.gathered is None) is plain] for plain in (False, True))
+    alone = _is_alone(refused, by_threads) and not gathered
+    ways = [cheapest(tiles, asked, nest, target) for tiles in (tiles, gathered) if tiles]
+    best = in_turn(ways, () if alone else refused)
+    if best is None:
         return None
-    tiles = list(tiles_of(*found, nest, target))
-    if not tiles:
-        return None
-    cost, tile = _cheapest(tiles, nest, target)
+    cost, tile = best
     if not alone and len(nest.pars) == len(tile.cluster):
-        clustered = _cheapest([*(each for tile in tiles for each in _clusters(tile))] or tiles, nest, target)
+        clustered = cheapest([*(each for tile in tiles for each in _clusters(tile))] or tiles, asked, nest, target)
         cost, tile = clustered if clustered[0] < GAIN * cost else (cost, tile)
-    require_filled(asked(tile), nest, target)
+    require_filled(asked(tile), tile.seen_in(nest), target)
     script = WarpgroupScript(subject.state, subject.span, nest=nest, tile=tile, by_threads=by_threads)
     return Proposal(script, cost, tile)
 
@@ -319,9 +335,10 @@ def _others(subject: Subject) -> Iterator[Proposal]:
     if found is None:
         return
     by_threads = product_of(nest, usable_in(subject.state.function, target)) is None
-    alone = list(tiles_of(*found, nest, target))
+    alone = every_tile(*found, nest, target)
     tiles = alone + [each for tile in alone if len(nest.pars) == len(tile.cluster) for each in _clusters(tile)]
-    for cost, tile in sorted(((microseconds(asked(t), nest, target), t) for t in tiles), key=lambda each: each[0]):
+    costs = ((microseconds(asked(tile), tile.seen_in(nest), target), tile) for tile in tiles)
+    for cost, tile in sorted(costs, key=lambda each: each[0]):
         yield Proposal(WarpgroupScript(subject.state, subject.span, nest=nest, tile=tile, by_threads=by_threads), cost, tile)
 
 

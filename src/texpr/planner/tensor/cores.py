@@ -15,13 +15,17 @@ from texpr.isa.levels import WARP
 from texpr.isa.registry import DEVICES
 from texpr.isa.speed import Device
 from texpr.isa.target import Target
-from texpr.model.bound import SYNC, bound
+from texpr.model.bound import SYNC, Bound, bound
 from texpr.model.work import Shape, Work
 from texpr.planner.nest import Forbidden, Nest
 from texpr.support.record import Record, replace
 
 LESSER = 0.01
 """What the units beside the busiest count."""
+
+WAITS = 3.0
+"""Microseconds from the start of a block to its first product, and from the last to its end: on an H200 blocks of one turn that
+have a multiprocessor for themselves took 3 to 6 longer than what they move."""
 
 SLOWER = 4.0
 """How much longer than their units need threads take for products: for addresses, borders and copies."""
@@ -54,13 +58,20 @@ class Asked(Record):
 
 
 def microseconds(asked: Asked, nest: Nest, target: Target) -> float:
-    """The least time of the nest in such tiles; 0 where nobody says how fast the device is."""
+    """The least time of the nest in such tiles, with what a block waits for; 0 where nobody says how fast the device is."""
     device = DEVICES.get(target.name)
     if device is None:
         return 0.0
-    work = _work(asked, nest, device)
-    found = bound(work, _shape(asked, nest), target, device)
-    return found.us + LESSER * sum(part.us or 0.0 for part in found.parts)
+    work, shape = _work(asked, nest, device), _shape(asked, nest)
+    found = bound(work, shape, target, device)
+    return max(found.us, _alone(found, shape, device)) + LESSER * sum(part.us or 0.0 for part in found.parts)
+
+
+def _alone(found: Bound, shape: Shape, device: Device) -> float:
+    """The time of blocks of which a multiprocessor holds few: each works when it has its operands and until its results are
+    away, and only others are at work then."""
+    each = shape.blocks / (device.multiprocessors.value or 1.0)
+    return (found.us + each * WAITS) / min(found.residence.blocks, max(1, ceil(each)))
 
 
 def require_filled(asked: Asked, nest: Nest, target: Target) -> None:
@@ -77,10 +88,15 @@ def require_filled(asked: Asked, nest: Nest, target: Target) -> None:
 
 
 def _blocks(asked: Asked, nest: Nest) -> tuple[int, int, int]:
-    """How many strips of rows there are, how many of columns, and how many such products."""
+    """How many strips of rows there are, how many of columns, and how many such products beside each other."""
     rows, columns, _ = (nest.trips[sym] for sym in asked.loops)
-    others = prod(trips for sym, trips in nest.trips.items() if sym not in asked.loops)
+    others = prod(nest.trips[loop.sym] for loop in nest.pars if loop.sym not in asked.loops)
     return ceil(rows / asked.rows), ceil(columns / asked.columns), others
+
+
+def _sums(asked: Asked, nest: Nest) -> int:
+    """How many products are summed up one after the other."""
+    return prod(nest.trips[loop.sym] for loop in nest.seqs if loop.sym not in asked.loops)
 
 
 def _shape(asked: Asked, nest: Nest) -> Shape:
@@ -90,7 +106,8 @@ def _shape(asked: Asked, nest: Nest) -> Shape:
 def _work(asked: Asked, nest: Nest, device: Device) -> Work:
     rows, columns, along = (nest.trips[sym] for sym in asked.loops)
     across, down, others = _blocks(asked, nest)
-    blocks, turns = across * down, ceil(along / asked.depth)
+    each = _sums(asked, nest)
+    blocks, turns = across * down, each * ceil(along / asked.depth)
     size, (left, right) = asked.of.bytes, asked.strips
     brought = left * down * rows / asked.cluster[1] + right * across * columns / asked.cluster[0]
     name = "f8" if asked.of.name.startswith("f8") else asked.of.name.replace("u8", "i8")
@@ -101,6 +118,6 @@ def _work(asked: Asked, nest: Nest, device: Device) -> Work:
         units={},
         products={name + SYNC * asked.sync: products},
         shared=others * blocks * turns * (asked.read + written) / (device.bandwidth.shared.value or 1.0),
-        l2=others * (brought * along * size + rows * columns * asked.into.bytes),
+        l2=others * (brought * each * along * size + rows * columns * asked.into.bytes),
         dram=others * ((left * rows + right * columns) * along * size + rows * columns * asked.into.bytes),
     )
