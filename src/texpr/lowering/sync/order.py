@@ -106,18 +106,13 @@ def decide(
     for gap, each in fenced(nodes, across, best.barriers, runs.__contains__).items():
         before[gap] = (*before.get(gap, ()), k.Fence("async", span=each.sink.stmt.span))
     fences = warpgroup.fences(groups, started)
-    asked = dict.fromkeys((*waits, *last, *before, *best.barriers, *fences))
-    landing: dict[ProgramPoint, tuple[k.Stmt, ...]] = {gap: (wait.statement(),) for gap, wait in waits.items()}
-    for gap, wait in last.items():
-        landing[gap] = (*landing.get(gap, ()), _ended(wait, started))
-    gaps = {
-        gap: tuple(_done(landing.get(gap, ()), before.get(gap, ()), best.barriers.get(gap), fences.get(gap))) for gap in asked
-    }
+    ending = {gap: _ended(wait, started) for gap, wait in last.items()}
+    gaps = _gaps({gap: wait.statement() for gap, wait in waits.items()}, ending, before, best.barriers, fences)
     if split is None:
         return Order(gaps, closing, copying, committed, arena, operations, best.proof)
     split.require_apart(best.barriers.values())
-    pending = {gap: _ended(wait, started).pending for gap, wait in last.items()}
-    channel = roles.channel(split, nodes, operations.phases.groups, turned.rings, groups, pending, along, started, names)
+    filled = operations.phases.groups, turned.rings
+    channel = roles.channel(split, nodes, *filled, groups, ending, along, started, names)
     return Order(channel.beside(gaps), closing, copying, committed, arena, operations, best.proof, channel)
 
 
@@ -157,6 +152,19 @@ def _ended(wait: Wait, started: Mapping[Step, warpgroup.Started]) -> k.WaitWarpg
     lent = {(step, local.name) for step, local in warpgroup.lent(started)}
     whole = any((meeting.source, meeting.covered.buffer) in lent for meeting in wait.meetings)
     return k.WaitWarpgroup(0 if whole else wait.pending, tuple(registers), wait.covers)
+
+
+def _gaps(
+    waits: Mapping[ProgramPoint, k.Stmt],
+    ending: Mapping[ProgramPoint, k.Stmt],
+    before: Mapping[ProgramPoint, tuple[k.Stmt, ...]],
+    barriers: Mapping[ProgramPoint, k.Barrier],
+    fences: Mapping[ProgramPoint, k.Stmt],
+) -> dict[ProgramPoint, tuple[k.Stmt, ...]]:
+    """The operations of each program point that has some."""
+    asked = dict.fromkeys((*waits, *ending, *before, *barriers, *fences))
+    landing = {gap: [each[gap] for each in (waits, ending) if gap in each] for gap in asked}
+    return {gap: tuple(_done(landing[gap], before.get(gap, ()), barriers.get(gap), fences.get(gap))) for gap in asked}
 
 
 def _done(

@@ -190,15 +190,15 @@ def channel(
     groups: tuple[Group, ...],
     rings: Mapping[Step, Ring],
     runs: tuple[warpgroup.Run, ...],
-    waits: Mapping[ProgramPoint, int],
+    waits: Mapping[ProgramPoint, k.WaitWarpgroup],
     needs: tuple[Dependence, ...],
     started: Mapping[Step, warpgroup.Started],
     names: Names,
 ) -> Channel:
-    """The channel of a split loop. `needs`: the dependences along it; `waits`: how many groups may go on behind the waits of
-    warpgroups that are there for other reasons. Raises Limitation."""
+    """The channel of a split loop. `needs`: the dependences along it; `waits`: those of warpgroups that are there for other
+    reasons. Raises Limitation."""
     filled = [group for group in groups if any(member.leaf in own.copies for member in group.members)]
-    within = Uses(nodes, own.loop.body, runs, waits)
+    within = Uses(nodes, own.loop.body, runs, {gap: wait.pending for gap, wait in waits.items()})
     return Channel(own, tuple(_slots(own, group, rings, needs, within, started, names) for group in filled))
 
 
