@@ -71,7 +71,7 @@ def test_the_late_product_is_left() -> None:
     """Behind the first product of a turn, and behind the second one of the turn before, which goes on."""
     text = plan_text(compiled("whole numbers").plan)
     _, steady = text.split("if decided_11 uniform {")
-    steady, start = steady.split("                } else {", 1)
+    steady, start = steady.split("\n                } else {", 1)
     words = r"(start instr \w+|commit_warpgroup|wait_warpgroup \d holds \w)"
     assert re.findall(words, steady) == [
         "start instr wgmma_m64n64k16_f32_bf16", "commit_warpgroup",

@@ -74,12 +74,12 @@ def reduction_fault(subject: Subject, loop: Loop, buffer: Buffer) -> Diagnostic 
 
 def running_values(subject: Subject) -> Iterator[Diagnostic]:
     """A buffer in a `scan` clause is one element that each iteration updates by a term of its own."""
-    for stmt in walk(subject.function.body):
-        for buffer in stmt.scan if isinstance(stmt, Seq) else ():
-            found = running(stmt, buffer)
+    for loop in (stmt for stmt in walk(subject.function.body) if isinstance(stmt, Seq)):
+        for buffer in loop.scan:
+            found = running(loop, buffer)
             if isinstance(found, Fault):
-                span, clause = written(stmt.span), f"`scan({buffer.name})` is of what iterations add up one after the other"
-                notes = () if found.stmt is stmt else (Note(clause, span),)
+                span, clause = written(loop.span), f"`scan({buffer.name})` is of what iterations add up one after the other"
+                notes = () if found.stmt is loop else (Note(clause, span),)
                 yield Diagnostic("E0423", written(found.stmt.span), found.reason, notes, found.help)
 
 

@@ -17,8 +17,8 @@ from texpr.isa.target import Target
 from texpr.planner.choice import Chooser
 from texpr.planner.follow import Refused
 from texpr.planner.nest import Forbidden, NoPlan, nests, outermost
-from texpr.planner.running.opening import opened
 from texpr.planner.strategy import Proposal, Rank, Script, Strategy, Subject, Tile
+from texpr.planner.sums.opening import opened
 from texpr.planner.table import STRATEGIES
 from texpr.schedule.apply import start
 from texpr.schedule.rewrite.materialise import materialise

@@ -1,15 +1,15 @@
-"""Products of few rows and columns, and many terms, on tensor cores: parts of their sums first (`planner.divided`)."""
+"""Products of few rows and columns, and many terms, on tensor cores: parts of their sums first (`planner.sums.divided`)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from texpr.isa.registry import DEVICES
-from texpr.planner.divided import divided
 from texpr.planner.follow import Refused
 from texpr.planner.nest import Nest
 from texpr.planner.strategies import products, warpgroups
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
+from texpr.planner.sums.divided import divided
 
 LAUNCH = 3.0
 """Microseconds of another launch."""

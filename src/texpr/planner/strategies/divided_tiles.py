@@ -1,14 +1,14 @@
-"""Tiles of few results, each of many terms: parts of their sums first (`planner.divided`)."""
+"""Tiles of few results, each of many terms: parts of their sums first (`planner.sums.divided`)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from texpr.planner.divided import divided
 from texpr.planner.follow import Refused
 from texpr.planner.nest import Nest
 from texpr.planner.strategies import tiles
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
+from texpr.planner.sums.divided import divided
 
 LAUNCH = 9e6
 """The bytes that a device moves in the time of another launch."""

@@ -19,9 +19,9 @@ from texpr.ir.program.uses import loads
 from texpr.ir.value import Buffer, Load
 from texpr.planner.follow import Refused
 from texpr.planner.nest import NOMINAL
-from texpr.planner.running.chunks import Sizes, is_carried, of_block, of_grid
 from texpr.planner.strategies.phases import Phased, Phases, way_of
 from texpr.planner.strategy import Proposal, Rank, Script, Strategy, Subject
+from texpr.planner.sums.chunks import Sizes, is_carried, of_block, of_grid
 from texpr.planner.vectors import rows_begin_even
 from texpr.relation.facts import known
 from texpr.schedule.rewrite.materialise import given

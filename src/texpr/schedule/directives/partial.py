@@ -19,9 +19,9 @@ from texpr.ir import program as ir
 from texpr.ir.program.rewrite import Rewriter
 from texpr.ir.value import Buffer, Load
 from texpr.schedule.call import Call, Rule
-from texpr.schedule.rewrite.parts import neutral, require_early, sums
 from texpr.schedule.rewrite.shape import free_loop
 from texpr.schedule.state import State
+from texpr.schedule.sums.parts import neutral, require_early, sums
 from texpr.schedule.tree import Body, path_to, replaced
 from texpr.support.diagnostic import Note
 from texpr.support.record import Record, replace

@@ -23,9 +23,9 @@ from texpr.ir.program.running import Fault, is_free, running, runnings
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.edits import any_order, left_out
 from texpr.schedule.rewrite.materialise import materialise
-from texpr.schedule.rewrite.running import Chunks
 from texpr.schedule.rewrite.shape import free_loop
 from texpr.schedule.state import State
+from texpr.schedule.sums.running import Chunks
 from texpr.schedule.tree import loops, path_to
 from texpr.support.diagnostic import TexprError
 from texpr.support.record import replace

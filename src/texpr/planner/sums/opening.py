@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from texpr.ir import program as ir
 from texpr.planner.follow import Follower, Refused
-from texpr.planner.running.chunks import is_carried, of_grid
+from texpr.planner.sums.chunks import is_carried, of_grid
 from texpr.schedule.state import State
 
 

@@ -1,1 +1,0 @@
-"""Running values: sizes of chunks, and loops in order outside of all nests."""
