@@ -172,13 +172,6 @@ def test_a_thread_sums_a_window_by_itself() -> None:
     assert _shuffles(WINDOW.replace("5", "33").replace("2, 2", "16, 16")) > 0
 
 
-def test_a_row_that_is_a_part_has_all_threads() -> None:
-    """Where the inner loop alone fills a block, a part is one iteration of the outer one, and no thread is for others."""
-    text = "fn f(x: f32[n, 8192]): f32 { new s: f32 = 0.0  par n, 8192 |i, j| reduce(s) { s += x[i, j] }  return s }"
-    (source, _) = driver.lower(driver.parse(text)["f"], "sm_90a").source.split("TX_EXPORT(f_s_parts)")
-    assert "j = thread; j < 8192; j += 256" in source
-
-
 def test_a_team_sums_a_window_where_there_is_nothing_else_to_do() -> None:
     assert _shuffles(WINDOW, {"n": 4}) > 0
 
