@@ -111,6 +111,19 @@ def test_a_deep_nest_is_planned_and_proved(target: str) -> None:
     assert list(undecided(made.function, made.plan)) == []
 
 
+def test_many_parallel_loops_are_left_alone() -> None:
+    """Of a grid of nine loops of open extents proofs are not found."""
+    sizes, names = "a, b, c, d, e, f, g, h, k", "ijlmopqrs"
+    loops = "".join(f"par {size} |{name}| {{ " for size, name in zip(sizes.split(", "), names, strict=True))
+    element = ", ".join(names)
+    body = f"new B: f32[{sizes}] {loops}B[{element}] = A[{element}] {'}' * 9} return B"
+    text = f"fn f(A: f32[{sizes}]): f32[{sizes}] {{ {body} }}"
+    (chosen,) = planned(text, "sm_90a").nests
+    assert chosen.reason.startswith("it has 9 parallel loops")
+    made = lower(function(text), "sm_90a", schedule="auto")
+    assert list(undecided(made.function, made.plan)) == []
+
+
 def test_few_candidates_are_looked_at() -> None:
     """However deep the nest: of twelve loops, seven at most are cut, and the search stays small."""
     ((_, nest),) = nests(function(DEEP))

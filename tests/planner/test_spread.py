@@ -11,8 +11,8 @@ from tests.planner.test_phases import planned, said
 from texpr.driver import lower
 from texpr.ir.program.selection import AUTO
 from texpr.ir.proof import Verdict
-from texpr.planner import divided
 from texpr.planner.strategies import divided_products, divided_tiles, spread
+from texpr.planner.sums import divided
 from texpr.proof.schedule import faithful
 
 ROWS = """

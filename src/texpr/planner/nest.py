@@ -25,8 +25,9 @@ NOMINAL = 4096
 """The value assumed for an unknown extent."""
 
 
-DEEPEST = 12
-"""The most loops of a nest that is planned: schedules of so many, each split in three, are found and proved in a second."""
+DEEPEST, MOST_PARALLEL = 12, 8
+"""The most loops of a nest that is planned, of which schedules are found and proved in a second; and the most parallel ones: of
+more, whose indices are quotients by products of open sizes, proofs are not found."""
 
 
 class NoPlan(Exception):
@@ -154,6 +155,9 @@ def nest_of(par: ir.Par, instances: Sequence[Instance], *, meeting: bool = False
     loops = max(ways.values(), key=len)
     if len(loops) > DEEPEST:
         raise NoPlan(f"it has {len(loops)} loops, and proofs about more than {DEEPEST} take too long")
+    parallel = sum(isinstance(loop, ir.Par) for loop in loops)
+    if parallel > MOST_PARALLEL:
+        raise NoPlan(f"it has {parallel} parallel loops, and proofs about more than {MOST_PARALLEL} take too long")
     _require_one_way(loops, ways, instances, meeting)
     extents = _whole(loops)
     trips = {sym: max(1, extent.constant) if extent.is_constant else NOMINAL for sym, extent in extents.items()}
