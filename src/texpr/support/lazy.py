@@ -6,7 +6,8 @@ of the command line are kept as references, `package.module:name`, and resolved 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 
 
@@ -15,6 +16,17 @@ def resolve(reference: str) -> object:
     module, _, name = reference.partition(":")
     found: object = import_module(module)
     return getattr(found, name) if name else found
+
+
+@contextmanager
+def missing(refusal: Callable[[str], Exception]) -> Iterator[None]:
+    """Where a package of an extra is not installed, what is resolved inside raises what `refusal` makes of its name."""
+    try:
+        yield
+    except ModuleNotFoundError as found:
+        if found.name is None or found.name.startswith("texpr"):
+            raise
+        raise refusal(found.name) from None
 
 
 def attributes(package: str, references: Mapping[str, str]) -> Callable[[str], object]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from texpr.runtime import Kernel
 from texpr.support import lazy
-from texpr.support.diagnostic import error
+from texpr.support.diagnostic import TexprError, error
 from texpr.support.expect import expect
 
 _KERNEL = "kernel must be one that texpr.compile made, or several of one function for different devices"
@@ -39,14 +39,14 @@ def register(kernel: Kernel | Sequence[Kernel], name: str, *, backward: Kernel |
     expect(name, str, "name must be a string such as 'mine::norm'")
     if not kernels:
         raise TypeError(_KERNEL)
-    try:
+    with lazy.missing(_lacking):
         registered: Any = lazy.resolve("texpr.torch.operator:registered")
-    except ModuleNotFoundError as missing:
-        if missing.name is None or missing.name.startswith("texpr"):
-            raise
-        help = "pip install 'texpr-compiler[torch]'"
-        raise error("E0845", None, f"operators of PyTorch need `{missing.name}`, which is not installed", help=help) from None
     return registered(kernels, name, others)
+
+
+def _lacking(package: str) -> TexprError:
+    help = "pip install 'texpr-compiler[torch]'"
+    return error("E0845", None, f"operators of PyTorch need `{package}`, which is not installed", help=help)
 
 
 def _several(given: Kernel | Sequence[Kernel] | None) -> tuple[Kernel, ...]:

@@ -81,12 +81,8 @@ def crew_of(workers: str, seconds: float) -> Crew:
 
 def _part(reference: str, extra: str) -> Any:
     """A part that needs an extra. Raises TexprError E0840 where that is not installed."""
-    try:
+    with lazy.missing(lambda package: lacking(package, extra)):
         return lazy.resolve(reference)
-    except ModuleNotFoundError as missing:
-        if missing.name is None or missing.name.startswith("texpr"):
-            raise
-        raise lacking(missing.name, extra) from None
 
 
 def lacking(module: str, extra: str) -> TexprError:

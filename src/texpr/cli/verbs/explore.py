@@ -18,8 +18,8 @@ from texpr.explore.look import look
 from texpr.explore.page.document import alone
 from texpr.isa.registry import resolve as target_of
 from texpr.sources import read_source
-from texpr.support.diagnostic import CompilerBug, error
-from texpr.support.lazy import resolve
+from texpr.support.diagnostic import CompilerBug, TexprError, error
+from texpr.support.lazy import missing, resolve
 
 Serve: TypeAlias = Callable[[Asked, int, float, Callable[[str], None]], None]
 
@@ -64,13 +64,8 @@ def command(
     asked = _asked(file, name or "", target, schedule, tuple(parse_sizes(sizes).items()))
     if output is not None:
         return _write(console, asked, output)
-    try:
+    with missing(_lacking):
         serve = cast("Serve", resolve("texpr.explore.server:serve"))
-    except ModuleNotFoundError as missing:
-        if missing.name is None or missing.name.startswith("texpr"):
-            raise
-        help = "pip install 'texpr-compiler[explore]'; a page as a file, by -o, does without"
-        raise error("E0826", None, f"the page needs `{missing.name}`, which is not installed", help=help) from None
 
     def told(address: str) -> None:
         console.say(f"{address}\nopen it in a browser on this machine; Ctrl-C ends it")
@@ -83,6 +78,11 @@ def command(
         help = "leave --port away: a free one is taken"
         raise error("E0827", None, f"cannot listen at port {port}: {fault.strerror or fault}", help=help) from None
     return 0
+
+
+def _lacking(package: str) -> TexprError:
+    help = "pip install 'texpr-compiler[explore]'; a page as a file, by -o, does without"
+    return error("E0826", None, f"the page needs `{package}`, which is not installed", help=help)
 
 
 def _asked(file: Path | None, name: str, target: str, schedule: str, sizes: tuple[tuple[str, int], ...]) -> Asked:

@@ -13,8 +13,8 @@ from texpr.editor.answers.problems import Examine, Place
 from texpr.ir.program import Function
 from texpr.ir.program.selection import AUTO, select_schedule
 from texpr.isa.registry import resolve as target
-from texpr.support.diagnostic import error
-from texpr.support.lazy import resolve
+from texpr.support.diagnostic import TexprError, error
+from texpr.support.lazy import missing, resolve
 
 TARGET = "sm_90a"
 
@@ -25,14 +25,14 @@ def command() -> int:
 
     Editors start it; see docs/editors.md. It needs the extra `lsp`: pip install 'texpr-compiler[lsp]'.
     """
-    try:
+    with missing(_lacking):
         serve = cast("Callable[[Examine, Place], int]", resolve("texpr.editor.server:serve"))
-    except ModuleNotFoundError as missing:
-        if missing.name is None or missing.name.startswith("texpr"):
-            raise
-        help = "pip install 'texpr-compiler[lsp]'"
-        raise error("E0825", None, f"the language server needs `{missing.name}`, which is not installed", help=help) from None
     return serve(lambda function: findings(function, {}), _placements)
+
+
+def _lacking(package: str) -> TexprError:
+    help = "pip install 'texpr-compiler[lsp]'"
+    return error("E0825", None, f"the language server needs `{package}`, which is not installed", help=help)
 
 
 def _placements(function: Function) -> Iterator[tuple[str, str]]:
