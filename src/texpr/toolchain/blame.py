@@ -15,6 +15,9 @@ from texpr.toolchain.process import Finished
 ASSEMBLER = "asm volatile("
 """How assembler that the text of a program has begins in a source; headers have others."""
 
+TOO_FEW = "(C7600)"
+"""What ptxas says where instructions of a warpgroup find no registers for what they sum up."""
+
 LONGEST = 4000
 """The characters of a tool's output shown in a message."""
 
@@ -45,6 +48,14 @@ def failure(
             Note(finished.command),
             Note(_shortened(finished.output)),
             help="the compiler is not installed whole, or is too old; `texpr doctor` shows what is used",
+        )
+    if TOO_FEW in finished.output:
+        return error(
+            "E0613",
+            None,
+            f"{Path(finished.argv[0]).name} has too few registers for what a kernel keeps in them",
+            Note(_shortened(finished.output)),
+            help="give its threads more: by `roles`, the second number of `registers=`; by `launch_bounds`, fewer blocks",
         )
     if any(ASSEMBLER in text for name, text in sources.items() if name.endswith(".cu")):
         return error(

@@ -13,4 +13,5 @@ CODES: dict[str, str] = {
     "E0610": "the target is not one this compiler knows",
     "E0611": "a process of the compiler was killed",
     "E0612": "assembler that the CUDA compiler refuses",
+    "E0613": "too few registers for what a kernel keeps in them",
 }
