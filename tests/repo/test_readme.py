@@ -9,23 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.repo.tour import toured, untimed
 
 README = Path(__file__).parents[2] / "README.md"
 BLOCK = re.compile(r"^```(te (?P<file>\S+)|console|python)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def test_tour(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    golden: Callable[[Path, str], None],
-    request: pytest.FixtureRequest,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    text, renewed = README.read_text(encoding="utf-8"), toured(README, capfd)
-    if untimed(renewed) != untimed(text) or request.config.getoption("--update-golden"):
-        golden(README, renewed)
+def test_tour(tour: Callable[[Path], None]) -> None:
+    tour(README)
 
 
 def test_the_python_of_the_tour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,24 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.repo.tour import ROOT, toured, untimed
+from tests.repo.tour import ROOT
 
 PAGES = sorted(path for folder in ("tutorial", "howto") for path in (ROOT / "docs" / folder).glob("*.md"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}-{page.stem}")
-def test_a_page_says_what_happens(
-    page: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    golden: Callable[[Path, str], None],
-    request: pytest.FixtureRequest,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    text, renewed = page.read_text(encoding="utf-8"), toured(page, capfd)
-    if untimed(renewed) != untimed(text) or request.config.getoption("--update-golden"):
-        golden(page, renewed)
+def test_a_page_says_what_happens(page: Path, tour: Callable[[Path], None]) -> None:
+    tour(page)
 
 
 def test_the_tutorial_has_six_steps() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import chain
 
 import numpy as np
@@ -12,9 +12,11 @@ from tests.schedule.test_mma import NUMPY
 
 from texpr.driver import Compiled
 from texpr.interp import run
+from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.proof import Verdict
 from texpr.proof.schedule import faithful
+from texpr.support.diagnostic import CompilerBug
 
 OPEN = (Verdict.REFUSED, Verdict.UNDECIDED)
 
@@ -49,3 +51,19 @@ def differences(made: Compiled, function: ir.Function, sizes: Mapping[str, int],
             if not np.all(np.abs(one - other) <= apart * np.abs(other)):
                 found.append(f"{result} at {sizes}, order {seed}")
     return found
+
+
+def is_shown(made: Compiled, function: ir.Function, plan: Callable[[], k.Plan], length: int, orders: int = 3) -> bool:
+    """Whether a planted bug shows: the plan is of no form, cannot be printed, has a fault in one of so many orders of threads,
+    or gives other numbers than the interpreter."""
+    given = arguments(made, {"H": 1, "L": length})
+    wanted = run(function, given)
+    try:
+        altered = plan()
+        for seed in (None, *range(1, orders)):
+            found = run_plan(made.function, altered, given, {"L": length}, seed=seed)
+            if found.reports or any(not np.array_equal(found.arrays[name], value) for name, value in wanted.items()):
+                return True
+    except CompilerBug:
+        return True
+    return False
