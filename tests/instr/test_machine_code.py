@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 from tests.instr.texts import CASES
+from tests.machine_code import built, code_of, spills_nothing
 
-from texpr.backends.cuda.headers import headers
 from texpr.driver import lower
 from texpr.frontend import parse
 from texpr.support.diagnostic import TexprError
-from texpr.toolchain.cuda import CudaBinary, compile_cuda, disassemble, find_nvcc
-from texpr.toolchain.machine import this_machine
+from texpr.toolchain.cuda import CudaBinary
 
 MADE = [
     ("registers", "sm_80", ("HMMA.16816.F32.BF16",)),
@@ -26,33 +25,22 @@ MADE = [
 ]
 
 
-def built(name: str, target: str) -> CudaBinary:
-    """A case compiled by nvcc; skips where there is none."""
-    made = lower(parse(CASES[name].text, "case.te")[CASES[name].name], target, schedule=None)
-    try:
-        return compile_cuda(this_machine(), find_nvcc(this_machine()), made.source, headers(), target)
-    except TexprError as reason:
-        if reason.diagnostics[0].code == "E0601":
-            pytest.skip(str(reason))
-        raise
+def binary(name: str, target: str) -> CudaBinary:
+    """A case compiled by nvcc."""
+    return built(lower(parse(CASES[name].text, "case.te")[CASES[name].name], target, schedule=None).source, target)
 
 
 @pytest.mark.parametrize(("name", "target", "words"), MADE, ids=lambda each: each if isinstance(each, str) else "")
 def test_machine_code_has_the_instruction(name: str, target: str, words: tuple[str, ...]) -> None:
-    made = built(name, target)
-    for kernel in made.kernels:
-        assert (kernel.stack_bytes, kernel.spill_stores, kernel.spill_loads) == (0, 0, 0)
-    try:
-        code = disassemble(this_machine(), find_nvcc(this_machine()), made)
-    except TexprError as reason:
-        pytest.skip(str(reason))
+    code = code_of(made := binary(name, target))
+    assert spills_nothing(made)
     assert all(word in code for word in words), [line.strip() for line in code.splitlines() if "MMA" in line or "LDSM" in line]
 
 
 def test_assembler_that_nvcc_does_not_know_is_refused() -> None:
     """What is in a template is the text's own word: what reads it is nvcc."""
     with pytest.raises(TexprError) as caught:
-        built("turned", "sm_80")
+        binary("turned", "sm_80")
     (found,) = caught.value.diagnostics
     assert found.code == "E0612" and "refuses the assembler of an `instr`" in found.message
     assert "turn" in found.notes[0].text and found.help is not None

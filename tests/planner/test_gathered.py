@@ -13,9 +13,9 @@ import pytest
 from numpy.typing import NDArray
 from tests.instr.warpgroup.test_planted import open_of, plain
 from tests.lowering.emulated import run_plan
+from tests.machine_code import built, code_of, spills_nothing
 from tests.proofs import undecided
 
-from texpr.backends.cuda.headers import headers
 from texpr.driver import Compiled, lower, parse
 from texpr.emulator import LOCKSTEP
 from texpr.ir import kernel as k
@@ -24,10 +24,8 @@ from texpr.ir.kernel.text import plan_text
 from texpr.ir.proof import Verdict
 from texpr.planner.strategies import products, warpgroups
 from texpr.proof.schedule import faithful
-from texpr.support.diagnostic import CompilerBug, TexprError
+from texpr.support.diagnostic import CompilerBug
 from texpr.support.record import Record
-from texpr.toolchain.cuda import compile_cuda, disassemble, find_nvcc
-from texpr.toolchain.machine import this_machine
 
 Array = NDArray[np.generic]
 
@@ -248,13 +246,8 @@ def test_rows_that_one_loop_counts_are_left_to_it() -> None:
 def test_machine_code(name: str, copies: str) -> None:
     """Products are as planned, the engine copies boxes of images, and nothing is spilled."""
     made = compiled(name, tuple(REAL[name].items()))
-    try:
-        nvcc = find_nvcc(this_machine())
-        found = compile_cuda(this_machine(), nvcc, made.source, headers(), "sm_90a")
-        code = disassemble(this_machine(), nvcc, found)
-    except TexprError as reason:
-        pytest.skip(str(reason))
-    assert all((each.stack_bytes, each.spill_stores, each.spill_loads) == (0, 0, 0) for each in found.kernels)
+    code = code_of(found := built(made.source))
+    assert spills_nothing(found)
     assert "HGMMA.64x128x16.F32.BF16" in code and copies in code
 
 

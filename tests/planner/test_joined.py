@@ -9,10 +9,10 @@ from functools import cache
 
 import pytest
 from bench.common.attention import online
+from tests.machine_code import built, spills_nothing
 from tests.schedule.linked import exact
 from tests.schedule.rows import differences, open_of
 
-from texpr.backends.cuda.headers import headers
 from texpr.driver import Compiled, lower, parse
 from texpr.ir import program as ir
 from texpr.isa.registry import resolve
@@ -24,8 +24,6 @@ from texpr.schedule.apply import start
 from texpr.support.diagnostic import Diagnostic, TexprError
 from texpr.support.record import Record, replace
 from texpr.support.span import NOWHERE
-from texpr.toolchain.cuda import compile_cuda, find_nvcc
-from texpr.toolchain.machine import this_machine
 
 WIDE = " align(16)"
 
@@ -155,11 +153,7 @@ def test_the_bound_decides(wide: int) -> None:
 
 @pytest.mark.parametrize("name", ["rows of two lines", "causal"])
 def test_nothing_spills(name: str) -> None:
-    try:
-        binary = compile_cuda(this_machine(), find_nvcc(this_machine()), compiled(name).source, headers(), "sm_90a")
-    except TexprError as reason:
-        pytest.skip(str(reason))
-    assert all((each.spill_stores, each.spill_loads) == (0, 0) for each in binary.kernels)
+    assert spills_nothing(built(compiled(name).source))
 
 
 def directives(made: Compiled) -> list[str]:

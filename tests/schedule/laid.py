@@ -11,8 +11,9 @@ import pytest
 from numpy.typing import NDArray
 from tests.ir.steps_text import check
 from tests.lowering.emulated import module, results, run_plan
+from tests.machine_code import built
 
-from texpr.backends.cuda import headers, print_kernels
+from texpr.backends.cuda import print_kernels
 from texpr.emulator import LOCKSTEP, Counts
 from texpr.frontend import parse
 from texpr.interp import run as interpret
@@ -30,8 +31,7 @@ from texpr.schedule.tree import replaced
 from texpr.support.diagnostic import TexprError
 from texpr.support.record import Record, replace
 from texpr.support.render import render
-from texpr.toolchain import this_machine
-from texpr.toolchain.cuda import CudaBinary, compile_cuda, find_nvcc
+from texpr.toolchain.cuda import CudaBinary
 
 Arrays = Mapping[str, NDArray[Any]]
 ORDERS = (None, LOCKSTEP, 0, 1, 2, 3)
@@ -131,10 +131,4 @@ def integers(*shape: int, seed: int = 0, dtype: str = "float32") -> NDArray[Any]
 
 def binary(made: Laid, target: str, text: str | None = None) -> CudaBinary:
     """The kernels (or `text`) compiled by nvcc; skips where there is none."""
-    machine = this_machine()
-    try:
-        return compile_cuda(machine, find_nvcc(machine), text or made.text, headers(), target)
-    except TexprError as reason:
-        if reason.diagnostics[0].code == "E0601":
-            pytest.skip(str(reason))
-        raise
+    return built(text or made.text, target)

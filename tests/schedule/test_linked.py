@@ -7,10 +7,10 @@ from itertools import chain
 
 import pytest
 from bench.common.attention import online
+from tests.machine_code import built, spills_nothing
 from tests.schedule.linked import CHAIN, EXACT, by_hand
 from tests.schedule.rows import OPEN, differences, open_of
 
-from texpr.backends.cuda.headers import headers
 from texpr.driver import Compiled, lower, parse
 from texpr.frontend import parse as parsed
 from texpr.ir import program as ir
@@ -24,8 +24,6 @@ from texpr.proof.schedule import faithful
 from texpr.proof.search import certified
 from texpr.support.diagnostic import CompilerBug, TexprError
 from texpr.support.record import Record, replace
-from texpr.toolchain.cuda import compile_cuda, find_nvcc
-from texpr.toolchain.machine import this_machine
 
 LENGTHS = (0, 1, 31, 33, 70)
 
@@ -250,8 +248,4 @@ WIDE = " align(16)"
 def test_nothing_spills(d: int, target: str) -> None:
     made = lower(parse(online("bf16", d, 64, align=WIDE))["f"], target, schedule="auto")
     assert made.schedule is not None
-    try:
-        binary = compile_cuda(this_machine(), find_nvcc(this_machine()), made.source, headers(), target)
-    except TexprError as reason:
-        pytest.skip(str(reason))
-    assert all((each.spill_stores, each.spill_loads) == (0, 0) for each in binary.kernels)
+    assert spills_nothing(built(made.source, target))

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from functools import cache
-from pathlib import Path
 
 import pytest
 from bench.common.attention import online
+from tests.machine_code import built, code_of, serialised, spills_nothing
 from tests.proofs import undecided
 from tests.schedule.linked import by_warpgroups, exact
 from tests.schedule.rows import differences, open_of
 from tests.schedule.test_linked import Case
 
-from texpr.backends.cuda.headers import headers
 from texpr.driver import Compiled, lower, parse
 from texpr.ir.kernel.text import plan_text
 from texpr.support.diagnostic import TexprError
-from texpr.toolchain.cuda import CudaBinary, compile_cuda, disassemble, find_nvcc
-from texpr.toolchain.machine import this_machine
 
 WIDE = " align(16)"
 EXACT = exact(64, 64, WIDE)
@@ -114,32 +110,14 @@ MADE = [("two warpgroups", 64, 64), ("rows of two boxes", 64, 128), ("causal", 6
 """Columns of both products."""
 
 
-def built(name: str) -> CudaBinary:
-    """A case compiled by nvcc; skips where there is none."""
-    try:
-        return compile_cuda(this_machine(), find_nvcc(this_machine()), compiled(name).source, headers(), "sm_90a")
-    except TexprError as reason:
-        if reason.diagnostics[0].code == "E0601":
-            pytest.skip(str(reason))
-        raise
-
-
 @pytest.mark.parametrize(("name", "keys", "wide"), MADE, ids=[name for name, _, _ in MADE])
-def test_machine_code(name: str, keys: int, wide: int, tmp_path: Path) -> None:
+def test_machine_code(name: str, keys: int, wide: int) -> None:
     """Each fence is followed by one group, nothing is between; what lanes lend is in registers, and nothing spills.
 
     ptxas waits behind each product, and says so (C7510 and others), where something else touches its registers.
     """
-    made, nvcc = built(name), find_nvcc(this_machine())
-    assert [(kernel.stack_bytes, kernel.spill_stores, kernel.spill_loads) for kernel in made.kernels] == [(0, 0, 0)]
-    (tmp_path / "kernel.ptx").write_bytes(made.ptx)
-    words = [str(nvcc.program), *nvcc.host, "-arch=sm_90a", "-Xptxas", "-v", "-cubin", "kernel.ptx", "-o", "kernel.cubin"]
-    said = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=120)
-    assert not re.search(r"\(?C75\d\d\)?|serializ", said.stdout + said.stderr), said.stderr
-    try:
-        code = disassemble(this_machine(), nvcc, made)
-    except TexprError as reason:
-        pytest.skip(str(reason))
+    code = code_of(made := built(compiled(name).source))
+    assert spills_nothing(made) and not serialised(made)
     lines = re.findall(r"(HGMMA\.[^;]*|WARPGROUP\.ARRIVE|WARPGROUP\.DEPBAR)", code)
     kinds = [
         line.split(".")[1][0] if "GMMA" not in line else "L" if re.search(r"R\d+, R\d+, gdesc", line) else "S" for line in lines

@@ -11,9 +11,9 @@ import pytest
 from numpy.typing import NDArray
 from tests.instr.texts import MMA_16816
 from tests.lowering.emulated import run_plan
+from tests.machine_code import built, code_of, spills_nothing
 from tests.proofs import undecided
 
-from texpr.backends.cuda.headers import headers
 from texpr.driver import Compiled, lower, parse
 from texpr.interp import run
 from texpr.ir import kernel as k
@@ -24,8 +24,6 @@ from texpr.proof.schedule import faithful
 from texpr.schedule import builder
 from texpr.support.diagnostic import TexprError
 from texpr.support.record import Record
-from texpr.toolchain.cuda import compile_cuda, disassemble, find_nvcc
-from texpr.toolchain.machine import this_machine
 
 NUMPY: Mapping[str, type] = {
     "bf16": ml_dtypes.bfloat16, "f16": np.float16, "f32": np.float32, "f64": np.float64, "tf32": np.float32, "i8": np.int8,
@@ -244,10 +242,6 @@ def test_a_target_without_warps() -> None:
 def test_machine_code(name: str, target: str) -> None:
     """Nothing spills, and the instructions are there."""
     made = compiled(CASES[name].text, target)
-    try:
-        binary = compile_cuda(this_machine(), find_nvcc(this_machine()), made.source, headers(), target)
-        code = disassemble(this_machine(), find_nvcc(this_machine()), binary)
-    except TexprError as reason:
-        pytest.skip(str(reason))
-    assert all((each.spill_stores, each.spill_loads) == (0, 0) for each in binary.kernels)
+    code = code_of(binary := built(made.source, target))
+    assert spills_nothing(binary)
     assert ("IMMA.16832" if name == "i8" else "HMMA.16816.F32.BF16") in code and "LDSM.16" in code

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Iterator, Mapping
 from functools import cache
-from pathlib import Path
 
 import pytest
 from bench.common.attention import online
+from tests.machine_code import built, code_of, serialised, spills_nothing
 from tests.proofs import undecided
 from tests.schedule.linked import by_warpgroups, exact
 from tests.schedule.rows import differences, open_of
 from tests.schedule.test_linked import Case
 
-from texpr.backends.cuda.headers import headers
 from texpr.driver import Compiled, lower, parse
 from texpr.ir.kernel.text import plan_text
-from texpr.support.diagnostic import TexprError
-from texpr.toolchain.cuda import CudaBinary, compile_cuda, disassemble, find_nvcc
-from texpr.toolchain.machine import this_machine
+from texpr.toolchain.cuda import CudaBinary
 
 WIDE = " align(16)"
 MORE = "pipeline(kb, stages=2)\n    overlap(kb, dv, behind=js)"
@@ -95,16 +91,11 @@ SIZES: Mapping[str, Mapping[str, int]] = {"open sizes": {}, "fixed sizes": {"H":
 
 
 @cache
-def built(name: str, sizes: str) -> CudaBinary:
-    """A case compiled by nvcc; skips where there is none."""
+def binary(name: str, sizes: str) -> CudaBinary:
+    """A case compiled by nvcc."""
     function = parse(CASES[name].text)["f"]
     made = lower(function, "sm_90a", SIZES[sizes], schedule=function.schedules[0])
-    try:
-        return compile_cuda(this_machine(), find_nvcc(this_machine()), made.source, headers(), "sm_90a")
-    except TexprError as reason:
-        if reason.diagnostics[0].code == "E0601":
-            pytest.skip(str(reason))
-        raise
+    return built(made.source)
 
 
 BUILT = [("whole numbers", "open sizes"), ("rows of two boxes", "open sizes"), ("causal, two warpgroups", "open sizes"),
@@ -112,14 +103,9 @@ BUILT = [("whole numbers", "open sizes"), ("rows of two boxes", "open sizes"), (
 
 
 @pytest.mark.parametrize(("name", "sizes"), BUILT)
-def test_ptxas_keeps_it(name: str, sizes: str, tmp_path: Path) -> None:
+def test_ptxas_keeps_it(name: str, sizes: str) -> None:
     """Nothing spills, and ptxas does not wait by itself (C7510 and others)."""
-    made, nvcc = built(name, sizes), find_nvcc(this_machine())
-    assert [(kernel.stack_bytes, kernel.spill_stores, kernel.spill_loads) for kernel in made.kernels] == [(0, 0, 0)]
-    (tmp_path / "kernel.ptx").write_bytes(made.ptx)
-    words = [str(nvcc.program), *nvcc.host, "-arch=sm_90a", "-Xptxas", "-v", "-cubin", "kernel.ptx", "-o", "kernel.cubin"]
-    said = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=120)
-    assert not re.search(r"\(?C75\d\d\)?|serializ", said.stdout + said.stderr), said.stderr
+    assert spills_nothing(binary(name, sizes)) and not serialised(binary(name, sizes))
 
 
 LINE = re.compile(r"^\s+/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+ )?([A-Z0-9.]+[^;]*);", re.MULTILINE)
@@ -127,11 +113,7 @@ LINE = re.compile(r"^\s+/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+ )?([A-Z0-9.]+[^;]*);", re
 
 def code(name: str, sizes: str) -> list[str]:
     """The machine code, an instruction each."""
-    made, nvcc = built(name, sizes), find_nvcc(this_machine())
-    try:
-        return LINE.findall(disassemble(this_machine(), nvcc, made))
-    except TexprError as reason:
-        pytest.skip(str(reason))
+    return LINE.findall(code_of(binary(name, sizes)))
 
 
 @pytest.mark.parametrize(("name", "sizes"), BUILT)

@@ -6,7 +6,7 @@ of the command line are kept as references, `package.module:name`, and resolved 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 
@@ -19,7 +19,7 @@ def resolve(reference: str) -> object:
 
 
 @contextmanager
-def missing(refusal: Callable[[str], Exception]) -> Iterator[None]:
+def missing(refusal: Callable[[str], Exception]) -> Generator[None]:
     """Where a package of an extra is not installed, what is resolved inside raises what `refusal` makes of its name."""
     try:
         yield

@@ -7,10 +7,8 @@ bytes off by 16, other trip counts on both sides, a barrier of the block where o
 from __future__ import annotations
 
 import re
-import subprocess
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -21,8 +19,8 @@ from tests.instr.warpgroup.test_planted import plain
 from tests.instr.warpgroup.test_sound import read
 from tests.instr.warpgroup.texts import CASES, TILED
 from tests.lowering.emulated import run_plan
+from tests.machine_code import built, code_of, serialised, spills_nothing
 
-from texpr.backends.cuda.headers import headers
 from texpr.driver import Compiled, lower
 from texpr.frontend import parse
 from texpr.ir import kernel as k
@@ -31,8 +29,6 @@ from texpr.ir.kernel.text import plan_text
 from texpr.lowering.sync.roles import require_found
 from texpr.support.diagnostic import CompilerBug, TexprError
 from texpr.support.record import Record, replace
-from texpr.toolchain.cuda import compile_cuda, disassemble, find_nvcc
-from texpr.toolchain.machine import this_machine
 
 STAGED = """
     stage(A, at=ko, in=shared, via=tma, swizzle=128B) -> As
@@ -89,25 +85,10 @@ def test_the_program_keeps_its_order_and_says_who() -> None:
 
 
 @pytest.mark.parametrize("name", ["roles", "late"])
-def test_machine_code_is_as_planned(name: str, tmp_path: Path) -> None:
+def test_machine_code_is_as_planned(name: str) -> None:
     """Nothing is spilled, ptxas has nothing to say, and there is one barrier of the block."""
-    machine = this_machine()
-    try:
-        built = compile_cuda(machine, nvcc := find_nvcc(machine), made(name).source, headers(), "sm_90a")
-    except TexprError as reason:
-        if reason.diagnostics[0].code == "E0601":
-            pytest.skip(str(reason))
-        raise
-    (kernel,) = built.kernels
-    assert (kernel.stack_bytes, kernel.spill_stores, kernel.spill_loads) == (0, 0, 0)
-    (tmp_path / "kernel.ptx").write_bytes(built.ptx)
-    words = [str(nvcc.program), *nvcc.host, "-arch=sm_90a", "-Xptxas", "-v", "-cubin", "kernel.ptx", "-o", "kernel.cubin"]
-    said = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=120)
-    assert not re.search(r"\(?C75\d\d\)?|serializ", said.stdout + said.stderr), said.stderr
-    try:
-        code = disassemble(machine, nvcc, built)
-    except TexprError as reason:
-        pytest.skip(str(reason))
+    code = code_of(binary := built(made(name).source))
+    assert len(binary.kernels) == 1 and spills_nothing(binary) and not serialised(binary)
     assert len(re.findall(r"BAR\.SYNC", code)) == 1 and "HGMMA" in code and "SYNCS.ARRIVE" in code
 
 
