@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
+from typing import TypeVar
 
 from texpr.affine.expr import ZERO, Expr, Sym, term
 from texpr.affine.facts import Known
@@ -20,6 +21,8 @@ from texpr.ir.value import Buffer
 from texpr.relation.collect import model
 from texpr.relation.model import Access, Branch, Instance
 from texpr.support.record import Record
+
+Stmt = TypeVar("Stmt", bound=ir.Stmt)
 
 NOMINAL = 4096
 """The value assumed for an unknown extent."""
@@ -125,12 +128,17 @@ class Nest(Record, eq=False):
 
 def outermost(body: Sequence[ir.Stmt]) -> Iterator[ir.Par]:
     """Every `par` without a `par` around it, in textual order."""
+    return outermost_of(ir.Par, body)
+
+
+def outermost_of(kind: type[Stmt], body: Sequence[ir.Stmt]) -> Iterator[Stmt]:
+    """Every statement of a kind with none of that kind around it, in textual order."""
     for stmt in body:
-        if isinstance(stmt, ir.Par):
+        if isinstance(stmt, kind):
             yield stmt
         else:
             for block in ir.blocks(stmt):
-                yield from outermost(block)
+                yield from outermost_of(kind, block)
 
 
 def nests(function: ir.Function) -> Iterator[tuple[ir.Par, Nest | NoPlan]]:

@@ -7,12 +7,12 @@ For each triangular loop a tile computes at most twice as much as needed, and sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.planner.follow import Refused
-from texpr.planner.nest import Nest, NoPlan, Subscript, outermost
+from texpr.planner.nest import Nest, NoPlan, Subscript, outermost, outermost_of
 from texpr.planner.strategy import Proposal, Rank, Script, Strategy, Subject
 from texpr.support.record import replace
 
@@ -60,7 +60,7 @@ class Squared(Script, kw_only=True):
         """Leaves out what a block has nothing of: whole sums, or their last iterations."""
         ours = self._parts(self.nest.loops[0].sym.name)
         for par in outermost(self.state.function.body):
-            for loop in _outermost_sums(par.body) if par.sym.name in ours else ():
+            for loop in outermost_of(ir.Seq, par.body) if par.sym.name in ours else ():
                 if not self.may("skip", loop.sym.name):
                     self.dropped.pop()
 
@@ -71,15 +71,6 @@ class Squared(Script, kw_only=True):
             if any(domain.sym.name in found for domain in transform.inputs):
                 found |= {domain.sym.name for domain in transform.outputs}
         return found
-
-
-def _outermost_sums(body: Sequence[ir.Stmt]) -> Iterator[ir.Seq]:
-    for stmt in body:
-        if isinstance(stmt, ir.Seq):
-            yield stmt
-        else:
-            for block in ir.blocks(stmt):
-                yield from _outermost_sums(block)
 
 
 def _applies(subject: Subject) -> bool:
