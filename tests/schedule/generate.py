@@ -38,6 +38,10 @@ ENGINES: Mapping[str, Mapping[str, int]] = {THREADS: {"cluster": 2}, MARKS: {"pi
 """What else, or how often, where engines copy."""
 
 
+SUMS: Mapping[str, Mapping[str, int]] = {SHAPE: {"partial": 8, "hoist": 5, "scan": 8}, MARKS: {"skip": 6}}
+"""The same for parts of sums, sums under guards, and running values."""
+
+
 def arguments(*plain: ir.ArgumentValue, **keys: ir.ArgumentValue) -> tuple[ir.Argument, ...]:
     """Arguments of a directive; the key `in_` stands for `in`."""
     return (*map(ir.Argument, plain), *(ir.Argument(v, k.rstrip("_")) for k, v in keys.items()))
@@ -51,6 +55,8 @@ class Drawer:
     count: int = 0
     engines: bool = False
     """Whether copies are made by engines, in clusters and rings, too."""
+    sums: bool = False
+    """Whether sums are done in parts, ahead of guards, or in chunks, too."""
     draws: Mapping[str, Callable[[State], ir.Directive | None]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -60,13 +66,14 @@ class Drawer:
             "place": self._place, "allocate": self._allocate, "bind": self._bind, "partition": self._partition,
             "unroll": self._unroll, "vectorize": self._vectorize, "launch_bounds": self._launch_bounds,
             "pipeline": self._pipeline, "serial": self._serial, "cluster": self._cluster,
-            "unguard": self._unguard,
+            "unguard": self._unguard, "partial": self._partial, "hoist": self._hoist, "skip": self._skip, "scan": self._scan,
         }  # fmt: skip
 
     def phases(self) -> Iterator[str]:
         """The kind of directive to draw next, for a whole schedule."""
         for phase, most in ((SHAPE, 6), (MEMORY, 3), (THREADS, 4), (MARKS, 2)):
             weights = {**PHASES[phase], **(ENGINES.get(phase, {}) if self.engines else {})}
+            weights |= SUMS.get(phase, {}) if self.sums else {}
             for _ in range(self.random.randint(0 if phase != SHAPE else 1, most)):
                 yield self.random.choices(list(weights), list(weights.values()))[0]
 
@@ -212,6 +219,31 @@ class Drawer:
         loop = self._loop(state, lambda s: isinstance(s, ir.Par))
         return None if loop is None else ir.Directive("serial", arguments(loop.sym.name))
 
+    def _partial(self, state: State) -> ir.Directive | None:
+        path = self._path(state)
+        loop = self._loop(state, _sums)
+        if loop is None:
+            return None
+        around = [each for each in path if each is not loop]
+        if around and self.random.random() < 0.6:
+            return ir.Directive("partial", arguments(loop.sym.name, at=self.random.choice(around).sym.name))
+        return ir.Directive("partial", arguments(loop.sym.name))
+
+    def _hoist(self, state: State) -> ir.Directive | None:
+        loop = self._loop(state, _sums)
+        return None if loop is None else ir.Directive("hoist", arguments(loop.sym.name))
+
+    def _skip(self, state: State) -> ir.Directive | None:
+        loop = self._loop(state, lambda s: isinstance(s, ir.Seq))
+        return None if loop is None else ir.Directive("skip", arguments(loop.sym.name))
+
+    def _scan(self, state: State) -> ir.Directive | None:
+        loop = self._loop(state, lambda s: isinstance(s, ir.Seq))
+        if loop is None:
+            return None
+        size = [] if self.random.random() < 0.2 else [self.random.choice((1, 2, 3, 4, 8, 100))]
+        return ir.Directive("scan", arguments(loop.sym.name, *size))
+
     def _inline(self, state: State) -> ir.Directive | None:
         buffer = self._local(state)
         return None if buffer is None else ir.Directive("inline", arguments(buffer.name))
@@ -343,3 +375,8 @@ class Drawer:
 
     def _launch_bounds(self, state: State) -> ir.Directive | None:
         return ir.Directive("launch_bounds", arguments(self.random.randint(1, 4)))
+
+
+def _sums(loop: ir.Loop) -> bool:
+    """Whether a loop adds something up."""
+    return bool(loop.reduce)

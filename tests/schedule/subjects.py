@@ -215,6 +215,14 @@ def aligned() -> tuple[Subject, ...]:
     return tuple(_plain(f.name, text, f, tuple(sizes)) for f in parse(text, "engine_subjects.te").functions)
 
 
+@cache
+def summed() -> tuple[Subject, ...]:
+    """Programs of guarded and long sums, and of running values."""
+    text = (Path(__file__).parent / "sum_subjects.te").read_text(encoding="utf-8")
+    sizes = [{"n": 0, "m": 3}, {"n": 5, "m": 0}, {"n": 7, "m": 5}, {"n": 13, "m": 11}]
+    return tuple(_plain(f.name, text, f, tuple(sizes)) for f in parse(text, "sum_subjects.te").functions)
+
+
 def generated(seed: int) -> Subject:
     """A random program."""
     text = Generator(seed, "f").program()

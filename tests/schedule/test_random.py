@@ -63,15 +63,15 @@ def _refuted_alone(trial: Trial) -> str | None:
     return refuted(make(trial))
 
 
-def compare(seeds: range, target: str = "sm_90a", engines: bool = False) -> Counter[str]:
+def compare(seeds: range, target: str = "sm_90a", engines: bool = False, sums: bool = False) -> Counter[str]:
     """Every trial of `seeds` in every way; what they had in them."""
     found: list[Made] = []
     for seed in seeds:
-        made = make(draw(seed, target, engines))
+        made = make(draw(seed, target, engines, sums))
         said = meant(made)
         if said:
             raise wrong(made.trial, fails_alone, said)
-        said = refuted(made) if engines and seed % PROVED == 0 else None
+        said = refuted(made) if (engines or sums) and seed % PROVED == 0 else None
         if said:
             raise wrong(made.trial, _refuted_alone, said)
         found.append(made)
@@ -160,3 +160,27 @@ def test_schedules_with_engines_change_no_result() -> None:
 @pytest.mark.parametrize("start", range(40, 5040, SHARD))
 def test_many_schedules_with_engines_change_no_result(start: int) -> None:
     compare(range(start, start + SHARD), engines=True)
+
+
+def require_sums(total: Counter[str], trials: int) -> None:
+    """That sums were in parts, ahead of guards, and in chunks."""
+    shown = "\n".join(f"{name}: {count}" for name, count in sorted(total.items()))
+    sys.stdout.write(f"\n{shown}\n")
+    for name, share in (("partial", 6), ("hoist", 12), ("scan", 6), ("skip", 40)):
+        assert total[f"applied {name}"] >= trials // share, f"{name}: {shown}"
+
+
+def test_schedules_of_sums_change_no_result() -> None:
+    require_sums(compare(range(30), sums=True), 30)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("start", range(30, 1030, SHARD))
+def test_many_schedules_of_sums_change_no_result(start: int) -> None:
+    compare(range(start, start + SHARD), sums=True)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("start", range(10, 210, SHARD))
+def test_many_schedules_of_sums_change_no_result_on_a_cpu(start: int) -> None:
+    compare(range(start, start + SHARD), "cpu", sums=True)

@@ -11,7 +11,7 @@ import numpy as np
 from tests.lowering import native
 from tests.lowering.emulated import results, run_plan
 from tests.schedule.generate import Drawer
-from tests.schedule.subjects import Subject, aligned, extra, gallery, generated
+from tests.schedule.subjects import Subject, aligned, extra, gallery, generated, summed
 
 from references import distance
 from texpr.backends.cuda import print_kernels
@@ -84,20 +84,23 @@ class Trial(Mutable, dict=True):
         return made
 
 
-def draw(seed: int, target: str = "sm_90a", engines: bool = False) -> Trial:
+def draw(seed: int, target: str = "sm_90a", engines: bool = False, sums: bool = False) -> Trial:
     """The trial of a seed: a program, its sizes fixed or not, and directives until the schedule is at its end.
 
     With `engines` copies are also made by engines, in rings and in clusters; more of the programs are such as these may copy.
+    With `sums` they are in parts, ahead of guards, and in chunks, of programs that have such.
     """
     numbers = random.Random(seed)
     kind = numbers.random()
     subject = generated(numbers.randrange(400)) if kind < 0.25 else numbers.choice(subjects())
     if engines and kind >= ALIGNED_FROM:
         subject = numbers.choice(aligned())
+    if sums:
+        subject = numbers.choice(summed())
     if numbers.random() < 0.4:
         subject = subject.fixed(numbers.choice(subject.runs[-2:]))
     trial = Trial(seed, subject, target)
-    drawer = Drawer(numbers, engines=engines)
+    drawer = Drawer(numbers, engines=engines, sums=sums)
     state = start(subject.function, resolve(target))
     if engines and numbers.random() < FIT:
         for directive in drawer.fitting(state):
