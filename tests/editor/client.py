@@ -91,7 +91,7 @@ class Client(LanguageClient):
         """The exit code of the server, of which no traceback is seen."""
         code = await asyncio.wait_for(self.process.wait(), PATIENCE)
         errors = b"" if self.process.stderr is None else await self.process.stderr.read()
-        assert errors == b""
+        assert errors == b"", errors
         assert self.shown == []
         return code
 

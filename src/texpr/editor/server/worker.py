@@ -22,7 +22,7 @@ class Worker:
         self._jobs: dict[str, tuple[int, Job]] = {}
         self._count = 0
         self._lock = threading.Lock()
-        self._busy = threading.Event()
+        self._under_way = False
 
     def start(self) -> None:
         """Starts the thread, which ends with the process."""
@@ -34,8 +34,9 @@ class Worker:
 
     @property
     def busy(self) -> bool:
-        """Whether a job is under way."""
-        return self._busy.is_set()
+        """Whether a job is under way, or waits."""
+        with self._lock:
+            return self._under_way or bool(self._jobs)
 
     def put(self, key: str, job: Job) -> None:
         """Has `job` run, in place of an earlier one of the key."""
@@ -54,14 +55,14 @@ class Worker:
             key = self._keys.get()
             with self._lock:
                 number, job = self._jobs.get(key, (0, None))
+                self._under_way = job is not None
             if job is None:
                 continue
-            self._busy.set()
             try:
                 job(lambda key=key, number=number: self._number(key) != number)
             finally:
-                self._busy.clear()
                 with self._lock:
+                    self._under_way = False
                     if self._number(key) == number:
                         del self._jobs[key]
 
