@@ -269,13 +269,14 @@ class Sums(Mutable):
             yield claim(event, what, "for all sizes"), witness, (facts, self.flow.premises)
 
     def taking(self, leaf: Event, ways: Mapping[Event, Sequence[tuple[Share, Formula]]]) -> tuple[Formula, ...]:
-        """The condition that the sum of a thread is used, for a `leaf` that all threads execute redundantly in registers."""
+        """The condition that the sum of a thread is used, for a `leaf` in registers: what other threads execute, redundantly,
+        is no instance (`narrowed`)."""
         launch, threads = leaf.site.launch, {*leaf.site.launch.threads}
         taken = [(e, share) for e, found in ways.items() for share, _ in found if leaf in share.pile]
         lane = frozenset({0})
         own = all(e.site.launch is launch and s.thread is launch.thread and s.lanes == lane and not s.own for e, s in taken)
-        alike = all(e.syms().isdisjoint(threads) for m in self.leaves[leaf] for e in m.indices.values())
-        if not own or not alike or self.flow.space(home_of(leaf.target)) is not Space.LOCAL:
+        counted = isinstance(self.tags[leaf], Statement)
+        if not own or not counted or self.flow.space(home_of(leaf.target)) is not Space.LOCAL:
             return ()
         asked = [{f for f in flat(e.site.where) if syms(f) and syms(f) <= threads} for e, _ in taken]
         return tuple(f for f in dict.fromkeys(flat(taken[0][0].site.where)) if all(f in each for each in asked))

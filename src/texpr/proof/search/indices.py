@@ -143,6 +143,32 @@ def keeps(match: Match, scopes: Mapping[Buffer | Sym, int]) -> Iterator[Kept]:
             yield Kept(home_of(given), index, meant.buffer, (*around, *element))
 
 
+def by_registers(
+    pairing: Guess, named: Mapping[Buffer | Sym, Match], held: Mapping[Buffer | Sym, Kept]
+) -> Iterator[tuple[Expr, Expr]]:
+    """The equations by an event's reads of registers: of those that are never reassigned (`named`) their elements, as written;
+    of others the elements that they hold by the events known so far."""
+    known = {*pairing.event.site.dims}
+    for operand in pairing.operands:
+        home, meant = home_of(operand.read), operand.meant
+        if not isinstance(meant, Load):
+            continue
+        if (match := named.get(home)) is not None:
+            if match.action.stored == meant.buffer:
+                assert isinstance(match.action.target, Load)
+                written = (e.substitute(match.indices) for e in match.action.target.index)
+                yield from ((mine, e) for mine, e in zip(meant.index, written, strict=True) if e.syms() <= known)
+        elif (kept := held.get(home)) is not None and kept.stored == meant.buffer:
+            around = indices(pairing.action.spot)[: pairing.program.scopes[meant.buffer]]
+            pairs = kept.applied(operand.read, meant, around)
+            yield from ((theirs, mine) for theirs, mine in pairs if mine.syms() <= known)
+
+
+def strays(event: Event, solution: Mapping[Sym, Expr]) -> bool:
+    """Whether a loop around launches would be in another iteration than that in which the event is launched."""
+    return any(sym in solution and solution[sym] is not expr(sym) for sym in event.site.launch.host)
+
+
 def solutions(pairing: Guess, wanted: Sequence[Sym], turns: Turns, *, named: bool) -> Iterator[Mapping[Sym, Expr]]:
     """Candidate values of the indices `wanted`, likely ones first.
 

@@ -26,6 +26,7 @@ from texpr.proof.read.events import Event, Launch, in_arms
 from texpr.proof.search.indices import (
     Guess,
     Kept,
+    by_registers,
     by_updates,
     enclosing,
     instance_of,
@@ -36,6 +37,7 @@ from texpr.proof.search.indices import (
     rank,  # fmt: skip
     solutions,
     solve,
+    strays,
     titles,
 )
 from texpr.proof.search.inverse import inverse, where_done
@@ -152,7 +154,8 @@ class _Search(Mutable):
                 continue
             wanted = indices(action.spot)
             around = wanted[: self.asked.program.scopes[action.stored]]
-            pairing.hints = [*self.in_parts(pairing, wanted), *self.in_copies(pairing), *self.in_registers(pairing)]
+            pairing.hints = [*self.in_parts(pairing, wanted), *self.in_copies(pairing)]
+            pairing.hints += by_registers(pairing, self.named, self.registers)
             places = [(event.target, action.target), *((o.read, o.meant) for o in pairing.operands)]
             pairing.hints += [pair for given, meant in places for pair in laid_out_alike(given, meant)]
             held = [*known, *([kept] if (kept := self.registers.get(home_of(event.target))) is not None else [])]
@@ -166,7 +169,7 @@ class _Search(Mutable):
             is_done = not event.engine and instance_of(event, pairing.action, solution) in self.done
             if is_done or (again and pairing.action.stored is not again[0][0].action.stored):
                 again.append((pairing, solution))
-            elif self.plain(pairing, solution):
+            elif not strays(event, solution) and self.plain(pairing, solution):
                 return pairing.matched(solution)
             else:
                 guesses.append((pairing, solution))
@@ -199,16 +202,6 @@ class _Search(Mutable):
         read = [(o.read, o.meant) for o in pairing.operands if isinstance(o.meant, Load)]
         around = {meant: wanted[: self.asked.program.scopes[meant.buffer]] for _, meant in read}
         return [pair for kept in self.parted for given, meant in read for pair in kept.applied(given, meant, around[meant])]
-
-    def in_registers(self, pairing: Guess) -> Iterator[tuple[Expr, Expr]]:
-        """The equations by an event's reads of registers that are never reassigned: their elements, as written."""
-        known = {*pairing.event.site.dims}
-        for operand in pairing.operands:
-            match = self.named.get(home_of(operand.read))
-            if match is not None and isinstance(operand.meant, Load) and match.action.stored == operand.meant.buffer:
-                assert isinstance(match.action.target, Load)
-                written = (e.substitute(match.indices) for e in match.action.target.index)
-                yield from ((mine, e) for mine, e in zip(operand.meant.index, written, strict=True) if e.syms() <= known)
 
     def in_copies(self, pairing: Guess) -> Iterator[tuple[Expr, Expr]]:
         """The equations by an event's places in arrays with an instance for each iteration: each is as written."""
@@ -267,6 +260,9 @@ class _Search(Mutable):
                     kept[home_of(event.target), match.action.stored] = True
                 elif isinstance(event.value, Load):
                     kept[home_of(event.target), event.value.buffer] = True
+                elif isinstance(event.value, Ref):  # what a register gets from another one, it holds
+                    held = [stored for home, stored in kept if home == home_of(event.value)]
+                    kept |= {(home_of(event.target), stored): True for stored in held}
             for event, match in list(self.matches.items()):
                 for operand in match.operands:
                     home, stored = home_of(operand.read), home_of(operand.meant)
