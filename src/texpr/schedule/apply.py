@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from texpr.ir import program as ir
 from texpr.ir.program.instances import numbered
 from texpr.ir.program.marks import LaunchBounds
+from texpr.ir.program.rewrite import with_blocks
 from texpr.isa.target import Target
 from texpr.schedule.call import Call
 from texpr.schedule.edits import words
@@ -78,7 +79,22 @@ def laid_out(state: State) -> Materialised:
     """The plain program of `state`, with the marks for mapping and lowering."""
     made = materialise(state)
     ringed = chained(pipelined(overlapped(ended(made.function))), state.target)
-    function = partitioned(skipped(instructed(ringed, state.target)))
+    function = _in_order(partitioned(skipped(instructed(ringed, state.target))))
     if state.min_blocks:
         function = replace(function, directives=(*function.directives, LaunchBounds(state.min_blocks)))
     return replace(made, function=function)
+
+
+def _in_order(function: ir.Function) -> ir.Function:
+    """`function`, whose `seq`s are in the order that they have: no clause says `scan`, as nothing is left to choose, or names a
+    sum that a copy is made of now."""
+
+    def of(stmt: ir.Stmt) -> ir.Stmt:
+        made = with_blocks(stmt, tuple(tuple(map(of, block)) for block in ir.blocks(stmt)))
+        if not isinstance(made, ir.Seq) or not (made.scan or made.reduce):
+            return made
+        updates = (s for s in ir.walk(made.body) if isinstance(s, ir.Bind) and s.update is not None)
+        updated = {target.buffer for each in updates for target in each.targets}
+        return replace(made, scan=(), reduce=tuple(buffer for buffer in made.reduce if buffer in updated))
+
+    return replace(function, body=tuple(map(of, function.body)))

@@ -82,9 +82,23 @@ def _sum(call: Call, loop: ir.Loop) -> _Sum:
     if len(counts) > 1:
         raise call.refuse("E0905", "the sums are of elements in different loops", at=call.plain[0])
     count = counts.pop()
+    _require_alike(call, outer, (loop, *way[1 : count + 1]))
     first = (*outer, loop)[0]
     require_early(call, first, f"the loop over `{first.sym.base}`", loop, updates)
     return _Sum(call, outer, loop, way[1 : count + 1], way[count + 1 :], updates)
+
+
+def _require_alike(call: Call, outer: tuple[ir.Loop, ...], own: tuple[ir.Loop, ...]) -> None:
+    """That memory for parts has one shape: how often loops run that count parts, or tell elements, is the same in all
+    iterations of those that are left inside. Raises E0906."""
+    every = (*outer, *own)
+    for at, loop in enumerate(every):
+        count = call.state.domain(loop).extent
+        inside = every[:at]
+        moving = next((each for each in inside if call.state.above(each) & count.syms()), None)
+        if moving is not None and (outer or loop is not own[0]):
+            told = f"how often the loop over `{loop.sym.base}` runs depends on `{moving.sym.base}`"
+            raise call.refuse("E0906", f"{told}, and memory for parts has one shape", at=call.plain[0])
 
 
 def _outer(call: Call, loop: ir.Loop) -> tuple[ir.Loop, ...]:

@@ -12,6 +12,8 @@ nothing else to do with each other.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.checks.independence import independence
 from texpr.checks.subject import Subject
@@ -19,7 +21,7 @@ from texpr.domain.iterdomain import IterDomain
 from texpr.domain.transforms.split import Split
 from texpr.ir import program as ir
 from texpr.ir.program.marks import NONE, Scanned
-from texpr.ir.program.running import Fault, is_free, running, runnings
+from texpr.ir.program.running import Fault, Running, is_free, running, runnings
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.edits import any_order, left_out
 from texpr.schedule.rewrite.materialise import materialise
@@ -40,6 +42,7 @@ def _apply(call: Call) -> State:
     runs = runnings(loop)
     if not runs:
         raise _none(call, loop)
+    _require_wanted(call, loop, runs)
     whole, tiles = _tiles(call, loop, size)
     base, around = _numbers(call, loop, whole)
     chunks = Chunks(call.state, loop, runs, whole, tiles, base, around)
@@ -55,6 +58,15 @@ def _apply(call: Call) -> State:
     _require_apart(call, state, outer)
     function = state.function
     return replace(state, function=replace(function, directives=(*function.directives, made)))
+
+
+def _require_wanted(call: Call, loop: ir.Seq, runs: Sequence[Running]) -> None:
+    """Raises E0905 where nobody sees what is combined so far: a sum in any order has parts, but no running values."""
+    for run in runs:
+        if run.target.buffer in loop.reduce:
+            reason = f"`{run.target.buffer.name}` is a sum in any order, whose values in between nobody sees"
+            help = f"`partial({loop.sym.base})` sums parts of it up apart"
+            raise call.refuse("E0905", reason, at=call.plain[0], help=help)
 
 
 def _numbers(call: Call, loop: ir.Seq, whole: IterDomain) -> tuple[int, tuple[Expr, ...]]:
