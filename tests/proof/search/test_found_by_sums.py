@@ -1,4 +1,4 @@
-"""Plans of sums that are right and were refused by tags that were wrong, as random schedules found them: each class by its cause."""
+"""Plans of sums that are right and were refused by wrong tags, as random schedules found them: each class by its cause."""
 
 from __future__ import annotations
 
