@@ -8,7 +8,7 @@ from itertools import product
 from texpr.affine.expr import Sym
 from texpr.ir import kernel as k
 from texpr.ir.kernel.point import Point, holds, number, touched
-from texpr.ir.value import Buffer, Index, Load
+from texpr.ir.value import Buffer, Load
 from texpr.isa.levels import Level
 from texpr.support.record import Mutable, Record, field
 
@@ -76,9 +76,6 @@ def run(body: tuple[k.Stmt, ...], at: Point) -> Iterator[tuple[k.Stmt, Point]]:
                         yield from run(stmt.body, {**at, stmt.sym: index})
             case k.If():
                 yield from run(stmt.then if holds(stmt.condition, at, True) else stmt.orelse, at)
-            case k.Declare(value=Index(value)):
-                known = number(value, at)
-                if known is not None:
-                    at[stmt.sym] = known
             case _:
-                pass
+                known = {sym: number(value, at) for sym, value in k.indices(stmt).items()}
+                at.update({sym: value for sym, value in known.items() if value is not None})

@@ -74,8 +74,8 @@ def _wait(stmt: k.Operation) -> str:
     match stmt.completion({}):
         case Awaits(group=Group.ASYNC, pending=pending):
             return f"wait, {pending} pending"
-        case None if isinstance(stmt, k.Barrier):
-            return f"{stmt.level.value} barrier"
+        case None if stmt.joined is not None:
+            return f"{stmt.joined.value} barrier"
         case _:
             return "wait"
 

@@ -168,7 +168,7 @@ def _waited(stmt: k.Operation) -> tuple[str, int | None]:
         case Waits():
             return "phase", None
         case _:
-            return stmt.level.value if isinstance(stmt, k.Barrier) else "threads", None
+            return "threads" if stmt.joined is None else stmt.joined.value, None
 
 
 def _sharing(arena: Arena) -> Data:
@@ -287,7 +287,7 @@ def vectors(kernel: k.Kernel) -> Iterator[Data]:
 
 def _removed(kernel: k.Kernel, made: Materialised | None) -> Iterator[str]:
     """Comparisons of the schedule's graphs that this kernel need not test, each with its theorem."""
-    own = {a.sym for a in kernel.axes} | {s.sym for s in k.walk(kernel.body) if isinstance(s, k.For | k.Declare)}
+    own = {a.sym for a in kernel.axes} | k.declared(kernel.body)
     for guarded in made.guards if made is not None else ():
         if guarded.loops[-1].sym in own:
             yield from map(str, guarded.predicates.removed)

@@ -12,7 +12,7 @@ from texpr.backends.c.text import comment
 from texpr.backends.c.types import OPERATOR_TYPES, SMALL_FLOATS
 from texpr.backends.cpu.ahead import fetch_ahead
 from texpr.backends.cpu.lanes import head, rows
-from texpr.ir.kernel import Assign, For, Role, walk
+from texpr.ir.kernel import For, Role, walk
 from texpr.ir.kernel.vector.lanes import lanes_of
 from texpr.ir.operation import Operation
 from texpr.ir.value import Buffer
@@ -85,8 +85,9 @@ def _simd(loop: For, scope: Scope) -> list[str]:
 
 def _dtype(loop: For, sym: Sym) -> DType:
     for stmt in walk(loop.body):
-        if isinstance(stmt, Assign) and stmt.sym == sym:
-            return stmt.value.dtype
+        for new in stmt.assigns if isinstance(stmt, Operation) else ():
+            if new.sym == sym:
+                return new.dtype
     raise CompilerBug(f"a loop reduces {sym}, which it does not assign")
 
 

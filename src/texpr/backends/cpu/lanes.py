@@ -26,7 +26,7 @@ from texpr.backends.c.scope import Scope
 from texpr.backends.c.text import Binds, Text, binary
 from texpr.backends.c.types import C_NAMES
 from texpr.backends.c.value import addend, element_text, value_text
-from texpr.ir.kernel import For, Store
+from texpr.ir.kernel import For
 from texpr.ir.kernel.vector.lanes import Lanes, is_same
 from texpr.ir.program.updates import sum_and_product
 from texpr.ir.value import Buffer, Cast, Load, Op, Value, walk
@@ -43,13 +43,15 @@ def head(lanes: Lanes) -> tuple[int, str]:
 def rows(lanes: Lanes, scope: Scope, near: frozenset[Buffer]) -> Iterator[str]:
     """The statements for all lanes of a vector. `scope`: inside the loop; `near`: arrays that are local to the core."""
     if lanes.first is None and lanes.test is None:
-        yield from (_Row(lanes.loop, scope, near).store(stmt) for stmt in lanes.stores)
+        yield from (_Row(lanes.loop, scope, near).store(stmt.target, stmt.value, stmt.fused) for stmt in lanes.stores)
         return
     left = scope.taken.take("left")
     yield f"int const {left} = {index_text(lanes.left, scope)};"
     asked = "" if lanes.test is None else f"{value_text(lanes.test, scope).at(Binds.AND)} && "
     yield f"if ({asked}{left} > 0) {{"
-    yield from (f"    {_Row(lanes.loop, scope, near, left).store(stmt)}" for stmt in lanes.stores)
+    yield from (
+        f"    {_Row(lanes.loop, scope, near, left).store(stmt.target, stmt.value, stmt.fused)}" for stmt in lanes.stores
+    )
     yield "}"
 
 
@@ -61,23 +63,23 @@ class _Row(Record):
     near: frozenset[Buffer]
     left: str = ""
 
-    def store(self, stmt: Store) -> str:
+    def store(self, place: Load, new: Value, fused: bool) -> str:
         """One statement."""
-        target = f"tx_row({element_text(stmt.target, self.scope)})"
-        parts = sum_and_product(stmt.value) if stmt.fused else None
-        added = addend(stmt.target, stmt.value)
+        target = f"tx_row({element_text(place, self.scope)})"
+        parts = sum_and_product(new) if fused else None
+        added = addend(place, new)
         if parts is not None:
             before, a, b = map(self.vector, parts)
             value = f"tx_muladd_rows({a}, {b}, {before})"
         elif added is not None and not self.left:
             return f"{target} += {self.text(added)};"
         else:
-            value = self.vector(stmt.value)
+            value = self.vector(new)
         if not self.left:
             return f"{target} = {value};"
-        if self.is_held(stmt.target):
+        if self.is_held(place):
             return f"{target} = tx_choose({self.left}, {value}, {target});"
-        return f"tx_store_some({element_text(stmt.target, self.scope)}, {value}, {self.left});"
+        return f"tx_store_some({element_text(place, self.scope)}, {value}, {self.left});"
 
     def vector(self, value: Value) -> str:
         """`value` for each lane, as a vector even if it is uniform."""

@@ -307,4 +307,4 @@ def _whole(step: Step, written: Mapping[Buffer, Fragment]) -> k.Stmt:
         case Give():
             target = Load(step.target.buffer, step.target.index)
             value = step.value if step.update is None else combine(step.update, (target,), (step.value,))[0]
-            return k.Store(target, value)
+            return k.assign(target, value)

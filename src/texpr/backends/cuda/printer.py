@@ -20,10 +20,8 @@ from texpr.backends.cuda.together import BLOCK, block_function, opening, paramet
 from texpr.ir.kernel import (
     Array,
     Axis,
-    Barrier,
     For,
     Kernel,
-    Level,
     Plan,
     Role,
     Space,
@@ -36,7 +34,7 @@ from texpr.ir.kernel.together import dynamic_bytes, joint, together
 from texpr.ir.kernel.turns.apart import spread
 from texpr.ir.operation import Operation
 from texpr.isa.cuda import MOST_CLUSTER, MOST_SHARED, MOST_THREADS, TMA, TMA_ROWS, registers_at_launch
-from texpr.isa.levels import WARP
+from texpr.isa.levels import WARP, Level
 from texpr.isa.target import Target
 from texpr.support.diagnostic import CompilerBug, limitation
 from texpr.support.span import Source
@@ -230,7 +228,8 @@ class _Cuda:
         """The number after those of parts of a block, if those are used."""
         if not self._some:
             return None
-        parts = any(isinstance(each, Barrier) and each.part for each in walk(self._kernel.body))
+        found = (each for each in walk(self._kernel.body) if isinstance(each, Operation))
+        parts = any(each.joined is Level.BLOCK and each.meets for each in found)
         return PART_BARRIERS if parts else 1
 
     def place(self, line: int) -> str:

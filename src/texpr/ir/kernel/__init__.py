@@ -12,7 +12,7 @@ array's strides (dense row-major where not given).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym
@@ -28,9 +28,9 @@ from texpr.ir.ops.copies import CommitAsync, CopyAsync, WaitAsync
 from texpr.ir.ops.fences import Fence
 from texpr.ir.ops.lanes import Exchange, Shuffle
 from texpr.ir.ops.meeting import Barrier
-from texpr.ir.ops.memory import Atomic, Store
+from texpr.ir.ops.memory import Atomic, Store, assign
 from texpr.ir.ops.phases import BarrierArrive, BarrierExpect, BarrierInit, BarrierRelease, BarrierWait
-from texpr.ir.ops.registers import Assign, Declare
+from texpr.ir.ops.registers import Assign, Declare, let, postponed
 from texpr.ir.ops.tiles import CopyTensor, PrefetchMap, StoreTensor
 from texpr.ir.ops.vectors import LoadVector, StoreVector
 from texpr.ir.ops.warpgroup import CommitWarpgroup, FenceWarpgroup, WaitWarpgroup
@@ -46,8 +46,9 @@ __all__ = [
     "BarrierWait", "Collective", "CollectiveAsync", "CommitAsync", "CommitBulk", "CommitWarpgroup", "CopyAsync", "CopyBulk",
     "CopyTensor", "Covered", "Declare", "Exchange", "Fence", "FenceWarpgroup", "For", "HostIf", "HostLoop", "HostStep", "If",
     "Kernel", "Launch", "Level", "LoadVector", "Operation", "Plan", "PrefetchMap", "Role", "Shuffle", "Space", "Stmt",
-    "Store", "StoreTensor", "StoreVector", "TensorMap", "Together", "WaitAsync", "WaitBulk", "WaitWarpgroup", "blocks",
-    "consecutive", "exprs", "kernels", "memory", "moves", "symbols", "value_symbols", "values", "walk",
+    "Store", "StoreTensor", "StoreVector", "TensorMap", "Together", "WaitAsync", "WaitBulk", "WaitWarpgroup", "assign",
+    "blocks", "consecutive", "declared", "declares", "exprs", "indices", "kernels", "let", "memory", "moves", "postponed",
+    "reassigned", "symbols", "value_symbols", "values", "walk",
 ]  # fmt: skip
 
 
@@ -303,7 +304,7 @@ def blocks(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
             return ()
 
 
-def walk(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+def walk(body: Iterable[Stmt]) -> Iterator[Stmt]:
     """Every statement of `body`, outermost first, in textual order."""
     for stmt in body:
         yield stmt
@@ -389,6 +390,28 @@ def rounding(plan: Plan) -> dict[str, tuple[Instr, ...]]:
     returned = (*plan.results, *(buffer for buffer in plan.params if buffer.role == "inout"))
     named = dict.fromkeys(buffer.name for buffer in returned)
     return {name: tuple(found[name].values()) for name in named if name in found}
+
+
+def declares(stmt: Stmt) -> bool:
+    """Whether a statement only declares variables."""
+    return isinstance(stmt, Operation) and stmt.DECLARES
+
+
+def indices(stmt: Stmt) -> dict[Sym, Expr]:
+    """The variables that a statement declares as index expressions."""
+    new = stmt.bound if isinstance(stmt, Operation) else ()
+    return {each.sym: each.value.expr for each in new if isinstance(each.value, Index)}
+
+
+def declared(body: Iterable[Stmt]) -> frozenset[Sym]:
+    """The variables that are declared in `body`, those of loops included."""
+    own = (s.sym if isinstance(s, For) else [new.sym for new in s.bound] for s in walk(body) if isinstance(s, For | Operation))
+    return frozenset(sym for each in own for sym in ([each] if isinstance(each, Sym) else each))
+
+
+def reassigned(body: Iterable[Stmt]) -> frozenset[Sym]:
+    """The variables that get another value than that of their declaration, in `body`."""
+    return frozenset(new.sym for stmt in walk(body) if isinstance(stmt, Operation) for new in stmt.assigns)
 
 
 def memory(body: tuple[Stmt, ...]) -> tuple[tuple[Load, ...], tuple[Load, ...]]:

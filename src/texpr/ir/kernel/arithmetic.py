@@ -31,6 +31,7 @@ from texpr.ir.kernel.together import grid, joint, together
 from texpr.ir.kernel.turns.apart import spread
 from texpr.ir.kernel.vector.lanes import lanes_of
 from texpr.ir.kernel.vector.streams import streams
+from texpr.ir.operation import Bound
 from texpr.ir.program import Compare, InRange
 from texpr.ir.value import Buffer, Index, Load, Op, Ref, Value, operands
 from texpr.ir.value.types import DType
@@ -206,9 +207,10 @@ class _Kernel:
 
     def __init__(self, plan: k.Plan, kernel: k.Kernel):
         self.plan, self.kernel = plan, kernel
-        self.assigned = frozenset(s.sym for s in k.walk(kernel.body) if isinstance(s, k.Assign))
-        named = (s for s in k.walk(kernel.body) if isinstance(s, k.Declare) and isinstance(s.value, Index))
-        self.indices = frozenset(s.sym for s in named if self._is_number(s.dtype, s.sym))
+        self.assigned = k.reassigned(kernel.body)
+        named = (new for s in k.walk(kernel.body) if isinstance(s, k.Operation) for new in s.bound)
+        numbers = (new for new in named if isinstance(new.value, Index) and self._is_number(new.dtype, new.sym))
+        self.indices = frozenset(new.sym for new in numbers)
 
     def all(self) -> Iterator[Computed]:
         here, loops = kernel_knowledge(self.kernel, self.plan), loops_around(self.kernel, self.plan.steps)
@@ -236,10 +238,9 @@ class _Kernel:
                     inner = here.also(facts=branch_facts(stmt.condition))
                     yield from self.block(stmt.then, inner, (*around, Test(stmt.condition)))
                     yield from self.block(stmt.orelse, here, around)
-                case k.Declare(value=Index() as value) if self._is_number(stmt.dtype, stmt.sym):
-                    yield self._said(typed(value.expr, here), "an index", stmt.span, here, around)  # as wide as it needs
-                    here = here.integer(stmt.sym, here.bounds(value.expr), top=value.expr)
-                    around = (*around, Named(stmt.sym, value.expr))
+                case k.Operation(DECLARES=True, bound=(Bound(sym, dtype, Index(value)),)) if self._is_number(dtype, sym):
+                    yield self._said(typed(value, here), "an index", stmt.span, here, around)  # as wide as it needs
+                    here, around = here.integer(sym, here.bounds(value), top=value), (*around, Named(sym, value))
                 case _:
                     yield from self.leaf(stmt, here, around)
                     for new in stmt.bound:

@@ -100,7 +100,7 @@ def between_roles_is_nothing(stmt: k.Stmt, at: Place) -> Iterator[str]:
     if isinstance(stmt, k.If) and stmt.role is not None:
         lists = [at.kernel.body, *(each.body for each in at.around if isinstance(each, k.For))]
         for block in (lists[0][_first(lists[0]) :], *lists[1:]):
-            if not all(isinstance(each, k.Declare) or _first((each,)) == 0 for each in block):
+            if not all(k.declares(each) or _first((each,)) == 0 for each in block):
                 yield f"beside role {stmt.role.name} is what other threads do"
 
 
@@ -132,7 +132,7 @@ def _of(role: k.Role | None, body: tuple[k.Stmt, ...]) -> tuple[k.Stmt, ...]:
                 found += stmt.then if stmt.role == role else ()
             case k.For() if not _first((stmt,)):
                 inner = _of(role, stmt.body)
-                found += (replace(stmt, body=inner),) if any(not isinstance(s, k.Declare) for s in inner) else ()
+                found += (replace(stmt, body=inner),) if not all(map(k.declares, inner)) else ()
             case _:
                 found.append(stmt)
     return tuple(found)

@@ -63,7 +63,7 @@ def verify_kernel(kernel: k.Kernel, target: Target | None = None) -> None:
 def _start(kernel: k.Kernel) -> Place:
     memory = (*kernel.buffers, *kernel.scalars, *(array.buffer for array in kernel.arrays))
     indices = frozenset((*kernel.sizes, *(axis.sym for axis in kernel.axes)))
-    assigned = frozenset(s.sym for s in k.walk(kernel.body) if isinstance(s, k.Assign))
+    assigned = k.reassigned(kernel.body)
     return Place(kernel, Threads(kernel), Scope({b.name: b for b in memory}, indices), assigned=assigned)
 
 

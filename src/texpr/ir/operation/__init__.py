@@ -16,6 +16,7 @@ from texpr.ir.operation.covered import Covered
 from texpr.ir.operation.form import Access, Operand, Part
 from texpr.ir.value import Buffer, Load, Value
 from texpr.ir.value.types import DType
+from texpr.isa.levels import Level
 from texpr.support.diagnostic import CompilerBug
 from texpr.support.record import Record, replace
 from texpr.support.span import NOWHERE, Span
@@ -169,6 +170,9 @@ class Operation(Record, eq=False, kw_only=True):
     AGENT: ClassVar[Agent] = Agent.THREAD
     """Who performs it."""
 
+    DECLARES: ClassVar[bool] = False
+    """Whether it does nothing but declare variables."""
+
     IN_LANES: ClassVar[bool] = False
     """Whether it is allowed in a loop over vector lanes."""
 
@@ -178,6 +182,11 @@ class Operation(Record, eq=False, kw_only=True):
     def meets(self) -> int | None:
         """The consecutive threads that must all execute it together: a number, `WARP`, `BLOCK` or `CLUSTER` (`Kernel.group`);
         None where each thread executes it alone."""
+        return None
+
+    @property
+    def joined(self) -> Level | None:
+        """The level whose threads it joins, all or some of them; None where it is no barrier."""
         return None
 
     @property
@@ -239,6 +248,11 @@ class Operation(Record, eq=False, kw_only=True):
     @property
     def bound(self) -> tuple[Bound, ...]:
         """The variables that it declares."""
+        return ()
+
+    @property
+    def assigns(self) -> tuple[Bound, ...]:
+        """The variables of before that it assigns, each with its value from here on."""
         return ()
 
     def completion(self, maps: Mapping[str, TensorMap]) -> Completion | None:

@@ -63,6 +63,11 @@ class Barrier(Operation, eq=False):
     relaxed: bool = False
 
     @property
+    def joined(self) -> Level:
+        """Its level."""
+        return self.level
+
+    @property
     def waits_for(self) -> tuple[Covered, ...]:
         """The dependences that the barrier covers."""
         return self.covers

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from texpr.ir.operation import Operation
 from texpr.ir.operation.form import At, Calculated, Flag, Joined, Maybe, Word, updates, writes
+from texpr.ir.ops.registers import Assign
 from texpr.ir.ops.rules import part_of_another_block_is_only_read, written_memory_may_be_written, written_value_has_the_type
 from texpr.ir.program.updates import sum_and_product
-from texpr.ir.value import Load, Value
+from texpr.ir.value import Load, Ref, Value
 from texpr.ir.value.types import BOOL, DType
 from texpr.isa.levels import Level, Space
+from texpr.support.span import NOWHERE, Span
 
 if TYPE_CHECKING:
     from texpr.ir.kernel import Stmt
@@ -76,6 +78,13 @@ class Store(Operation, eq=False):
     def does(self, effects: Effects) -> None:
         """Stores the value."""
         effects.writes(self.target, self.value)
+
+
+def assign(target: Load | Ref, value: Value, span: Span = NOWHERE, *, fused: bool = False) -> Store | Assign:
+    """A store to memory, or an assignment to a register."""
+    if isinstance(target, Ref):
+        return Assign(target.sym, value, span=span, fused=fused)
+    return Store(target, value, span=span, fused=fused)
 
 
 class Atomic(Operation, eq=False):

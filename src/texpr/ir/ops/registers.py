@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from texpr.affine.expr import Sym
+from texpr.affine.expr import Expr, Sym
 from texpr.ir.operation import Bound, Operation
 from texpr.ir.operation.form import Calculated, Flag, Symbol, Typed, Word
 from texpr.ir.program.updates import sum_and_product
-from texpr.ir.value import Value
-from texpr.ir.value.types import DType
+from texpr.ir.value import Index, Literal, Value
+from texpr.ir.value.types import I32, DType
+from texpr.support.record import replace
+from texpr.support.span import NOWHERE, Span
 
 if TYPE_CHECKING:
     from texpr.ir.kernel import Stmt
@@ -49,11 +51,18 @@ def product_is_there_to_be_fused(stmt: Stmt, at: Place) -> Iterator[str]:
         yield "nothing is there to be fused"
 
 
+def let(sym: Sym, value: Value | Expr, span: Span = NOWHERE) -> Declare:
+    """Declares a variable of the type of its `value`; an index expression is an i32."""
+    first = Index(value, I32) if isinstance(value, Expr) else value
+    return Declare(sym, first.dtype, first, span=span)
+
+
 class Declare(Operation, eq=False):
     """Declares a register variable with its initial value. It is constant unless an `Assign` or `Exchange` names it."""
 
     FORM = (Word("let"), Typed("sym", "dtype"), Word("="), Calculated("value"))
     RULES = (first_value_has_the_type,)
+    DECLARES = True
     IN_LANES = True
 
     sym: Sym
@@ -81,6 +90,17 @@ class Assign(Operation, eq=False):
     value: Value
     fused: bool = False
 
+    @property
+    def assigns(self) -> tuple[Bound, ...]:
+        """The variable with the value."""
+        return (Bound(self.sym, self.value.dtype, self.value),)
+
     def does(self, effects: Effects) -> None:
         """Assigns the value."""
         effects.assigns(self.sym, self.value)
+
+
+def postponed(made: Declare) -> tuple[Declare, Assign]:
+    """A declaration of 0, and the assignment of the value that it has in `made`."""
+    zero = Literal(0.0 if made.dtype.is_float else 0, made.dtype)
+    return replace(made, value=zero), Assign(made.sym, made.value, span=made.span)

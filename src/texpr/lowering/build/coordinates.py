@@ -12,8 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, maximum
 from texpr.ir import kernel as k
-from texpr.ir.value import Index
-from texpr.ir.value.types import I32
 from texpr.isa.target import Target
 from texpr.lowering.build.cluster import Cluster
 from texpr.lowering.names import Names
@@ -67,7 +65,7 @@ class _Coordinates(Mutable):
         for loop_map, block in zip(self.nest.grid, blocks, strict=True):
             if loop_map.tile > 1 and loop_map.points == 1:
                 index = block * loop_map.tile + loop_map.share(self.thread, self.nest.threads)
-                prelude.append(k.Declare(loop_map.loop.sym, I32, Index(index, I32), span=loop_map.loop.span))
+                prelude.append(k.let(loop_map.loop.sym, index, loop_map.loop.span))
         return Coordinates(tuple(axes), tuple(prelude), blocks, self.thread, self.rank)
 
     def _block_coordinates(self, axes: list[k.Axis], prelude: list[k.Stmt]) -> tuple[Expr, ...]:
@@ -137,10 +135,10 @@ class _Coordinates(Mutable):
         for number, (sym, count) in enumerate(zip(reversed(syms), reversed(extents), strict=True)):
             last = number == len(syms) - 1
             extent = ONE if count is ZERO else count  # no block executes then
-            prelude.append(k.Declare(sym, I32, Index(rest if last else rest % extent, I32)))
+            prelude.append(k.let(sym, rest if last else rest % extent))
             if not last:
                 left = self.names.sym("outer_left")
-                prelude.append(k.Declare(left, I32, Index(rest // extent, I32)))
+                prelude.append(k.let(left, rest // extent))
                 rest = expr(left)
 
     def _is_never_negative(self, extent: Expr) -> bool:

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from texpr.affine.expr import Sym
 from texpr.ir import kernel as k
-from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, conjunction, walk
+from texpr.ir.value import Buffer, Index, Load, Op, Ref, Value, conjunction, walk
 from texpr.ir.value.types import BOOL
 from texpr.lowering.names import Names
 from texpr.support.record import replace
@@ -29,13 +29,14 @@ def converged(stmts: Iterable[k.Stmt], names: Names, tests: tuple[Value, ...] = 
     """The statements `stmts` under `tests`, each evaluated only if those before it hold, without a shuffle under a test."""
     run: list[k.Stmt] = []
     for stmt in stmts:
-        if isinstance(stmt, k.Declare | k.Shuffle) or _shuffles(stmt):
+        if k.declares(stmt) or _shuffles(stmt):
             yield from _tested(run, tests)
             run = []
         match stmt:
             case k.Declare() if tests and not isinstance(stmt.value, Index):
-                yield k.Declare(stmt.sym, stmt.dtype, Literal(0.0 if stmt.dtype.is_float else 0, stmt.dtype), span=stmt.span)
-                run.append(k.Assign(stmt.sym, stmt.value, span=stmt.span))
+                zero, assigned = k.postponed(stmt)
+                yield zero
+                run.append(assigned)
             case k.Declare() | k.Shuffle():
                 yield stmt
             case k.For() if _shuffles(stmt):
@@ -50,7 +51,7 @@ def converged(stmts: Iterable[k.Stmt], names: Names, tests: tuple[Value, ...] = 
 def _branch(stmt: k.If, names: Names, tests: tuple[Value, ...]) -> Iterator[k.Stmt]:
     """First the shuffles that can precede the test; if shuffles remain, each arm separately."""
     inside = (*stmt.then, *stmt.orelse)
-    movable = frozenset(_movable(inside, _written(inside), frozenset(_declared(inside))))
+    movable = frozenset(_movable(inside, _written(inside), k.declared(inside)))
     yield from (each for each in k.walk(inside) if each in movable)
     then, orelse = _without(stmt.then, movable), _without(stmt.orelse, movable)
     if not any(map(_shuffles, (*then, *orelse))):
@@ -58,10 +59,10 @@ def _branch(stmt: k.If, names: Names, tests: tuple[Value, ...]) -> Iterator[k.St
         return
     condition = stmt.condition
     if not _reads(condition).isdisjoint(_written(inside)):
-        kept = names.sym("tested")
-        yield k.Declare(kept, BOOL, Literal(0, BOOL), span=stmt.span)
-        yield from _tested([k.Assign(kept, condition, span=stmt.span)], tests)
-        condition = Ref(kept, BOOL)
+        zero, assigned = k.postponed(k.let(names.sym("tested"), condition, stmt.span))
+        yield zero
+        yield from _tested([assigned], tests)
+        condition = Ref(zero.sym, BOOL)
     for body, each in ((then, condition), (orelse, Op("not", (condition,), BOOL))):
         yield from converged(body, names, (*tests, each))
 
@@ -86,14 +87,6 @@ def _without(stmts: tuple[k.Stmt, ...], gone: frozenset[k.Stmt]) -> tuple[k.Stmt
         replace(stmt, then=_without(stmt.then, gone), orelse=_without(stmt.orelse, gone)) if isinstance(stmt, k.If) else stmt
         for stmt in kept
     )
-
-
-def _declared(stmts: tuple[k.Stmt, ...]) -> Iterator[Sym]:
-    for stmt in k.walk(stmts):
-        if isinstance(stmt, k.For):
-            yield stmt.sym
-        elif isinstance(stmt, k.Operation):
-            yield from (new.sym for new in stmt.bound)
 
 
 def _tested(run: list[k.Stmt], tests: tuple[Value, ...]) -> Iterator[k.Stmt]:
@@ -123,4 +116,4 @@ def _reads(value: Value) -> frozenset[Home]:
 def _written(stmts: tuple[k.Stmt, ...]) -> frozenset[Home]:
     """The memory that is written, and the registers that are assigned."""
     stored = (load.buffer for load in k.memory(stmts)[1])
-    return frozenset((*stored, *(s.sym for s in k.walk(stmts) if isinstance(s, k.Assign))))
+    return frozenset((*stored, *k.reassigned(stmts)))

@@ -109,13 +109,13 @@ class Emitter(Mutable, dict=True):
             case ir.Bind():
                 yield from self.bind(stmt)
             case ir.Let():
-                yield k.Declare(stmt.sym, stmt.value.dtype, self.value(stmt.value), span=stmt.span)
+                yield k.let(stmt.sym, self.value(stmt.value), stmt.span)
             case ir.If() if self.copying and (filled := filled_with_zero(stmt)) and self._can_copy(filled):
                 yield self._copy(filled, self.value(stmt.condition))
             case ir.If():
                 yield k.If(self.value(stmt.condition), self.block(stmt.then), self.block(stmt.orelse), span=stmt.span)
             case ir.Anchor():
-                yield k.Declare(self.names.sym("anchored"), stmt.value.dtype, self.value(stmt.value), span=stmt.span)
+                yield k.let(self.names.sym("anchored"), self.value(stmt.value), stmt.span)
             case ir.Instruction():
                 raise AssertionError("no instruction is a step")
             case ir.New():
@@ -191,7 +191,7 @@ class Emitter(Mutable, dict=True):
             return
         declared = self._declaring.pop(bind, None)
         if declared is not None:
-            yield k.Declare(declared, values[0].dtype, values[0], span=bind.span)
+            yield k.let(declared, values[0], bind.span)
             return
         own = self.elements.get(tuple((t.buffer, t.index) for t in bind.targets))
         targets = own if own is not None and bind.update is not None else tuple(self.target(t) for t in bind.targets)
@@ -203,14 +203,14 @@ class Emitter(Mutable, dict=True):
         """`targets (update)= values`."""
         if len(targets) == 1:
             (value,) = values if update is None else combine(update, targets, values)
-            yield assign(targets[0], value, bind, self.may_fuse(bind, value))
+            yield k.assign(targets[0], value, bind.span, fused=self.may_fuse(bind, value))
             return
         apart = all(isinstance(v, Literal | Ref) and v not in targets for v in values)  # no target is read after it is written
         temporaries = values if apart else tuple(Ref(self.names.sym("next"), v.dtype) for v in values)
         for temporary, value in zip(temporaries, values, strict=True):
             if temporary is not value and isinstance(temporary, Ref):
-                yield k.Declare(temporary.sym, temporary.dtype, value, span=bind.span)
-        stores = tuple(assign(t, v, bind) for t, v in zip(targets, temporaries, strict=True))
+                yield k.let(temporary.sym, value, bind.span)
+        stores = tuple(k.assign(t, v, bind.span) for t, v in zip(targets, temporaries, strict=True))
         if update is None:
             yield from stores
         else:
@@ -254,7 +254,7 @@ class Emitter(Mutable, dict=True):
                 self._declaring[stmt] = place.register
                 return
             break
-        yield k.Declare(place.register, new.buffer.dtype, Literal(0, new.buffer.dtype), span=new.span)
+        yield k.let(place.register, Literal(0, new.buffer.dtype), new.span)
 
 
 def chosen(found: Sequence[Value], kept: RegisterRef) -> Value:
@@ -277,13 +277,6 @@ def _is_small(place: Place) -> bool:
     """Whether the array may be in registers; a larger one stays in memory, whatever its loops."""
     extents, size = place.buffer.shape, place.buffer.dtype.bytes
     return all(e.is_constant for e in extents) and prod(e.constant for e in extents) * size <= MOST_REGISTERS
-
-
-def assign(target: Load | Ref, value: Value, bind: ir.Bind, fused: bool = False) -> k.Stmt:
-    """A store to memory or an assignment to a register."""
-    if isinstance(target, Ref):
-        return k.Assign(target.sym, value, span=bind.span, fused=fused)
-    return k.Store(target, value, span=bind.span, fused=fused)
 
 
 def is_simple(body: tuple[ir.Stmt, ...], atomics: frozenset[ir.Bind]) -> bool:

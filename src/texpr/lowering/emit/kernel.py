@@ -79,7 +79,7 @@ class _Facts(Record, dict=True):
 def _lets(steps: Steps, body: tuple[k.Stmt, ...]) -> Iterator[k.Stmt]:
     """The loads of values of earlier kernels that the body uses."""
     used = k.symbols(body)
-    yield from (k.Declare(let.sym, let.value.dtype, let.value, span=let.span) for let in steps.lets if let.sym in used)
+    yield from (k.let(let.sym, let.value, let.span) for let in steps.lets if let.sym in used)
 
 
 def _finish(steps: Steps, body: tuple[k.Stmt, ...], arrays: tuple[k.Array, ...]) -> k.Kernel:

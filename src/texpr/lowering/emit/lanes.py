@@ -112,7 +112,7 @@ def _around(loops: tuple[ir.Par, ...], body: tuple[k.Stmt, ...]) -> tuple[k.Stmt
 def _start(own: _Own, shape: _Shape, emitter: Emitter, par: ir.Par) -> Iterator[k.Stmt]:
     lane = emitter.names.sym("lane")
     values = identity(joined(own.accumulator.update), [a.dtype for a in own.arrays])
-    stores = tuple(k.Store(Load(a, (expr(lane),)), v, span=par.span) for a, v in zip(own.arrays, values, strict=True))
+    stores = tuple(k.assign(Load(a, (expr(lane),)), v, par.span) for a, v in zip(own.arrays, values, strict=True))
     yield k.For(lane, ZERO, expr(shape.all), stores, ONE, "simd", span=par.span)
 
 
@@ -162,7 +162,7 @@ def _finish(own: _Own, shape: _Shape, emitter: Emitter, par: ir.Par) -> Iterator
     update = joined(own.accumulator.update)
     totals = tuple(Ref(emitter.names.sym(f"{a.name}_all"), a.dtype) for a in own.arrays)
     for total, array in zip(totals, own.arrays, strict=True):
-        yield k.Declare(total.sym, total.dtype, Load(array, (ZERO,)), span=par.span)
+        yield k.let(total.sym, Load(array, (ZERO,)), par.span)
     lane = emitter.names.sym("lane")
     step = tuple(emitter.join(totals, update, tuple(Load(a, (expr(lane),)) for a in own.arrays), bind))
     yield k.For(lane, ONE, expr(shape.all), step, ONE, "unroll", span=par.span)

@@ -25,13 +25,14 @@ def each_where(runs: Value, made: Iterable[k.Stmt]) -> Iterator[k.Stmt]:
     """The guarded statements, with declarations kept for later ones, as 0 if the guard is false; barriers are not guarded."""
     run: list[k.Stmt] = []
     made = tuple(made)
-    assigned = {stmt.sym for stmt in k.walk(made) if isinstance(stmt, k.Assign)}
+    assigned = k.reassigned(made)
     for stmt in made:
         match stmt:
             case k.Declare() if _loads(stmt.value) and stmt.sym in assigned:
                 yield from only_where(runs, run)
-                run[:] = [k.Assign(stmt.sym, stmt.value, span=stmt.span)]
-                yield replace(stmt, value=Literal(0, stmt.dtype))
+                zero, value = k.postponed(stmt)
+                run[:] = [value]
+                yield zero
             case k.Declare():
                 yield from only_where(runs, run)
                 run.clear()
@@ -45,8 +46,8 @@ def each_where(runs: Value, made: Iterable[k.Stmt]) -> Iterator[k.Stmt]:
                 yield from only_where(runs, run)
                 run.clear()
                 yield stmt
-            case k.Assign() if not run and not _loads(stmt.value):  # such registers are only used under the guard
-                yield stmt
+            case k.Operation(assigns=(_, *_)) if not run and not any(map(_loads, stmt.values)):
+                yield stmt  # such registers are only used under the guard
             case _:
                 run.append(stmt)
     yield from only_where(runs, run)

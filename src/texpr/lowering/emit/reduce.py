@@ -46,7 +46,7 @@ def partial(
     for accumulator, own in zip(half.accumulators, reduction.own, strict=True):
         start_values = identity(joined(accumulator.update), [r.dtype for r in own])
         for ref, value in zip(own, start_values, strict=True):
-            yield k.Declare(ref.sym, ref.dtype, value, span=par.span)
+            yield k.let(ref.sym, value, par.span)
         emitter.elements[accumulator.key] = own
     yield from spread(par)
     for accumulator in half.accumulators:
@@ -64,7 +64,7 @@ def _left(
 ) -> k.If:
     """The first of some threads stores their partial sums; `number`: the index of these threads."""
     pairs = ((ref, array) for refs, arrays in zip(own, scratch, strict=True) for ref, array in zip(refs, arrays, strict=True))
-    stores = tuple(k.Store(Load(array, at), ref, span=par.span) for ref, array in pairs)
+    stores = tuple(k.assign(Load(array, at), ref, par.span) for ref, array in pairs)
     return k.If(Op("eq", (Index(number, I32), Literal(0, I32)), BOOL), stores, span=par.span)
 
 
@@ -114,7 +114,7 @@ def _joined(par: ir.Par, own: tuple[Ref, ...], arrays: tuple[Buffer, ...], emitt
     assert bind.update is not None
     rest = tuple(ZERO for _ in arrays[0].shape[1:])
     for ref, array in zip(own, arrays, strict=True):
-        yield k.Declare(ref.sym, ref.dtype, Load(array, (ZERO, *rest)), span=par.span)
+        yield k.let(ref.sym, Load(array, (ZERO, *rest)), par.span)
     other = emitter.names.sym("other" if rest else "warp")
     loaded = tuple(Load(array, (expr(other), *rest)) for array in arrays)
     step = tuple(emitter.join(own, joined(bind.update), loaded, bind))

@@ -191,7 +191,7 @@ class Statements(Mutable):
                 self.emitter.copying = False
             case Decide(decided), ir.If():
                 yield from self.emitter.fetch(stmt)
-                yield k.Declare(decided, BOOL, self.emitter.value(stmt.condition), span=stmt.span)
+                yield k.let(decided, self.emitter.value(stmt.condition), stmt.span)
             case _, ir.New():
                 yield from self.emitter.new(stmt, program(rest))
             case _:
@@ -236,7 +236,7 @@ class Statements(Mutable):
         digit = self._plain(share(dealt.digits, self._team_thread(), self.form.team))
         extent, side = par.extent, radix(dealt.digits)
         if extent.is_constant and extent.constant <= side:
-            yield k.Declare(par.sym, I32, Index(digit, I32), span=par.span)
+            yield k.let(par.sym, digit, par.span)
             if extent.constant == side:
                 yield from body
             else:
@@ -268,7 +268,7 @@ class Statements(Mutable):
         self.emitter.frame = outer
         if not (extent.is_constant and extent.constant % side == 0):
             body = (k.If(_is_inside(par), body, span=par.span),)
-        body = (k.Declare(par.sym, I32, Index(index, I32), span=par.span), *body)
+        body = (k.let(par.sym, index, par.span), *body)
         if turn is None:
             yield from body
         else:

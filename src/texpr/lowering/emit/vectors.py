@@ -70,7 +70,7 @@ class _Vector(Mutable):
                 own = self.lets[stmt.sym] = tuple(self.emitter.names.sym(stmt.sym.base) for _ in range(self.lanes.width))
                 for lane, sym in enumerate(own):
                     value = self.emitter.value(self._in_lane(stmt.value, lane))
-                    yield k.Declare(sym, stmt.value.dtype, value, span=stmt.span)
+                    yield k.let(sym, value, stmt.span)
             case ir.New():
                 yield from self._new(stmt)
             case _:
@@ -83,7 +83,7 @@ class _Vector(Mutable):
         for buffer in own:
             register = Sym(buffer.name)
             self.emitter.places[buffer] = Place(k.Space.LOCAL, buffer, register=register, reason="one lane touches it")
-            yield k.Declare(register, buffer.dtype, Literal(0, buffer.dtype), span=stmt.span)
+            yield k.let(register, Literal(0, buffer.dtype), stmt.span)
 
     def _if(self, stmt: ir.If) -> Iterator[k.Stmt]:
         kept, differing = self.lanes.tests(stmt.condition)
@@ -179,7 +179,7 @@ class _Vector(Mutable):
                     yield k.LoadVector(own, first, span=stmt.span)
                 elif load.buffer not in written and self._is_shared_by_lanes(load):
                     own = (self.emitter.names.sym(f"at_{load.buffer.name}"),) * self.lanes.width
-                    yield k.Declare(own[0], load.dtype, self.emitter.value(load), span=stmt.span)
+                    yield k.let(own[0], self.emitter.value(load), stmt.span)
                 else:
                     continue
                 self.held[key] = tuple(Ref(sym, load.dtype) for sym in own)

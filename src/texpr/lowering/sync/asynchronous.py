@@ -32,6 +32,7 @@ from texpr.lowering.build.paths import ProgramPoint, lists
 from texpr.lowering.build.trips import Trips
 from texpr.lowering.dependences.dependence import Dependence, reach
 from texpr.lowering.engine.copies import is_copy
+from texpr.lowering.sync.barriers import Barriers
 from texpr.lowering.sync.cover import cover
 from texpr.mapping.bands import band
 from texpr.presburger.formula import Or
@@ -123,7 +124,7 @@ def place_waits(
     nodes: tuple[Node, ...],
     meetings: Iterable[Dependence],
     commits: frozenset[Node],
-    placed: Mapping[ProgramPoint, k.Barrier],
+    placed: Barriers,
     closers: Mapping[Step, Node] | None = None,
     is_own: Callable[[Dependence], bool] = lambda _: False,
 ) -> dict[ProgramPoint, Wait]:
@@ -156,7 +157,7 @@ class _Ways(Mutable):
 
     nodes: tuple[Node, ...]
     commits: frozenset[Node]
-    placed: Mapping[ProgramPoint, k.Barrier]
+    placed: Barriers
     closers: Mapping[Step, Node]
     is_own: Callable[[Dependence], bool]
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from typing import TypeAlias
 
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
@@ -41,11 +42,20 @@ class Proof(Record):
     by: str
 
 
-class Placed(Record):
-    """The barriers by program point, and the proof that their cost is minimal."""
+Barriers: TypeAlias = Mapping[ProgramPoint, k.Barrier]
+"""The barriers that cover dependences between threads, by program point."""
 
-    barriers: Mapping[ProgramPoint, k.Barrier] = field(default_factory=dict[ProgramPoint, k.Barrier])
+
+class Placed(Record):
+    """Barriers, and the proof that their cost is minimal."""
+
+    barriers: Barriers = field(default_factory=dict[ProgramPoint, k.Barrier])
     proof: Proof | None = None
+
+
+def behind_start(made: tuple[k.Covered, ...], shared: bool) -> k.Stmt:
+    """The barrier behind what makes the barriers of engines. `shared`: blocks of a cluster use those of others."""
+    return k.Barrier(k.Level.CLUSTER if shared else k.Level.BLOCK, made)
 
 
 def weight(scope: Scope, team: int, warp: int = WARP) -> int:

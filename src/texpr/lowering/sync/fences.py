@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.steps import Node, Step
 from texpr.ir.value import Buffer
@@ -23,6 +22,7 @@ from texpr.lowering.dependences.conflict import Conflict, apart, landing
 from texpr.lowering.dependences.dependence import Dependence, reach
 from texpr.lowering.dependences.needs import Needs
 from texpr.lowering.engine.box_copy import BoxCopy
+from texpr.lowering.sync.barriers import Barriers
 from texpr.lowering.sync.cover import cover
 from texpr.mapping.nest import Nest
 
@@ -70,7 +70,7 @@ def _each(here: Conflict) -> Iterator[Dependence]:
 def fenced(
     nodes: tuple[Node, ...],
     every: Iterable[Dependence],
-    placed: Mapping[ProgramPoint, k.Barrier],
+    placed: Barriers,
     runs: Callable[[ir.Seq], bool],
 ) -> dict[ProgramPoint, Dependence]:
     """The program points where all threads execute a fence, before the barrier there, each with a dependence that needs it."""
@@ -84,7 +84,7 @@ def fenced(
     return {trips.gaps[at]: next(each for each, gaps in asked if trips.gaps[at] in gaps) for at in found}
 
 
-def _fit(path: Path, placed: Mapping[ProgramPoint, k.Barrier]) -> tuple[ProgramPoint, ...]:
+def _fit(path: Path, placed: Barriers) -> tuple[ProgramPoint, ...]:
     """The barriers of a path with the widest scope."""
     barriers = {gap: reach((b.level, b.part)) for gap, b in placed.items() if gap in path}
     most = max(barriers.values(), default=None)

@@ -29,6 +29,7 @@ from texpr.lowering.names import Names
 from texpr.lowering.place.arena import Arena, Met, share
 from texpr.lowering.sync import barriers, roles, warpgroup
 from texpr.lowering.sync.asynchronous import Wait, committing, copying_leaves, place_waits
+from texpr.lowering.sync.barriers import Barriers
 from texpr.lowering.sync.engines import Engines
 from texpr.lowering.sync.fences import across_proxies, fenced
 from texpr.lowering.sync.operations import Operations, is_left_out
@@ -110,7 +111,7 @@ def decide(
     gaps = _gaps({gap: wait.statement() for gap, wait in waits.items()}, ending, before, best.barriers, fences)
     if split is None:
         return Order(gaps, closing, copying, committed, arena, operations, best.proof)
-    split.require_apart(best.barriers.values())
+    split.require_apart(best.barriers)
     filled = operations.phases.groups, turned.rings
     channel = roles.channel(split, nodes, *filled, groups, ending, along, started, names)
     return Order(channel.beside(gaps), closing, copying, committed, arena, operations, best.proof, channel)
@@ -126,7 +127,7 @@ def _operations(
     engines: Engines,
     rings: Mapping[Step, Ring],
     met: Sequence[Dependence],
-    placed: Mapping[ProgramPoint, k.Barrier],
+    placed: Barriers,
     needs: Needs,
     names: Names,
     cluster: Cluster,
@@ -158,7 +159,7 @@ def _gaps(
     waits: Mapping[ProgramPoint, k.Stmt],
     ending: Mapping[ProgramPoint, k.Stmt],
     before: Mapping[ProgramPoint, tuple[k.Stmt, ...]],
-    barriers: Mapping[ProgramPoint, k.Barrier],
+    barriers: Barriers,
     fences: Mapping[ProgramPoint, k.Stmt],
 ) -> dict[ProgramPoint, tuple[k.Stmt, ...]]:
     """The operations of each program point that has some."""
@@ -167,9 +168,7 @@ def _gaps(
     return {gap: tuple(_done(landing[gap], before.get(gap, ()), barriers.get(gap), fences.get(gap))) for gap in asked}
 
 
-def _done(
-    waits: Sequence[k.Stmt], before: Sequence[k.Stmt], barrier: k.Barrier | None, fence: k.Stmt | None
-) -> Iterator[k.Stmt]:
+def _done(waits: Sequence[k.Stmt], before: Sequence[k.Stmt], barrier: k.Stmt | None, fence: k.Stmt | None) -> Iterator[k.Stmt]:
     """What all threads do in a gap: they wait for what they started, then for each other, and hand over registers."""
     yield from waits
     yield from before

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import TypeAlias
 
 from texpr.affine.expr import ZERO, Expr, expr
 from texpr.ir import kernel as k
@@ -26,6 +25,7 @@ from texpr.lowering.build.paths import ProgramPoint, lists
 from texpr.lowering.dependences.dependence import Dependence
 from texpr.lowering.engine.box_copy import BoxCopy
 from texpr.lowering.names import Names
+from texpr.lowering.sync.barriers import Barriers
 from texpr.lowering.sync.engines import Engines
 from texpr.lowering.sync.turns import Phase, Ring, around, completed, reached, ring
 from texpr.relation.facts import known
@@ -33,9 +33,6 @@ from texpr.schedule.edits import staged_by
 from texpr.support.diagnostic import limitation
 from texpr.support.record import Mutable, Record, field
 from texpr.support.span import Span
-
-Placed: TypeAlias = Mapping[ProgramPoint, k.Barrier]
-"""The barriers that cover dependences between threads."""
 
 
 class Turns(Record):
@@ -111,7 +108,7 @@ def phases(
     rings: Mapping[Step, Ring],
     nodes: tuple[Node, ...],
     meetings: Iterable[Dependence],
-    placed: Placed,
+    placed: Barriers,
     is_parted: Callable[[BoxCopy, BoxCopy], bool],
     facts: Callable[[ir.Stmt], tuple[Expr, ...]],
     names: Names,
@@ -127,7 +124,7 @@ class _Phases(Mutable):
     rings: Mapping[Step, Ring]
     nodes: tuple[Node, ...]
     met: tuple[Dependence, ...]
-    placed: Placed
+    placed: Barriers
     is_parted: Callable[[BoxCopy, BoxCopy], bool]
     facts: Callable[[ir.Stmt], tuple[Expr, ...]]
     names: Names
@@ -250,7 +247,7 @@ def _runs(
     nodes: tuple[Node, ...],
     number: int,
     steps: Mapping[Step, BoxCopy],
-    placed: Placed,
+    placed: Barriers,
     parted: Callable[[BoxCopy, BoxCopy], bool],
 ) -> Iterator[tuple[int, int]]:
     """The first and last positions of sequences of adjacent copies without a barrier in between."""

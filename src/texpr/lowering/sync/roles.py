@@ -29,6 +29,7 @@ from texpr.lowering.build.paths import ProgramPoint
 from texpr.lowering.dependences.dependence import Dependence
 from texpr.lowering.names import Names
 from texpr.lowering.sync import warpgroup
+from texpr.lowering.sync.barriers import Barriers
 from texpr.lowering.sync.engines import Engines
 from texpr.lowering.sync.phases import Group, awaited
 from texpr.lowering.sync.turns import Ring
@@ -79,9 +80,9 @@ class Split(Record, eq=False):
         symbol = node.decided if isinstance(node, Branch) else getattr(getattr(node, "work", None), "symbol", None)
         return symbol is not None and any(symbol is fill.decided for fill in self.fills)
 
-    def require_apart(self, barriers: Iterable[k.Barrier]) -> None:
+    def require_apart(self, barriers: Barriers) -> None:
         """Refuses what would need a barrier of all threads."""
-        for each in barriers:
+        for each in barriers.values():
             name = each.covers[0].buffer
             raise self.refused(f"for `{name}` all threads of a block would have to meet, those that copy among them")
 

@@ -28,6 +28,7 @@ from texpr.ir.steps.work import Order as Ordering
 from texpr.lowering.build.cluster import Cluster
 from texpr.lowering.build.paths import lists
 from texpr.lowering.engine.instruct import instructed
+from texpr.lowering.sync.barriers import behind_start
 from texpr.lowering.sync.order import Order
 from texpr.lowering.sync.roles import parted
 from texpr.support.record import Mutable, field, replace
@@ -64,8 +65,7 @@ class _Weaver(Mutable):
         if made or asked:
             begin.append(Step(FIRST, Ordering((*asked, *made))))
         if made:
-            level = k.Level.CLUSTER if operations.engines.shared else k.Level.BLOCK
-            begin.append(Step(ALL, Ordering((k.Barrier(level, operations.made),))))
+            begin.append(Step(ALL, Ordering((behind_start(operations.made, bool(operations.engines.shared)),))))
         ended = operations.finish()
         return tuple(begin), body, (Step(FIRST, Ordering(ended)),) if ended else ()
 

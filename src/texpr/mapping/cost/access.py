@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from texpr.ir import kernel as k
 from texpr.ir.kernel.point import SIZE, Point, address, holds, number, touched
-from texpr.ir.value import Buffer, Index, Load
+from texpr.ir.value import Buffer, Load
 from texpr.isa.levels import Level, Space
 from texpr.isa.memories import Coalescing
 from texpr.isa.requests import bank_rounds, conflicts, windows
@@ -89,13 +89,12 @@ def _block(body: tuple[k.Stmt, ...], lanes: list[Point], spaces: Mapping[Buffer,
                 yield from _block(
                     stmt.orelse, [lane for lane in lanes if not holds(stmt.condition, lane, False)], spaces, kernel
                 )
-            case k.Declare(value=Index(value)):
-                for lane in lanes:
-                    known = number(value, lane)
-                    if known is not None:
-                        lane[stmt.sym] = known
             case _:
-                pass
+                for sym, value in k.indices(stmt).items():
+                    for lane in lanes:
+                        known = number(value, lane)
+                        if known is not None:
+                            lane[sym] = known
 
 
 def _entering(loop: k.For, lanes: list[Point]) -> Iterator[Point]:

@@ -15,7 +15,7 @@ from texpr.ir.kernel.shared import overlaps
 from texpr.ir.kernel.verify import verify
 from texpr.ir.proof import Obligation, Proof, Verdict
 from texpr.ir.proof.tags import Hole, Moved, Statement, Step, Tag, Tags
-from texpr.ir.value import Buffer, Literal, Load, Ref
+from texpr.ir.value import Buffer, Load, Ref
 from texpr.isa.levels import Space
 from texpr.presburger.formula import Formula, compare, conj, negate
 from texpr.presburger.questions import Point, witness
@@ -212,7 +212,7 @@ class _Prover(Mutable):
             if named is not None and not any(named is expr(number_of(a.stored.name, a.copies)) for a in copy):
                 return ""
             return "a copy of an element" if copy else None
-        is_first = isinstance(event.stmt, k.Declare) and isinstance(event.value, Literal)
+        is_first = event.first
         return "a first value that nobody reads" if is_first else None
 
     def statement(self, event: Event, tag: Statement) -> None:
@@ -239,9 +239,9 @@ class _Prover(Mutable):
 
     def meeting(self) -> Iterator[Asked]:
         """Threads reach barriers uniformly, and wait for what they started."""
-        for stmt, site in self.flow.reading.together:
-            told = Claim("threads meet", type(stmt).__name__.lower(), "all, as often", stmt.span, site.launch.kernel.name)
-            yield told, diverging, (stmt, site, [*self.matches.values()], self.flow.premises)
+        for each in self.flow.reading.together:
+            told = Claim("threads meet", each.what, "all, as often", each.span, each.site.launch.kernel.name)
+            yield told, diverging, (each, [*self.matches.values()], self.flow.premises)
         for stmt, site, needs in self.flow.reading.needed:
             told = Claim("can be moved", type(stmt).__name__.lower(), "aligned, in place", stmt.span, site.launch.kernel.name)
             yield told, witness, ((*site.where, negate(needs)), self.flow.premises)

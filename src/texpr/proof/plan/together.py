@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from texpr.ir.operation import BLOCK, Operation
 from texpr.presburger.formula import Eq, Formula, conj, differ, disj, equal, negate, rename
 from texpr.presburger.questions import Point, witness
 from texpr.proof.plan.match import Match
-from texpr.proof.read.events import Site
+from texpr.proof.read.events import Meeting, Site
 from texpr.proof.read.order import Sides, ranks, sides_of
 
 
-def diverging(stmt: Operation, site: Site, matches: Sequence[Match], premises: Formula) -> Point | None:
-    """Two threads that must reach `stmt` together, one of which does so more often.
+def diverging(meeting: Meeting, matches: Sequence[Match], premises: Formula) -> Point | None:
+    """Two threads that must reach something together, one of which does so more often.
 
     Raises Undecided, or ValueError if a test of data that corresponds to none of the program is around it.
     """
-    launch = site.launch  # the width of an exchange or barrier
-    width = BLOCK if stmt.meets is None else launch.kernel.group(stmt.meets)
+    site, launch = meeting.site, meeting.site.launch
+    width = launch.kernel.group(meeting.meets)  # of an exchange or barrier
     sides = sides_of(site, site, (*launch.host, *(launch.blocks if width >= 0 else ()), *(loop.sym for loop in site.loops)))
     here = [rename(f, names) for names in (sides.left, sides.right) for f in launch.domain]
     ends = [(sides.a(e), sides.b(e)) for loop in site.loops for e in site.bounds[loop]]

@@ -15,7 +15,7 @@ from texpr.affine.ranges import Range, bounds
 from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
 from texpr.ir.operation import Agent, Arrives, Awaits, Brings, Closes, Fences, Group, Operation, Phased, Waits
-from texpr.ir.value import Buffer, Index, Load, Op, Ref, Value, operands
+from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, operands
 from texpr.isa.levels import Level, Space
 from texpr.presburger.formula import Formula, between, negate
 from texpr.proof.read.conditions import test
@@ -173,6 +173,16 @@ class Event(Record, eq=False):
         return self.kind == "atomic" or self.joins
 
     @property
+    def declares(self) -> bool:
+        """Whether it is the declaration of a register."""
+        return k.declares(self.stmt)
+
+    @property
+    def first(self) -> bool:
+        """Whether it declares a register as a constant, perhaps for a later assignment."""
+        return self.declares and isinstance(self.value, Literal)
+
+    @property
     def engine(self) -> bool:
         """Whether it is done by an engine, not by a thread."""
         return isinstance(self.stmt, Operation) and self.stmt.AGENT is Agent.ENGINE
@@ -240,6 +250,15 @@ class Channel(Record, eq=False):
         return {**own, self.loop.sym: ordinal + self.first[signal]}
 
 
+class Meeting(Record, eq=False):
+    """Something that threads must reach together: `meets` as of operations, `what` in reports."""
+
+    what: str
+    meets: int
+    site: Site
+    span: Span = NOWHERE
+
+
 class Step(Record, eq=False):
     """An operation that closes a group of copies, waits for groups, or is a fence."""
 
@@ -249,7 +268,7 @@ class Step(Record, eq=False):
 
 
 class Reading(Mutable):
-    """The events of a plan. `together`: operations that threads must reach together; `strange`: opaque statements; `steps`:
+    """The events of a plan. `together`: what threads must reach together; `strange`: opaque statements; `steps`:
     operations that close groups of copies, wait for them, or are fences, in textual order. `named`: registers that index
     expressions use as a `let` of the program, each with the integer that it has to be; other registers are functions of the
     coordinates of their declaration. `needed`: the conditions under which the machine does what the events describe.
@@ -258,7 +277,7 @@ class Reading(Mutable):
     events: list[Event] = field(default_factory=list[Event])
     variables: dict[Sym, Variable] = field(default_factory=dict[Sym, Variable])
     named: dict[Buffer | Sym, Expr] = field(default_factory=dict["Buffer | Sym", Expr])
-    together: list[tuple[k.Operation, Site]] = field(default_factory=list["tuple[k.Operation, Site]"])
+    together: list[Meeting] = field(default_factory=list[Meeting])
     strange: list[tuple[k.Stmt, Site, str]] = field(default_factory=list["tuple[k.Stmt, Site, str]"])
     needed: list[tuple[k.Stmt, Site, Formula]] = field(default_factory=list["tuple[k.Stmt, Site, Formula]"])
     steps: list[Step] = field(default_factory=list[Step])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from texpr.affine.expr import ONE, Expr, FloorDiv, Mod, Sym, expr
 from texpr.affine.linear import divided
 from texpr.ir import kernel as k
-from texpr.ir.value import Index
 
 Block = tuple[k.Stmt, ...]
 
@@ -20,18 +19,18 @@ def folded(axis: k.Axis, body: Block) -> tuple[dict[Sym, Expr], int, dict[Sym, E
     last: Expr | None = None
     found: tuple[dict[Sym, Expr], int, dict[Sym, Expr]] | None = None
     for at, stmt in enumerate(body):
-        value = stmt.value.expr if isinstance(stmt, k.Declare) and isinstance(stmt.value, Index) else None
-        if value is None or not isinstance(stmt, k.Declare):
+        if not k.declares(stmt) or len(named := k.indices(stmt)) != 1:
             break
+        ((sym, value),) = named.items()
         match value.as_atom:
             case Mod(num, den) if num is rest and last is None:
-                digits[stmt.sym], total, last = den, total * den, den
+                digits[sym], total, last = den, total * den, den
             case FloorDiv(num, den) if num is rest and den is last:
-                rest, last = expr(stmt.sym), None
+                rest, last = expr(sym), None
             case Sym() if value is rest and last is None:
-                env[stmt.sym] = rest
+                env[sym] = rest
             case None if value.is_constant and last is None:
-                env[stmt.sym] = value
+                env[sym] = value
             case _:
                 break
         top = rest.as_sym

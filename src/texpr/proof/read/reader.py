@@ -10,7 +10,20 @@ from texpr.affine.expr import ONE, ZERO, Expr, Number, Sym, expr, number_of
 from texpr.affine.facts import Fact, Known
 from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
-from texpr.ir.operation import Arrives, Awaits, Brings, Closes, Completion, Fences, Joins, Makes, Releases, Waits
+from texpr.ir.operation import (
+    BLOCK,
+    CLUSTER,
+    Arrives,
+    Awaits,
+    Brings,
+    Closes,
+    Completion,
+    Fences,
+    Joins,
+    Makes,
+    Releases,
+    Waits,
+)
 from texpr.ir.program.rewrite import map_value
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, walk
 from texpr.ir.value.types import BOOL, DType
@@ -22,7 +35,20 @@ from texpr.proof.read.actions import Action, Program, indices
 from texpr.proof.read.boxes import Copy, Piece, Sender, aligned, filled, needed, pieces, sender
 from texpr.proof.read.channels import channels
 from texpr.proof.read.conditions import test
-from texpr.proof.read.events import Block, Event, Host, Launch, Reading, Signal, Site, Step, Variable, index_names, over
+from texpr.proof.read.events import (
+    Block,
+    Event,
+    Host,
+    Launch,
+    Meeting,
+    Reading,
+    Signal,
+    Site,
+    Step,
+    Variable,
+    index_names,
+    over,
+)
 from texpr.proof.read.folded import folded
 from texpr.proof.read.instructs import instructed, not_understood, premises
 from texpr.proof.read.lanes import joins_lanes
@@ -108,8 +134,8 @@ class _Reader(Mutable):
         launch = Launch(kernel, time, domain, tuple(blocks), tuple(threads))
         self.found.launches.append(launch)
         if ranks:  # clusters are whole, wherever their barriers are
-            self.found.together.append((k.Barrier(Level.CLUSTER, span=kernel.span), Site(launch)))
-        assigned = {s.sym for s in k.walk(kernel.body) if isinstance(s, k.Assign)}
+            self.found.together.append(Meeting("barrier", CLUSTER, Site(launch), kernel.span))
+        assigned = k.reassigned(kernel.body)
         plain = Simplifier(
             Known({a.sym: (0, a.extent.constant - 1) for a in kernel.axes if a.extent.is_constant and not a.base})
         )
@@ -132,7 +158,7 @@ class _Body(Mutable):
 
     reader: _Reader
     launch: Launch
-    assigned: set[Sym]
+    assigned: frozenset[Sym]
     site: Site = field(init=False)
     data: dict[tuple[Sym, Value], Number] = field(default_factory=dict["tuple[Sym, Value]", Number])
     maps: dict[str, k.TensorMap] = field(default_factory=dict[str, k.TensorMap])
@@ -183,8 +209,8 @@ class _Body(Mutable):
             case Waits():
                 what = Waits(self.load(what.at, scope), what.parity)
                 if site.tests:  # all threads of a block wait, or none
-                    meeting = k.Barrier(Level.BLOCK), replace(site.tests[-1][1], tests=site.tests)
-                    self.reader.found.together.append(meeting)
+                    last = replace(site.tests[-1][1], tests=site.tests)
+                    self.reader.found.together.append(Meeting("barrier", BLOCK, last))
             case _:
                 return
         self.reader.found.signals.append(Signal(stmt, site, what))
@@ -243,7 +269,7 @@ class _Body(Mutable):
         called = {**{sym: expr(sym) for sym in site.dims}, **site.names}
         known, (block, at) = {**{_first(sym): value for sym, value in called.items()}, **called}, site.path[-1]
         known |= {} if let is None or variable.value is None else _read(variable.value, let.value)
-        if let is None or not known.keys() >= {*indices(let.spot)} or not isinstance(block[at], k.Declare):
+        if let is None or not known.keys() >= {*indices(let.spot)} or not k.declares(block[at]):
             return expr(number_of(made.name, site.dims))
         named = expr(number_of(variable.name.name, [known[s] for s in indices(let.spot)]))
         return self.reader.found.named.setdefault(made, named)
@@ -454,4 +480,5 @@ class _Here(Record):
         self.found.needed += [(self.stmt, self.site, conj(needs))] if needs else []
 
     def meets(self) -> None:
-        self.found.together.append((self.stmt, self.site))
+        meets = BLOCK if self.stmt.meets is None else self.stmt.meets
+        self.found.together.append(Meeting(type(self.stmt).__name__.lower(), meets, self.site, self.stmt.span))

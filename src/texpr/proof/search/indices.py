@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import product
 
 from texpr.affine.expr import ONE, Expr, FloorDiv, Max, Min, Mod, Sym, children, combination, expr, term
-from texpr.ir import kernel as k
 from texpr.ir.program import Loop
 from texpr.ir.program.marked import level_of
 from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Ref, Value, walk
@@ -485,5 +484,5 @@ def rank(event: Event) -> tuple[bool, bool, bool]:
     initial value of a register fits its later assignment, but the assignment is the statement's execution.
     """
     everywhere = all(isinstance(x, Literal | Op | Cast) or (isinstance(x, Load) and not x.index) for x in walk(event.value))
-    first = isinstance(event.value, Literal) and isinstance(event.stmt, k.Declare)
+    first = event.first
     return not event.let, everywhere, first

@@ -123,7 +123,7 @@ class _Search(Mutable):
             own = [a for a in every if a.stored.name == called]
             every = own or [a for a in every if any(called.startswith(f"{each}_") for each in titles(a.stored))] or every
         name = event.target.buffer.name if isinstance(event.target, Load) else reading.variables[event.target.sym].name.name
-        first = isinstance(event.stmt, k.Declare) and isinstance(event.value, Literal)  # perhaps of a later assignment
+        first = event.first  # perhaps of a later assignment
         if self.round < 3 or first:
             every = [a for a in every if a in near or (self.round and name.startswith(a.stored.name))]
         # registers and workspace are named after the buffer that they hold
@@ -180,7 +180,7 @@ class _Search(Mutable):
             if self.right(pairing, solution):
                 return pairing.matched(solution)
         done = {match.action for match in self.matches.values()}
-        partly = partly and isinstance(event.stmt, k.Declare) and isinstance(event.value, Literal)
+        partly = partly and event.first
         for pairing, solution in guesses if event.engine else [g for g in guesses if g[0].action not in done] if partly else ():
             pairing.partial = True
             if self.right(pairing, solution):
@@ -271,14 +271,14 @@ class _Search(Mutable):
         assigned = self.assigned()
         for event, match in list(self.matches.items()):
             constant = isinstance(event.value, Literal)  # the initial value of a later assignment is never read
-            first = isinstance(event.stmt, k.Declare) and (home_of(event.target), match.action) in assigned
+            first = event.declares and (home_of(event.target), match.action) in assigned
             if constant and (first or (isinstance(event.target, Load) and self.is_elsewhere(match))):
                 del self.matches[event]  # a constant does not determine its indices
         self.done = {instance_of(each.event, each.action, each.indices) for each in self.matches.values()}
 
     def assigned(self) -> frozenset[tuple[Buffer | Sym, Action]]:
         """The statements that are executed by events that do not declare their target."""
-        found = ((e.target, m.action) for e, m in self.matches.items() if not isinstance(e.stmt, k.Declare))
+        found = ((e.target, m.action) for e, m in self.matches.items() if not e.declares)
         return frozenset((home_of(target), action) for target, action in found)
 
     def is_elsewhere(self, match: Match) -> bool:
@@ -315,7 +315,7 @@ class _Search(Mutable):
         """Matches those of `events` whose operands hold the elements that they read."""
         assigned = self.assigned()
         for event in events:
-            first = isinstance(event.stmt, k.Declare) and isinstance(event.value, Literal)
+            first = event.first
             wanted = [a for a in self.candidates(event) if not (first and (home_of(event.target), a) in assigned)]
             found = self.match(event, wanted, known)
             if found is not None and all(self.keeps(each, known) for each in found.operands):

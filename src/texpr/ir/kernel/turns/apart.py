@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from texpr.affine.expr import ONE, Expr, Sym, maximum, minimum
 from texpr.ir import kernel as k
+from texpr.ir.operation import Bound
 from texpr.ir.value import Index, Literal, Op, Ref, Value
 from texpr.ir.value.types import BOOL
 from texpr.support.record import Record, as_dict, replace
@@ -87,7 +88,7 @@ class _Turns(Record):
 
 def _ranges(loop: k.For, first: int, last: int) -> Iterator[k.For]:
     sym, lo, hi = loop.sym, loop.lo, loop.hi
-    others = (each for each in k.walk(loop.body) if isinstance(each, k.Operation) and not isinstance(each, k.Declare))
+    others = (each for each in k.walk(loop.body) if isinstance(each, k.Operation) and not each.DECLARES)
     changed = frozenset(value for each in others for value in as_dict(each).values() if isinstance(value, Sym))
     for at in range(first):
         yield _Turns(sym, (lo + at,), (lo + at + 1, hi), changed).of(loop)
@@ -101,9 +102,11 @@ def _decided(body: tuple[k.Stmt, ...], turns: _Turns, known: Mapping[Sym, bool])
     found, known = list[k.Stmt](), dict(known)
     for stmt in body:
         match stmt:
-            case k.Declare(sym=sym) if sym not in turns.changed and (holds := turns.holds(stmt.value)) is not None:
+            case k.Operation(DECLARES=True, bound=(Bound(sym=sym, value=value),)) if (
+                value is not None and sym not in turns.changed and (holds := turns.holds(value)) is not None
+            ):
                 known[sym] = holds
-                found.append(replace(stmt, value=Literal(holds, BOOL)))
+                found.append(k.let(sym, Literal(holds, BOOL), stmt.span))
             case k.If(Ref(sym)) if sym in known and stmt.role is None:
                 found += _decided(stmt.then if known[sym] else stmt.orelse, turns, known)
             case k.If():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
-from texpr.ir.kernel import Declare, For, If, Stmt, memory, walk
+from texpr.ir.kernel import For, If, Stmt, declared, memory
 from texpr.ir.value import Load
 from texpr.support.record import replace
 
@@ -13,7 +13,7 @@ from texpr.support.record import replace
 def streams(groups: For) -> Iterator[tuple[For, Load, bool]]:
     """For each row that lanes read in the body of `groups`: the loop over lanes, the element of its first lane, and whether it
     is read unconditionally; otherwise it may be out of bounds."""
-    inside = frozenset(s.sym for s in walk(groups.body) if isinstance(s, Declare | For))
+    inside = declared(groups.body)
     for lanes, start in _rows(groups.body):
         for load in dict.fromkeys(memory(lanes.body)[0]):
             first = replace(load, index=tuple(e.substitute({**start, lanes.sym: lanes.lo}) for e in load.index))
