@@ -26,6 +26,7 @@ from texpr.isa.memories import Coalescing
 from texpr.isa.requests import bank_rounds, windows
 from texpr.model.bound import SYNC
 from texpr.model.plan.operations import JOINS, Units, instructions
+from texpr.model.plan.origins import Origins
 from texpr.model.plan.reach import every_touch
 from texpr.model.plan.told import Around, Told, around_of, told_of
 from texpr.model.work import Totals
@@ -61,6 +62,8 @@ FEW = 3
 
 PARTS = 6
 """Of an axis that a test compares with another one, as of a triangle: one place from between stands for each."""
+
+PRIVATE = (Space.LOCAL, Space.LANES)
 
 MERGED = (16, 8, 4, 2)
 """Neighbours that a compiler may load at once, the most first."""
@@ -115,11 +118,12 @@ class Walk(Mutable, eq=False):
     counted: Counted = field(default_factory=Counted)
     loops: list[Loop] = field(default_factory=list[Loop])
     conditions: dict[Sym, Value] = field(default_factory=dict[Sym, Value])
-    derived: dict[Sym, frozenset[Sym]] = field(default_factory=dict[Sym, frozenset[Sym]])
+    origins: Origins = field(default_factory=Origins)
     seen: list[set[tuple[Buffer, tuple[Expr, ...]]]] = field(default_factory=list[set[tuple[Buffer, tuple[Expr, ...]]]])
     told: dict[int, Told] = field(default_factory=dict[int, Told])
     around: dict[int, Around] = field(default_factory=dict[int, Around])
     alike: dict[tuple[object, ...], float] = field(default_factory=dict[tuple[object, ...], float])
+    moving: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
 
     def run(self) -> Counted:
         """All warps of all blocks."""
@@ -195,7 +199,7 @@ class Walk(Mutable, eq=False):
         around = self.around.get(id(loop))
         if around is None:
             around = self.around[id(loop)] = around_of(loop)
-        self.derived[loop.sym] = frozenset({loop.sym}) | self._from((loop.lo,))
+        self.origins.note(loop.sym, (loop.lo,), itself=True)
         first, flat = ends[0][0], _is_flat(loop)
         alike = first if all(lo == first for lo, _, _ in ends) else None
         self.loops.append(
@@ -220,14 +224,17 @@ class Walk(Mutable, eq=False):
             return
         innermost = not any(isinstance(each, k.For) and not _is_flat(each) for each in inside)
         copies = loop.factor or (UNROLLED if innermost and issued < SHORT * trips * weight and trips >= UNROLLED else 1)
-        moving = {
-            (load.buffer, tuple(index - index.constant for index in load.index))
-            for each in inside
-            for load, _, _ in every_touch(each)
-            if self.spaces.get(load.buffer, Space.GLOBAL) not in (Space.LOCAL, Space.LANES) and self._depends(load, loop.sym)
-        }
         self.counted.units(TURN, weight * trips / copies)
-        self.counted.units({"alu": float(len(moving))}, weight * trips / copies)
+        self.counted.units({"alu": float(self._moving(loop, inside))}, weight * trips / copies)
+
+    def _moving(self, loop: k.For, inside: tuple[k.Stmt, ...]) -> int:
+        """Addresses that a loop moves from turn to turn."""
+        key = id(loop), self.origins.changes
+        if key not in self.moving:
+            found = (load for each in inside for load, _, _ in every_touch(each) if self.spaces.get(load.buffer) not in PRIVATE)
+            apart = {(x.buffer, tuple(e - e.constant for e in x.index)) for x in found if self._depends(x, loop.sym)}
+            self.moving[key] = len(apart)
+        return self.moving[key]
 
     def _branch(self, stmt: k.If, lanes: list[Point], weight: float) -> None:
         condition = self._said(stmt.condition)
@@ -258,7 +265,7 @@ class Walk(Mutable, eq=False):
             if bound.dtype is BOOL and isinstance(bound.value, Op):
                 self.conditions[bound.sym] = self._said(bound.value)
             if isinstance(bound.value, Index):
-                self.derived[bound.sym] = self._from((bound.value.expr,))
+                self.origins.note(bound.sym, (bound.value.expr,))
                 for point in lanes:
                     known = number(bound.value.expr, point)
                     if known is not None:
@@ -309,8 +316,11 @@ class Walk(Mutable, eq=False):
     def _unchanged(self, symbols: frozenset[Sym]) -> float:
         """Turns of the loops around that do not change what is computed of these symbols: a compiler moves it out of them."""
         times = 1.0
-        for loop in () if self.literal else reversed(self.loops):
-            if not any(loop.sym in self.derived.get(sym, frozenset((sym,))) for sym in symbols):
+        if self.literal:
+            return times
+        made_of = self.origins.of(symbols)
+        for loop in reversed(self.loops):
+            if loop.sym not in made_of:
                 times *= loop.trips
             elif not loop.flat:
                 break
@@ -318,7 +328,7 @@ class Walk(Mutable, eq=False):
 
     def _access(self, load: Load, kind: str, count: int, lanes: list[Point], weight: float, made: Units) -> None:
         space = self.spaces.get(load.buffer, Space.GLOBAL)
-        if space in (Space.LOCAL, Space.LANES) or load.buffer in self.kernel.scalars:
+        if space in PRIVATE or load.buffer in self.kernel.scalars:
             self.counted.units(made, weight)
             return
         key = (load.buffer, load.index)
@@ -406,7 +416,7 @@ class Walk(Mutable, eq=False):
         """How many turns of loops that stand side by side read one element, as `x[r + v]` does: on average."""
         turns, moving = prod(loop.trips for loop in loops), {loop.sym for loop in loops}
         others = {sym for index in load.index for sym in index.syms()} - moving
-        through = any(moving & self.derived.get(sym, frozenset()) for sym in others)
+        through = any(moving & self.origins.derived.get(sym, frozenset()) for sym in others)
         if len(loops) < 2 or load.data or through or turns > MOST_TURNS:
             return 1.0
         key = load.index, *((loop.sym, loop.trips, loop.step) for loop in loops)
@@ -418,12 +428,7 @@ class Walk(Mutable, eq=False):
         return self.alike[key]
 
     def _depends(self, load: Load, sym: Sym) -> bool:
-        return bool(load.data) or sym in self._from(load.index)
-
-    def _from(self, indices: Sequence[Expr]) -> frozenset[Sym]:
-        """The symbols of indices, and those of which they were made."""
-        found = {sym for index in indices for sym in index.syms()}
-        return frozenset(found).union(*(self.derived[sym] for sym in found if sym in self.derived))
+        return bool(load.data) or sym in self.origins.of_place(load.index)
 
 
 def _is_flat(loop: k.For) -> bool:
