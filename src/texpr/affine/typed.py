@@ -127,8 +127,17 @@ class Knowledge(Record, dict=True):
         """With `sym`, a variable in the range `ends`, wide enough for `ends` and `past`, the values that it takes where
         nothing reads it (after a loop's last step). `top`: an upper bound of its magnitude."""
         fits = Width.INT.holds(ends) and (past is None or Width.INT.holds(past))
-        above = None if top is None else magnitude(top, self.tops, self.known)
+        above = None if top is None else _least(magnitude(top, self.tops, self.known), ends)
         return self.also({sym: ends}, facts, {sym: Width.INT if fits else Width.LONG}, {} if above is None else {sym: above})
+
+
+def _least(above: Top | None, ends: Range) -> Top | None:
+    """An upper bound of a magnitude: the range's, where that is at most half of a polynomial's constant term, whatever sizes are."""
+    lo, hi = ends
+    if above is None or lo is None or hi is None:
+        return above
+    most = max(-lo, hi, 0)
+    return (expr(most), 1) if 2 * most * above[1] <= above[0].constant else above
 
 
 @lru_cache(maxsize=1 << 8)

@@ -91,8 +91,8 @@ def _bound(node: Typed, found: Computed, most: int | None) -> Compare | Limitati
     above = found.here.upper(-value if low else value)
     if node.op == "product":
         above = found.here.upper_product(arg.value for arg in node.args)
-    if above is None:
+    if above is None or above.constant > limit:
         told = f"{found.what}: computing `{value}` may exceed {32 if limit <= LARGEST_INT else 64} bits, whatever sizes are"
-        help = "data are bounded where their range is promised, as by `assume t in 0..n`"
+        help = "data are bounded where their range is promised, as by `assume t in 0..n`" if above is None else None
         return limitation("E0506", found.span, told, help=help)
     return Compare("<=", clamped(above, limit), expr(limit), found.span)
