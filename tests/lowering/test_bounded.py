@@ -16,6 +16,8 @@ from texpr.ir.kernel.arithmetic import Computed, computed
 from texpr.isa.registry import resolve
 from texpr.lowering.host import bounded as subject
 from texpr.lowering.lower import lower
+from texpr.schedule.apply import apply_schedule
+from texpr.support.diagnostic import TexprError
 from texpr.support.record import replace
 
 
@@ -99,3 +101,31 @@ def test_scans_do_not_grow_with_the_bounds(monkeypatch: pytest.MonkeyPatch) -> N
     (few, three), (more, others) = looked_at(3), looked_at(24)
     assert three >= 3 and others >= 24
     assert few == more <= 3
+
+
+MERGED = """
+fn merged(x: i32[n, m]): i32 {
+    new s: i32 = 5
+    par n |i| reduce(s) { par m |j| reduce(s) { s += x[i, j] * (i32(j) + 1) } }
+    return s
+}
+schedule merged "s" for cpu { DIRECTIVES }"""
+
+
+MERGES = ("reorder(j, i)  merge(j, i) -> q", "merge(i, j) -> q", "split(j, 3) -> (a, b)  merge(i, a) -> q")
+
+
+@pytest.mark.parametrize("directives", MERGES)
+def test_a_bound_lets_some_size_pass_or_the_program_is_refused(directives: str) -> None:
+    """What no size satisfies would be a launcher that refuses every call."""
+    function = parse(MERGED.replace("DIRECTIVES", directives)).functions[0]
+    laid_out = apply_schedule(function, function.schedules[0], resolve("cpu"))
+    assert laid_out is not None
+    try:
+        plan, _ = lower(laid_out.function, resolve("cpu"))
+    except TexprError as refused:
+        assert refused.diagnostics[0].code == "E0506"
+        return
+    assert admits(plan, 0, 3)
+    assert admits(plan, 7, 0)
+    assert admits(plan, 100, 100)

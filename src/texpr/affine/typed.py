@@ -132,7 +132,7 @@ class Knowledge(Record, dict=True):
 
 
 def _least(above: Top | None, ends: Range) -> Top | None:
-    """An upper bound of a magnitude: the range's, where that is at most half of a polynomial's constant term, whatever sizes are."""
+    """An upper bound of a magnitude: the range's, where that is at most half of a polynomial's constant term."""
     lo, hi = ends
     if above is None or lo is None or hi is None:
         return above

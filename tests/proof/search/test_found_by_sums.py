@@ -132,3 +132,10 @@ def test_parts_of_sums_are_summed_up_in_any_order(rows: int | str, columns: int 
 @pytest.mark.parametrize("copies", [2, 4])
 def test_parts_of_a_row_are_summed_up_in_copies_of_their_loop(copies: int) -> None:
     assert left(LONG.replace("ROWS", "13").replace("COLUMNS", "11"), f"partial(j)  unroll(i, {copies})") == []
+
+
+@pytest.mark.parametrize("words", ["distribute(i)  scan(j)", "distribute(i)  scan(j)  bind(j_e, block.x)"])
+@pytest.mark.parametrize("rows", [13, "n"])
+def test_of_sums_of_the_same_terms_parts_are_of_the_one_that_takes_them(rows: int | str, words: str) -> None:
+    """The running value of a chunk and the sum of a row have the same terms, and registers of like names."""
+    assert left(RUNNING.replace("ROWS", str(rows)), words) == []

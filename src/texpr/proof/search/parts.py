@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias
 
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Load, Ref
 from texpr.proof.plan.match import Match, home_of
 from texpr.proof.plan.sums import Sums, Wrong
-from texpr.proof.read.actions import Program
+from texpr.proof.read.actions import Action, Program
 from texpr.proof.read.events import Event, Reading
+from texpr.proof.search.indices import titles
 from texpr.support.record import Mutable, field
+
+Matching: TypeAlias = Callable[[Event, list[Action]], Match | None]
+"""Which of some statements an event executes."""
 
 
 class Parts(Mutable):
@@ -53,6 +58,33 @@ class Parts(Mutable):
                 if match.action.update is not None:
                     leaves[event] = match
         return leaves
+
+    def settled(self, leaves: Mapping[Event, Match], match: Matching) -> dict[Event, Match]:
+        """The updates of partial sums, each of the memory that its sum is added to: several sums may have the same terms."""
+        found = dict(leaves)
+        for event, given in leaves.items():
+            ends = self.ends(home_of(event.target))
+            if ends and not any(self.is_of(home, given.action.stored) for home in ends):
+                same = [a for a in self.program.actions if a.update == given.action.update]
+                other = match(event, [a for a in same if any(self.is_of(home, a.stored) for home in ends)])
+                found[event] = other or given
+        return found
+
+    def ends(self, home: Buffer | Sym) -> set[Buffer | Sym]:
+        """The memory of the program that a partial sum is added to in the end."""
+        ends, waiting, seen = set["Buffer | Sym"](), [home], {home}
+        while waiting:
+            part = waiting.pop()
+            into = {home_of(e.target) for e, (_, source) in self.joins.items() if home_of(source) == part} - seen
+            seen |= into
+            waiting += [each for each in into if each in self.homes]
+            ends |= {each for each in into if each not in self.homes}
+        return ends
+
+    def is_of(self, home: Buffer | Sym, stored: Buffer | Sym) -> bool:
+        """Whether memory of the plan is called after memory of the program."""
+        name = home.name if isinstance(home, Buffer) else self.reading.variables[home].name.name
+        return home == stored or name in titles(stored)
 
     def join(self, event: Event, updates: Iterable[ir.Update]) -> tuple[ir.Update, Load | Ref] | None:
         """`event` as a combination of two places by one of the program's updates."""

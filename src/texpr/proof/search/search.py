@@ -53,7 +53,7 @@ def search(asked: Question) -> Tags:
     found.statements()
     found.consistent()
     parts = Parts(asked.reading, asked.program, Sums(flow))
-    leaves = parts.find(found.matches)
+    leaves = parts.settled(parts.find(found.matches), found.match)
     found.rest(parts)
     return Tags(
         tuple(found.tag(event, parts, leaves) for event in asked.reading.events), ends(asked.reading), turns(asked.reading)
