@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from sqlalchemy.exc import IntegrityError
 from tests.tune.programs import Made, least_at, problem, space, study
 
+from texpr.support.diagnostic import TexprError
 from texpr.tune import study as study_module
 from texpr.tune.outcome import INTERRUPTED, MEASURED, REFUSED, Outcome
 from texpr.tune.report import best, default, different, report
@@ -111,3 +113,25 @@ def test_the_default_is_told_also_where_it_is_refused(tmp_path: Path) -> None:
     run(kept, Made(least_at(15)))
     found = default(kept.trials(), of)
     assert found is not None and found.outcome.state == REFUSED
+
+
+@pytest.mark.parametrize(("faults", "opened"), [(2, True), (9, False)])
+def test_tables_that_another_search_makes_at_this_moment(
+    faults: int, opened: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two searches that begin at once both find an empty database."""
+    whole, left = study_module.optuna.storages.RDBStorage, [IntegrityError("create", {}, Exception("there is one"))] * faults
+
+    class Disturbed(whole):
+        def __init__(self, url: str):
+            if left:
+                raise left.pop()
+            super().__init__(url)
+
+    monkeypatch.setattr(study_module.optuna.storages, "RDBStorage", Disturbed)
+    monkeypatch.setattr(study_module.time, "sleep", lambda _: None)
+    if opened:
+        assert run(study(tmp_path, space(1, 2), problem()), Made(least_at(2))) == [1, 2]
+    else:
+        with pytest.raises(TexprError, match="there is one"):
+            study(tmp_path, space(1, 2), problem())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -14,7 +15,7 @@ from optuna.samplers import TPESampler
 from optuna.trial import FrozenTrial, TrialState
 from optuna.trial import Trial as OpenTrial
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError, SQLAlchemyError
 
 from texpr.support.diagnostic import TexprError, error
 from texpr.support.record import Record
@@ -26,6 +27,9 @@ OWNER, OUTCOME, ABOUT = "owner", "outcome", "about"
 
 STATES = {MEASURED: TrialState.COMPLETE, REFUSED: TrialState.PRUNED, FAILED: TrialState.FAIL, INTERRUPTED: TrialState.FAIL}
 """A sampler takes what is pruned for worse than everything else, and disregards what failed."""
+
+_DRIVERS = {"psycopg": "pip install 'texpr-compiler[postgres]'"}
+"""How to get drivers that are extras."""
 
 _Distributions: TypeAlias = dict[str, BaseDistribution]
 
@@ -49,7 +53,7 @@ class Study:
         seed = int.from_bytes(name.encode()[-4:])
         try:
             self.url = make_url(url).render_as_string(hide_password=True)
-            storage = optuna.storages.RDBStorage(url)
+            storage = _opened(url)
             sampler = TPESampler(seed=seed, constant_liar=True)
             self._study = optuna.create_study(storage=storage, study_name=name, load_if_exists=True, sampler=sampler)
             if ABOUT not in self._study.user_attrs:
@@ -98,8 +102,27 @@ class Study:
                     yield point
 
 
+def _opened(url: str, tries: int = 5) -> optuna.storages.RDBStorage:
+    """The storage at an address; tried again where another search makes its tables just then, which Optuna does not lock."""
+    for each in range(tries - 1):
+        try:
+            return optuna.storages.RDBStorage(url)
+        except (IntegrityError, OperationalError, ProgrammingError) as fault:
+            if not isinstance(fault, IntegrityError) and "already exists" not in str(fault.orig):
+                raise
+            time.sleep(0.1 * 2**each)
+    return optuna.storages.RDBStorage(url)
+
+
 def unusable(fault: Exception) -> TexprError:
     """The error for a storage that cannot be used; the address may hold a password, so it is not shown."""
+    if isinstance(fault, ImportError) and isinstance(missing := fault.__context__, ModuleNotFoundError):
+        return error(
+            "E0842",
+            None,
+            f"the storage of the search needs `{missing.name}`, the driver of its database, which is not installed",
+            help=_DRIVERS.get(missing.name or "", "install the driver, or name another one, as in mysql+pymysql://HOST/NAME"),
+        )
     text = str(getattr(fault, "orig", None) or fault).splitlines()
     return error(
         "E0842",
