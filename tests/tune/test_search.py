@@ -115,6 +115,28 @@ def test_the_default_is_told_also_where_it_is_refused(tmp_path: Path) -> None:
     assert found is not None and found.outcome.state == REFUSED
 
 
+def test_what_waits_in_the_storage_disturbs_no_search(tmp_path: Path) -> None:
+    """Points that somebody asked for, as by Optuna's dashboard, or that an older release left there when it was stopped."""
+    of = space(*range(10, 16))
+    kept = study(tmp_path, of, problem())
+    for tile in (12, 12, 15):
+        kept._study.enqueue_trial({"tile": tile})  # pyright: ignore[reportPrivateUsage]
+    assert sorted(run(kept, Made(least_at(13)))) == [*range(10, 16)]
+    assert best(kept.trials()) is not None and sorted(run(study(tmp_path, of, problem()), Made(least_at(13)))) == []
+
+
+def test_searches_at_once_share_their_points(tmp_path: Path) -> None:
+    """What one is at no other one begins; what one measured no other one measures."""
+    of, others = space(*range(10, 16)), []
+
+    def value(point: dict[str, int]) -> Outcome:
+        others.append(run(study(tmp_path, of, problem()), Made(least_at(13))))
+        return least_at(13)(point)
+
+    assert run(study(tmp_path, of, problem()), Made(value)) == [10]
+    assert [sorted(each) for each in others] == [[*range(11, 16)]]
+
+
 @pytest.mark.parametrize(("faults", "opened"), [(2, True), (9, False)])
 def test_tables_that_another_search_makes_at_this_moment(
     faults: int, opened: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
