@@ -17,7 +17,7 @@ from tests.users import journey
 from texpr.explore.examples import names as explore_examples
 
 ROOT = Path(__file__).parents[2]
-QUICK = (journey.doctor, journey.new, journey.check, journey.format_, journey.explore)
+QUICK = (journey.doctor, journey.new, journey.check, journey.format_, journey.completions, journey.lsp, journey.explore)
 
 
 def made(kind: str, source: Path, to: Path) -> Path:
