@@ -1,8 +1,9 @@
 """How soon an editor is told what is wrong: the language server, as another process, given a text of 200 lines again and again.
 
 Each time something is written at its end, and the clock runs until the server has told of that very text: one with an unknown
-name, and one in which everything is checked, of which the server remembers what it solved before. `format` is the format of the
-same text, in this process. By the clock; the median of seven. `--json FILE` keeps the numbers.
+name, and one in which everything is checked, of which the server remembers what it solved before; and once a promise of the
+convolution is another one, by which every question about it is new. `format` is the format of the same text, in this process.
+By the clock; the median of seven. `--json FILE` keeps the numbers.
 """
 
 from __future__ import annotations
@@ -104,6 +105,7 @@ def rows() -> list[Row]:
     number = count()
     timed = {
         "an unknown name": lambda: server.told(f"{wrong}-- {next(number)}\n"),
+        "another promise": lambda: server.told(right.replace("stride >= 1", f"stride >= {1 + next(number)}", 1)),
         "nothing wrong": lambda: server.told(f"{right}-- {next(number)}\n"),
         "format": lambda: format_text(f"{right}-- {next(number)}\n"),
     }

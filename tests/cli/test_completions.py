@@ -59,7 +59,8 @@ def test_every_verb_and_option_is_there(scripts: Path, name: str) -> None:
     for verb in app.VERBS:
         command = app.texpr.get_command(context, verb)
         assert command is not None
-        options = [name for param in command.params if isinstance(param, click.Option) for name in param.opts]
+        shown = [param for param in command.params if isinstance(param, click.Option) and not param.hidden]
+        options = [name for param in shown for name in param.opts]
         lines = text.splitlines()
         if name == "bash":
             (own,) = (line for line in lines if line.strip().startswith(f'"{verb}") _texpr_words "-'))

@@ -56,10 +56,14 @@ class Client(LanguageClient):
         self.initialized(lsp.InitializedParams())
         return said
 
-    async def open(self, text: str, uri: str = "file:///a.te") -> lsp.PublishDiagnosticsParams:
-        """Opens a document; what is found in it."""
+    def write_new(self, text: str, uri: str = "file:///a.te") -> None:
+        """Opens a document."""
         self.version += 1
         self.text_document_did_open(lsp.DidOpenTextDocumentParams(lsp.TextDocumentItem(uri, "te", self.version, text)))
+
+    async def open(self, text: str, uri: str = "file:///a.te") -> lsp.PublishDiagnosticsParams:
+        """Opens a document; what is found in it."""
+        self.write_new(text, uri)
         return await self.told(uri)
 
     def write(self, text: str, uri: str = "file:///a.te") -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from pathlib import Path
 
 import pytest
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcException
 from tests.editor.client import DOCUMENT, PATIENCE, ROOT, SUM, URI, Client, converse
+
+from texpr.editor.server.aside import Aside
 
 ATTENTION = (ROOT / "examples" / "scheduled" / "attention.te").read_text(encoding="utf-8")
 ASTRAL = "fn f(x: f32[n]): f32[n] {\n    new y: f32[n]\n    par n |i| { y[i] = x[i] }  -- 𝔽𝔽𝔽\n    return y\n}\n"
@@ -138,6 +142,54 @@ def test_a_promise_is_added_before_the_body() -> None:
         assert (await client.change(made)).diagnostics == ()
 
     converse(talk)
+
+
+def test_hints_say_where_buffers_live() -> None:
+    """Behind their declarations, once the text is known to be right; of a text that is wrong, or was changed, nothing."""
+
+    async def talk(client: Client) -> None:
+        whole = lsp.Range(lsp.Position(0, 0), lsp.Position(1000, 0))
+
+        async def hinted(range: lsp.Range = whole) -> list[lsp.InlayHint]:
+            return list(await client.text_document_inlay_hint_async(lsp.InlayHintParams(DOCUMENT, range)) or ())
+
+        client.write_new(ATTENTION)  # the hints are asked for before anything is found
+        found = {taken_line(ATTENTION, each): each for each in await hinted()}
+        acc = found["new acc: f32[64]"]
+        assert acc.label.startswith("in ") and str(acc.tooltip).startswith("for sm_90a in ") and acc.padding_left
+        assert all(line.startswith("new ") for line in found) and len(found) >= 3
+        line = acc.position.line
+        assert await hinted(lsp.Range(lsp.Position(line, 0), lsp.Position(line + 1, 0))) == [acc]
+        waits = asyncio.ensure_future(hinted())
+        client.write(ATTENTION.replace("acc[d] = 0.0", "acc[e] = 0.0"))
+        assert await waits in ([], list(found.values())) and await hinted() == []
+
+    converse(talk)
+
+
+def taken_line(text: str, hint: lsp.InlayHint) -> str:
+    """What stands before a hint on its line."""
+    return text.splitlines()[hint.position.line][: hint.position.character].strip()
+
+
+def test_what_is_aside_is_ended_when_the_text_changes(tmp_path: Path) -> None:
+    file = tmp_path / "process"
+    program = (
+        f"import os, sys, time; open({str(file)!r}, 'w').write(str(os.getpid())); time.sleep(60 * (sys.stdin.read() == 'a'))"
+    )
+    aside = Aside((sys.executable, "-c", f"{program}; print('[1]')"))
+
+    async def talk() -> None:
+        first = asyncio.ensure_future(aside.ask("a", "a"))
+        while not file.exists() or not file.read_text():
+            await asyncio.sleep(0.02)
+        number = file.read_text()
+        assert await aside.ask("a", "b") == [1] and await first == {}
+        while Path(f"/proc/{number}").exists():
+            await asyncio.sleep(0.02)
+        aside.close()
+
+    asyncio.run(asyncio.wait_for(talk(), 60))
 
 
 def test_hover_definition_and_references() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -127,6 +128,18 @@ def test_operators_are_built_and_compute(shipped: Path, tmp_path: Path) -> None:
     run("cmake", "--build", build)
     run("cmake", "--install", build)
     assert run(sys.executable, "-c", USE, source / "torch" / "shipped.py").endswith("fine\n")
+
+
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="needs CMake")
+def test_a_python_without_pytorch_is_named(shipped: Path, tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("", encoding="utf-8")  # no package, wherever PyTorch is
+    words = ["cmake", "-S", str(shipped / "torch"), "-B", str(tmp_path / "build"), f"-DPython_EXECUTABLE={sys.executable}"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    told = " ".join(done.stderr.split())
+    assert (
+        done.returncode != 0 and f"{sys.executable} has no PyTorch: name a Python that has it by -DPython_EXECUTABLE=" in told
+    )
 
 
 @pytest.mark.long

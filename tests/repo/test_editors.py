@@ -58,6 +58,15 @@ def test_every_word_and_no_other(listed: Any) -> None:
     assert listed() == WANTED
 
 
+def test_every_directive_and_no_other() -> None:
+    (of_vim,) = re.findall(
+        r"^syntax match teDirective \"\\<\\\((.*)\\\)\\ze\(\"$", SYNTAX.read_text(encoding="utf-8"), re.MULTILINE
+    )
+    (of_vscode,) = (each["match"] for each in patterns(data(GRAMMAR)) if each.get("name") == "support.function.directive.te")
+    assert of_vim.split("\\|") == sorted(words.directives())
+    assert of_vscode == rf"\b({'|'.join(sorted(words.directives()))})\b(?=\()"
+
+
 def test_a_missing_word_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(globals(), "WANTED", {*WANTED, "planted"})
     with pytest.raises(AssertionError):

@@ -45,7 +45,7 @@ def needed(extra: str) -> list[str]:
 def test_each_lock_holds_what_the_project_asks_for() -> None:
     needs = {"requirements.lock": [*PROJECT["project"]["dependencies"], *needed("build")]}
     needs["requirements-dev.lock"] = [*PROJECT["project"]["dependencies"], *needed("dev")]
-    for extra in ("cuda", "zig", "bench", "docs", "explore", "lsp", "tune", "cluster", "sign", "solver", "torch"):
+    for extra in ("cuda", "zig", "bench", "docs", "explore", "lsp", "tune", "cluster", "postgres", "sign", "solver", "torch"):
         needs[f"requirements-{extra}.lock"] = needed(extra)
     needs[PEERS.name] = PROJECT["dependency-groups"]["peers"]
     assert sorted(needs) == [lock.name for lock in LOCKS]

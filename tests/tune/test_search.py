@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from sqlalchemy.exc import IntegrityError
 from tests.tune.programs import Made, least_at, problem, space, study
 
+from texpr.support.diagnostic import TexprError
 from texpr.tune import study as study_module
 from texpr.tune.outcome import INTERRUPTED, MEASURED, REFUSED, Outcome
 from texpr.tune.report import best, default, different, report
@@ -111,3 +113,47 @@ def test_the_default_is_told_also_where_it_is_refused(tmp_path: Path) -> None:
     run(kept, Made(least_at(15)))
     found = default(kept.trials(), of)
     assert found is not None and found.outcome.state == REFUSED
+
+
+def test_what_waits_in_the_storage_disturbs_no_search(tmp_path: Path) -> None:
+    """Points that somebody asked for, as by Optuna's dashboard, or that an older release left there when it was stopped."""
+    of = space(*range(10, 16))
+    kept = study(tmp_path, of, problem())
+    for tile in (12, 12, 15):
+        kept._study.enqueue_trial({"tile": tile})  # pyright: ignore[reportPrivateUsage]
+    assert sorted(run(kept, Made(least_at(13)))) == [*range(10, 16)]
+    assert best(kept.trials()) is not None and sorted(run(study(tmp_path, of, problem()), Made(least_at(13)))) == []
+
+
+def test_searches_at_once_share_their_points(tmp_path: Path) -> None:
+    """What one is at no other one begins; what one measured no other one measures."""
+    of, others = space(*range(10, 16)), []
+
+    def value(point: dict[str, int]) -> Outcome:
+        others.append(run(study(tmp_path, of, problem()), Made(least_at(13))))
+        return least_at(13)(point)
+
+    assert run(study(tmp_path, of, problem()), Made(value)) == [10]
+    assert [sorted(each) for each in others] == [[*range(11, 16)]]
+
+
+@pytest.mark.parametrize(("faults", "opened"), [(2, True), (9, False)])
+def test_tables_that_another_search_makes_at_this_moment(
+    faults: int, opened: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two searches that begin at once both find an empty database."""
+    whole, left = study_module.optuna.storages.RDBStorage, [IntegrityError("create", {}, Exception("there is one"))] * faults
+
+    class Disturbed(whole):
+        def __init__(self, url: str):
+            if left:
+                raise left.pop()
+            super().__init__(url)
+
+    monkeypatch.setattr(study_module.optuna.storages, "RDBStorage", Disturbed)
+    monkeypatch.setattr(study_module.time, "sleep", lambda _: None)
+    if opened:
+        assert run(study(tmp_path, space(1, 2), problem()), Made(least_at(2))) == [1, 2]
+    else:
+        with pytest.raises(TexprError, match="there is one"):
+            study(tmp_path, space(1, 2), problem())

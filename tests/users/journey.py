@@ -1,22 +1,26 @@
 """A user's first hour, from nothing but a wheel: `python journey.py WHEEL FOLDER [--extra lsp …]`.
 
 Makes a virtual environment in the empty FOLDER, installs the wheel there by pip (its dependencies come from an index), and goes
-on as the documentation says: doctor, a new project, check, run, build, the programs in C++ and Rust, format, times with a
-picture, a session with the language server, the page. Each step looks at what it got; steps whose tools are missing say so.
+on as the documentation says: doctor, a new project, check, run, build, the programs in C++, C and Rust, format, times with a
+picture, a search that is stopped and loses a worker, operators of PyTorch, a session with the language server, the page, also
+in a browser. Each step looks at what it got; steps whose tools are missing say so.
 Nothing of a checkout is used, and nothing is left outside of FOLDER. Exit status 0: every step that could be tried went well.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import http.client
 import json
 import os
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
+import time
 import venv
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -74,6 +78,14 @@ def need(tool: str) -> str:
     if found is None:
         raise Missing(f"no {tool}")
     return found
+
+
+def packages(journey: Journey, *names: str) -> None:
+    """Raises Missing where one of the user's Python packages is not there."""
+    for name in names:
+        words = [journey.python, "-c", f"import {name}"]
+        if subprocess.run(words, env=journey.environment, capture_output=True, check=False).returncode:
+            raise Missing(f"no {name}")
 
 
 def require(holds: object, told: object) -> None:
@@ -152,6 +164,31 @@ def cpp(journey: Journey) -> None:
     require(journey.run(journey.project / "build/cpp/app") == f"{NAME} of 1000 elements is right\n", "the program in C++")
 
 
+C = f"""#include <stdio.h>
+#include <texpr/{NAME}.h>
+
+int main(void) {{
+    float x[1000], y[1000];
+    for (int i = 0; i < 1000; i++) x[i] = (float)i;
+    texpr_status status = texpr_{NAME}(NULL, NULL, 2, x, 1, y, 1000);
+    for (int i = 0; status == TEXPR_OK && i < 1000; i++)
+        if (y[i] != 2 * x[i] + 1) return 1;
+    printf("%s\\n", texpr_status_string(status));
+    return status;
+}}
+"""
+
+
+def c(journey: Journey) -> None:
+    """A program in C, by pkg-config."""
+    compiler = need("cc")
+    (journey.project / "main.c").write_text(C, encoding="utf-8")
+    lib = journey.project / "build" / NAME / "lib"
+    flags = journey.run(need("pkg-config"), "--with-path", lib / "pkgconfig", "--cflags", "--libs", f"texpr_{NAME}").split()
+    journey.run(compiler, "main.c", *flags, f"-Wl,-rpath,{lib}", "-o", "build/c")
+    require(journey.run(journey.project / "build" / "c") == "fine\n", "the program in C")
+
+
 def rust(journey: Journey) -> None:
     """The program in Rust, by Cargo, without a network."""
     said = journey.run(need("cargo"), "run", "--offline", "--quiet", "--manifest-path", "rust/Cargo.toml")
@@ -168,6 +205,91 @@ def bench(journey: Journey) -> None:
     require(root.tag.endswith("svg"), root.tag)
 
 
+TUNED = """fn plus(x: f32[n], y: f32[n], const tile: i32 = 128): f32[n] {
+    new z: f32[n]
+    par n |i| { z[i] = x[i] + y[i] }
+    return z
+}
+
+schedule plus for cpu {
+    split(i, tile) -> (outer, inner)
+}
+"""
+
+
+def tune(journey: Journey) -> None:
+    """A search that loses a worker, is stopped, and goes on where it was; then the best is in the file."""
+    packages(journey, "optuna")
+    (journey.project / "plus.te").write_text(TUNED, encoding="utf-8")
+    words = ("tune", "plus.te", "--size", "n=10000", "--space", "tile=16..=4096:*2", "--workers", "2", "--json")
+    first = [*journey.command, *words, "--trials", "9"]
+    process = subprocess.Popen(first, cwd=journey.project, env=journey.environment, stdout=subprocess.DEVNULL)
+    try:
+        over(journey, process, 2)
+        os.kill(int(children(process.pid)[-1]), signal.SIGKILL)
+        before = over(journey, process, 3)
+        process.send_signal(signal.SIGINT)
+        require(process.wait(timeout=60) in (0, 130), process.returncode)
+    finally:
+        process.kill()
+        process.wait()
+    found = json.loads(journey.texpr(*words, "--write"))
+    require(found["measured"] >= 8 and found["measured"] + found["failed"] == 9, found)
+    require(sum(each["state"] == "measured" for each in found["trials"][: before + 1]) >= before - 1, found["trials"])
+    best = found["best"]["point"]["tile"]
+    require(f"const tile: i32 = {best}" in (journey.project / "plus.te").read_text(encoding="utf-8"), best)
+
+
+def children(process: int) -> list[str]:
+    """The processes that one has started."""
+    return Path(f"/proc/{process}/task/{process}/children").read_text(encoding="utf-8").split()
+
+
+def over(journey: Journey, process: subprocess.Popen[bytes], wanted: int) -> int:
+    """Waits until so many trials of the search are over, or it is itself; how many are."""
+    file = journey.project / "plus.tune" / "trials.db"
+    while True:
+        found = 0
+        with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as base:
+            found = base.execute("select count(*) from trials where state in ('COMPLETE', 'FAIL')").fetchone()[0]
+        if found >= wanted or process.poll() is not None:
+            return found
+        time.sleep(0.05)
+
+
+OPERATOR = f"""
+import sys, torch, texpr, texpr.torch, importlib.util
+module = texpr.load("{NAME}.te")
+mine = texpr.torch.register(texpr.compile(module["{NAME}"], target="cpu"), "journey::line")
+x = torch.arange(1000.0)
+want = 2 * x + 1
+assert torch.equal(mine(2.0, x, 1.0), want)
+torch.library.opcheck(torch.ops.journey.line.default, (2.0, x, 1.0))
+class Model(torch.nn.Module):
+    def forward(self, x): return torch.ops.journey.line(2.0, x, 1.0).relu()
+assert torch.equal(torch.compile(Model(), fullgraph=True, backend="aot_eager")(x), want)
+assert torch.equal(torch.export.export(Model(), (x,)).module()(x), want)
+spec = importlib.util.spec_from_file_location("operators", sys.argv[1])
+spec.loader.exec_module(importlib.util.module_from_spec(spec))
+assert torch.equal(torch.ops.{NAME}.{NAME}(2.0, x, 1.0), want)
+print("right")
+"""
+
+
+def torch(journey: Journey) -> None:
+    """An operator of PyTorch, eager, compiled and exported; and that of an artifact, built by CMake."""
+    packages(journey, "torch")
+    out = Path("build") / "torch"
+    journey.texpr("build", f"{NAME}.te", "--for", "cpu", "--torch", "-o", out)
+    cmake, source, made = need("cmake"), out / "torch", out / "made"
+    journey.run(cmake, "-S", source, "-B", made, f"-DPython_EXECUTABLE={journey.python}")
+    journey.run(cmake, "--build", made)
+    journey.run(cmake, "--install", made)
+    (journey.project / "operator_of.py").write_text(OPERATOR, encoding="utf-8")
+    said = journey.run(journey.python, "operator_of.py", source / f"{NAME}.py")
+    require(said.endswith("right\n"), said)
+
+
 def completions(journey: Journey) -> None:
     """A script that bash reads."""
     script = journey.texpr("completions", "bash")
@@ -176,10 +298,7 @@ def completions(journey: Journey) -> None:
 
 def lsp(journey: Journey) -> None:
     """A session with the language server: an error is found in what is not saved; then it ends."""
-    if subprocess.run(
-        [journey.python, "-c", "import pygls"], env=journey.environment, capture_output=True, check=False
-    ).returncode:
-        raise Missing("no pygls")
+    packages(journey, "pygls")
     uri = (journey.project / "open.te").as_uri()
     process = subprocess.Popen(
         [*journey.command, "lsp"], cwd=journey.project, env=journey.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -209,10 +328,7 @@ def explore(journey: Journey) -> None:
     journey.texpr("explore", f"{NAME}.te", "--for", "cpu", "-o", "page.html")
     page = (journey.project / "page.html").read_text(encoding="utf-8")
     require("the plan does what the program says" in page and "omp parallel for" in page, page[:2000])
-    if subprocess.run(
-        [journey.python, "-c", "import starlette, uvicorn"], env=journey.environment, capture_output=True, check=False
-    ).returncode:
-        raise Missing("no starlette")
+    packages(journey, "starlette", "uvicorn")
     process = subprocess.Popen(
         [*journey.command, "explore", f"{NAME}.te"], cwd=journey.project, env=journey.environment, stdout=subprocess.PIPE
     )
@@ -233,6 +349,25 @@ def explore(journey: Journey) -> None:
     finally:
         process.terminate()
         require(process.wait(timeout=60) in (130, 143, -signal.SIGTERM), process.returncode)
+
+
+def browser(journey: Journey) -> None:
+    """The page as a file, in Chromium: its script shows what the proof says, and a click lights what comes from a line."""
+    chromium = shutil.which("chromium") or need("google-chrome")
+    page = journey.project / "page.html"
+    words = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-sync",
+    ]
+    words += [f"--user-data-dir={journey.folder / 'chromium'}", "--window-size=1400,850"]
+    found = journey.run(chromium, *words, "--dump-dom", page.as_uri())
+    require("omp parallel for" in found and "CodeMirror-line" in found, found[:2000])
+    journey.run(chromium, *words, f"--screenshot={journey.project / 'page.png'}", page.as_uri())
+    require((journey.project / "page.png").read_bytes().startswith(b"\x89PNG"), "no picture")
 
 
 def _send(stream: Any, message: dict[str, Any]) -> None:
@@ -258,7 +393,7 @@ def _until(stream: Any, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, A
 
 
 STEPS: tuple[Callable[[Journey], None], ...] = (
-    doctor, new, check, run, emulator, format_, build, cpp, rust, bench, completions, lsp, explore,
+    doctor, new, check, run, emulator, format_, build, cpp, c, rust, bench, tune, torch, completions, lsp, explore, browser,
 )  # fmt: skip
 """In this order: a project is made before it is built."""
 
@@ -276,14 +411,15 @@ def environment_of(folder: Path, **more: str) -> dict[str, str]:
 _RUST = {"CARGO_HOME": ".cargo", "RUSTUP_HOME": ".rustup"}
 
 
-def installed(wheel: Path, folder: Path, extras: Sequence[str]) -> Journey:
-    """A virtual environment with the wheel."""
+def installed(wheel: Path, folder: Path, extras: Sequence[str], also: Sequence[str]) -> Journey:
+    """A virtual environment with the wheel, and before it other packages."""
     place = folder / "venv"
     venv.create(place, with_pip=True)
     python = str(place / "bin" / "python")
     wanted = f"{wheel.resolve()}[{','.join(extras)}]" if extras else str(wheel.resolve())
     journey = Journey([str(place / "bin" / "texpr")], python, folder, environment_of(folder))
-    journey.run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wanted, folder=folder)
+    for each in (*also, wanted):
+        journey.run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", each, folder=folder)
     return journey
 
 
@@ -309,12 +445,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("wheel", type=Path)
     parser.add_argument("folder", type=Path, help="is made, or empty")
     parser.add_argument("--extra", action="append", default=[], help="an extra to install, such as lsp")
+    parser.add_argument("--also", action="append", default=[], help="a package to install before, such as torch==2.13.0")
     given = parser.parse_args(arguments)
     folder: Path = given.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
         parser.error(f"{folder} is not empty")
-    journey = installed(given.wheel, folder, given.extra)
+    journey = installed(given.wheel, folder, given.extra, given.also)
     return 0 if go(journey, STEPS, sys.stdout.write) else 1
 
 

@@ -8,6 +8,8 @@ syntax keyword teConstant true false inf nan
 syntax keyword teOther reduce scan identity stride align injective monotone for in fragment asm effect rounding meaning
 syntax keyword teType f64 f32 tf32 f16 bf16 f8e4m3 f8e5m2 i8 i16 i32 i64 u8 u16 u32 u64 bool
 
+syntax match teDirective "\<\(bind\|cluster\|distribute\|hoist\|inline\|launch_bounds\|merge\|mma\|overlap\|partial\|partition\|pipeline\|place\|reorder\|resize\|roles\|scan\|serial\|skip\|split\|stage\|swizzle\|together\|unguard\|unroll\|vectorize\)\ze("
+
 syntax match teNumber "\<\d\w*\>"
 syntax match teFloat "\<\d\+\(\.\d\+\([eE][+-]\?\d\+\)\?\|[eE][+-]\?\d\+\)\>"
 syntax match teLabel "\(\w\)\@<!'\h\w*"
@@ -22,6 +24,7 @@ highlight default link teOperator Operator
 highlight default link teConstant Constant
 highlight default link teOther Keyword
 highlight default link teType Type
+highlight default link teDirective Function
 highlight default link teNumber Number
 highlight default link teFloat Float
 highlight default link teLabel Label

@@ -30,7 +30,6 @@ class Document:
     def __init__(self, uri: str, version: int | None, text: str, before: Document | None = None, encoding: str = "utf-16"):
         self.uri, self.version, self.text = uri, version, text
         self.positions = Positions(text, encoding)
-        self.placements: dict[str, tuple[tuple[str, str], ...]] = {}
         self._parsed: Parsed | None = None if before is None else before.parsed
         self._tried = False
         self._moved: Moved | None = None

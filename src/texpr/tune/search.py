@@ -55,6 +55,7 @@ class Trials(Protocol):
     name: str
 
     def trials(self) -> Iterable[Over]: ...
+    def going(self) -> Iterable[Point]: ...
     def again(self) -> dict[str, int] | None: ...
     def begin(self, point: dict[str, int] | None) -> tuple[int, dict[str, int]]: ...
     def end(self, number: int, outcome: Outcome) -> None: ...
@@ -85,15 +86,13 @@ def search(kept: Trials, problem: Problem, crew: Crew, most: int, tell: Tell) ->
 
 
 class _Turn(Mutable, eq=False):
-    """Which point is next. `begun`: what was measured before, or is being."""
+    """Which point is next. `begun`: what was measured before, or is being, by this or another search in the same storage."""
 
     kept: Trials
     most: int
-    begun: dict[tuple[int, ...], Outcome | None] = field(default_factory=dict[tuple[int, ...], "Outcome | None"])
+    begun: set[tuple[int, ...]] = field(default_factory=set[tuple[int, ...]])
+    mine: set[tuple[int, ...]] = field(default_factory=set[tuple[int, ...]])
     order: Iterator[dict[str, int]] | None = None
-
-    def __post_init__(self) -> None:
-        self.begun = {self.key(each.point): each.outcome for each in self.kept.trials()}
 
     def key(self, point: Point) -> tuple[int, ...]:
         return tuple(point[each.name] for each in self.kept.space.dimensions)
@@ -101,7 +100,9 @@ class _Turn(Mutable, eq=False):
     def next(self) -> tuple[int, dict[str, int]] | None:
         """A new trial; None where enough were begun, or nothing is left."""
         space = self.kept.space
-        if len(self.begun) >= min(self.most, space.size):
+        known = self.mine | {self.key(each.point) for each in self.kept.trials()}
+        self.begun = known | {self.key(each) for each in self.kept.going()}
+        if len(known) >= self.most or len(self.begun) >= space.size:
             return None
         if self.key(space.default) not in self.begun:
             return self._begin(space.default)
@@ -113,14 +114,14 @@ class _Turn(Mutable, eq=False):
         for _ in range(REPEATED):
             number, point = self.kept.begin(None)
             if self.key(point) not in self.begun:
-                self.begun[self.key(point)] = None
+                self.mine.add(self.key(point))
                 return number, point
             self._repeat(number, point)
         return self._begin(self._fresh())
 
     def _begin(self, point: dict[str, int]) -> tuple[int, dict[str, int]]:
         number, begun = self.kept.begin(point)
-        self.begun[self.key(begun)] = None
+        self.mine.add(self.key(begun))
         return number, begun
 
     def _repeat(self, number: int, point: dict[str, int]) -> None:

@@ -16,10 +16,6 @@ Examine = Callable[[Function], Iterable[Diagnostic]]
 """Finds what is wrong with a function."""
 
 
-Place = Callable[[Function], Iterable[tuple[str, str]]]
-"""Says of buffers of a function, by name, where they are placed and why."""
-
-
 class Change(Record):
     """A text in place of `start:end`."""
 
@@ -117,12 +113,3 @@ def _parses(text: str) -> bool:
     except TexprError:
         return False
     return True
-
-
-def placements(text: str, name: str, owner: str, place: Place) -> tuple[tuple[str, str], ...]:
-    """Where the buffers of a function of a text without errors are placed; nothing where that cannot be said."""
-    try:
-        _, program = read(text, name, {})
-        return tuple(pair for function in program.functions if function.name == owner for pair in place(function))
-    except TexprError:
-        return ()

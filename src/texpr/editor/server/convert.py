@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from lsprotocol import types as lsp
 
 from texpr.editor.answers.completion import Choice, Choices
+from texpr.editor.answers.hints import Hint
 from texpr.editor.answers.hover import Hover
 from texpr.editor.answers.outline import Fold, Part
 from texpr.editor.answers.problems import Change, Problem
@@ -55,6 +56,11 @@ def whole_range(document: Document, place: Place) -> lsp.Range:
 def location(document: Document, place: Place) -> lsp.Location:
     """A place with its document."""
     return lsp.Location(document.uri, whole_range(document, place))
+
+
+def hint(document: Document, hint: Hint) -> lsp.InlayHint:
+    """A hint behind a declaration."""
+    return lsp.InlayHint(position(document, hint.at), hint.label, tooltip=hint.reason, padding_left=True)
 
 
 def edit(document: Document, change: Change) -> lsp.TextEdit:

@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import wraps
 from itertools import count
 from types import FrameType
@@ -19,15 +19,16 @@ from pygls.lsp.server import LanguageServer
 
 from texpr import __version__
 from texpr.editor.answers.completion import completion
+from texpr.editor.answers.hints import DECLARED, Placed, hints, placements
 from texpr.editor.answers.hover import hover
 from texpr.editor.answers.outline import folds, outline
-from texpr.editor.answers.problems import Change, Examine, Place, Problem, placements, problems
+from texpr.editor.answers.problems import Change, Examine, Problem, problems
 from texpr.editor.answers.rename import CannotRename, renamable, rename
 from texpr.editor.document import Document
 from texpr.editor.formatting import format_text
-from texpr.editor.names import Symbol
 from texpr.editor.positions import Positions
 from texpr.editor.server import convert
+from texpr.editor.server.aside import Aside
 from texpr.editor.server.protocol import Answering
 from texpr.editor.server.worker import Worker
 from texpr.support.faults import told_of
@@ -42,16 +43,17 @@ ENDED_BY = 128
 class Server(LanguageServer):
     """The server. Texts are sent whole, so that both sides count lines alike.
 
-    `examine` finds what is wrong with a function, `place` where its buffers are.
+    `examine` finds what is wrong with a function, the command `place` where the buffers of a text are (`hints.Placed`).
     """
 
-    def __init__(self, examine: Examine, place: Place):
+    def __init__(self, examine: Examine, place: Sequence[str]):
         kind = lsp.TextDocumentSyncKind.Full
         super().__init__("texpr", __version__, kind, protocol_cls=Answering)  # pyright: ignore[reportUnknownMemberType]
         self.examine = examine
-        self.place = place
+        self.aside = Aside(place)
         self.documents: dict[str, Document] = {}
         self.found: dict[str, tuple[int | None, tuple[Problem, ...]]] = {}
+        self.right: dict[str, asyncio.Future[bool]] = {}
         self.worker = Worker()
         self.shut_down = False
         self._numbers = count()
@@ -83,8 +85,10 @@ class Server(LanguageServer):
     def put(self, uri: str, version: int | None, text: str) -> None:
         """Takes a new state of a document, and has it checked."""
         document = Document(uri, version, text, self.documents.get(uri), self.encoding)
+        self._outdated(uri)
         self.documents[uri] = document
         loop = asyncio.get_running_loop()
+        self.right[uri] = loop.create_future()
 
         def check(stale: Callable[[], bool]) -> None:
             try:
@@ -121,28 +125,34 @@ class Server(LanguageServer):
         self.worker.put(f"request {next(self._numbers)}", job)
         return await answer
 
-    async def placed(self, document: Document, symbol: Symbol) -> list[str]:
-        """Where a buffer is placed, in a text that is known to be without errors."""
-        if self.found.get(document.uri) != (document.version, ()):
-            return []
-        known = document.placements.get(symbol.owner)
-        if known is None:
-            known = await self.checked(lambda: placements(document.text, document.uri, symbol.owner, self.place))
-            document.placements[symbol.owner] = known
-        return list(dict.fromkeys(text for name, text in known if name.partition("'")[0] == symbol.name))
+    async def placed(self, document: Document) -> Placed:
+        """Where the buffers of a document are placed, once it is known to be without errors."""
+        right = self.right.get(document.uri)
+        if right is None or not await asyncio.shield(right) or self.documents.get(document.uri) is not document:
+            return {}
+        return await self.aside.ask(document.uri, document.text)
 
     def publish(self, document: Document, found: tuple[Problem, ...]) -> None:
         """Sends what was found in a document, if that is still its text."""
         if self.documents.get(document.uri) is document:
             self.found[document.uri] = (document.version, found)
+            self.right[document.uri].set_result(found == ())
             told = [convert.diagnostic(document, problem) for problem in found]
             self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(document.uri, told, document.version))
+
+    def _outdated(self, uri: str) -> None:
+        """Answers who waits for an earlier text of a document: it is not known to be right."""
+        before = self.right.pop(uri, None)
+        if before is not None and not before.done():
+            before.set_result(False)
+        self.aside.drop(uri)
 
     def close(self, uri: str) -> None:
         """Forgets a document."""
         self.worker.drop(uri)
         self.documents.pop(uri, None)
         self.found.pop(uri, None)
+        self._outdated(uri)
         self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, []))
 
 
@@ -153,7 +163,7 @@ class _AtPlace(Protocol):
     position: lsp.Position
 
 
-def serve(examine: Examine, place: Place = lambda function: ()) -> int:
+def serve(examine: Examine, place: Sequence[str] = ()) -> int:
     """Serves a client over standard input and output until it says goodbye; gives the exit code."""
     for name in ("pygls", "asyncio"):
         logger = logging.getLogger(name)
@@ -236,6 +246,7 @@ def _texts(server: Server) -> None:
 
     def shut_down(*_: object) -> None:
         server.shut_down = True
+        server.aside.close()
 
     server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)(_guarded(server, opened))
     server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)(_guarded(server, changed))
@@ -252,10 +263,18 @@ def _answers(server: Server) -> None:
         if at is None or found is None:
             return None
         symbol = at[0].symbol(at[1])
-        if symbol is not None and symbol[0].kind in ("local", "registers"):
-            placed = await server.placed(at[0], symbol[0])
-            found = replace(found, text="\n\n".join((found.text, *placed)))
+        if symbol is not None and symbol[0].kind in DECLARED:
+            placed = placements(symbol[0], await server.placed(at[0]))
+            found = replace(found, text="\n\n".join(dict.fromkeys((found.text, *(reason for _, reason in placed)))))
         return convert.hover(at[0], found)
+
+    async def hinted(params: lsp.InlayHintParams) -> list[lsp.InlayHint]:
+        document = server.document(params.text_document.uri)
+        if document is None:
+            return []
+        start, end = (convert.offset(document, at) for at in (params.range.start, params.range.end))
+        found = hints(document, await server.placed(document))
+        return [convert.hint(document, each) for each in found if start <= each.at <= end]
 
     def definition(params: lsp.DefinitionParams) -> lsp.Location | None:
         places = _places(server, params)
@@ -281,6 +300,7 @@ def _answers(server: Server) -> None:
         return [each for each in found if each.end_line > each.start_line]
 
     server.feature(lsp.TEXT_DOCUMENT_HOVER)(_awaited(server, hovered))
+    server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)(_awaited(server, hinted))
     server.feature(lsp.TEXT_DOCUMENT_DEFINITION)(_guarded(server, definition))
     server.feature(lsp.TEXT_DOCUMENT_REFERENCES)(_guarded(server, references))
     server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT)(_guarded(server, highlights))

@@ -8,7 +8,11 @@ if(NOT TEXPR_TORCH)
     find_package(Python REQUIRED COMPONENTS Interpreter)
     execute_process(
         COMMAND ${Python_EXECUTABLE} -c "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
-        OUTPUT_VARIABLE TEXPR_TORCH OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+        OUTPUT_VARIABLE TEXPR_TORCH OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE FAILED ERROR_QUIET)
+    if(FAILED)
+        message(FATAL_ERROR "${Python_EXECUTABLE} has no PyTorch: name a Python that has it by -DPython_EXECUTABLE=, or the folder "
+            "of PyTorch's package by -DTEXPR_TORCH=")
+    endif()
 endif()
 
 find_package(texpr_@NAME@ REQUIRED CONFIG PATHS "${CMAKE_CURRENT_SOURCE_DIR}/../lib/cmake" NO_DEFAULT_PATH)

@@ -1,0 +1,1 @@
+[(block) (schedule) (instruction) (parameters)] @fold
