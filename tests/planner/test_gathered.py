@@ -22,6 +22,7 @@ from texpr.ir import kernel as k
 from texpr.ir.kernel.parse import parse_plan
 from texpr.ir.kernel.text import plan_text
 from texpr.ir.proof import Verdict
+from texpr.planner.nest import Forbidden
 from texpr.planner.strategies import products, warpgroups
 from texpr.proof.schedule import faithful
 from texpr.support.diagnostic import CompilerBug
@@ -173,6 +174,10 @@ def nothing(*_: object) -> None:
     return None
 
 
+def forbid(*_: object) -> None:
+    raise Forbidden("instructions of warps are wanted")
+
+
 @cache
 def by(team: str, name: str, number: int = 0) -> tuple[Compiled, dict[str, int]]:
     """A small convolution by instructions of warps or of warpgroups, though threads would be done as soon, and its sizes."""
@@ -182,6 +187,8 @@ def by(team: str, name: str, number: int = 0) -> tuple[Compiled, dict[str, int]]
             patch.setattr(strategy, "require_filled", nothing)
         if team == "warpgroup":
             patch.setattr(products, "product_of", nothing)
+        else:
+            patch.setattr(warpgroups, "require_filled", forbid)
         made = lower(parse(CASES[name].text)["f"], "sm_90a", at, schedule="auto")
     assert tile(made).get("team", "warp") == team and (number or "rows" in tile(made)["warp"])
     return made, at

@@ -55,10 +55,10 @@ def rows(folder: Path, query: str) -> list[tuple[object, ...]]:
 
 
 def wait_for(folder: Path, complete: int) -> None:
-    for _ in range(1200):
+    for _ in range(6000):
         if len(rows(folder, "select 1 from trials where state = 'COMPLETE'")) >= complete:
             return
-        time.sleep(0.1)
+        time.sleep(0.02)
     pytest.fail("no trial was over")
 
 
@@ -73,7 +73,7 @@ def plus(tmp_path: Path) -> Path:
 def test_a_search_that_is_ended_goes_on_with_nothing_lost(number: signal.Signals, plus: Path) -> None:
     folder = plus.with_name("plus.tune")
     process = started(*tune(plus))
-    wait_for(folder, 2)
+    wait_for(folder, 1)
     process.send_signal(number)
     assert process.wait(30) == (-9 if number == signal.SIGKILL else 128 + number)
     query = "select number, datetime_start from trials where state = 'COMPLETE' order by number"
