@@ -17,7 +17,7 @@ from texpr.ir import kernel as k
 PATH = Path(__file__).parents[3] / "examples" / "hopper" / "matmul.te"
 
 
-NAMES = ("ring", "roles", "late")
+NAMES = ("ring", "roles", "late", "persistent")
 
 
 @cache
@@ -35,7 +35,7 @@ def test_it_is_proved(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_it_is_right(name: str) -> None:
     made, random = compiled(name), np.random.default_rng(5)
-    a, b = (random.integers(-3, 4, (128, 320)) for _ in "ab")
+    a, b = (random.integers(-3, 4, (rows, 320)) for rows in (128, 640 if name == "persistent" else 128))
     arguments = {"A": a.astype(ml_dtypes.bfloat16), "B": b.astype(ml_dtypes.bfloat16)}
     found = run_plan(made.function, made.plan, arguments)
     assert not found.reports, found.reports[0]
