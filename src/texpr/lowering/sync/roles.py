@@ -7,7 +7,8 @@
 
 Dependences between both go along the channel: RAW by `full`, as without roles (`lowering.sync.phases`); WAR by `empty`, in
 place of a barrier of the block. With a ring that lags, a release is one turn late, behind a wait that leaves the latest group.
-What would need a barrier of all threads is refused.
+Where threads that compute have to meet, as for results that the engine stores, they do so by a barrier of theirs. What would
+need one of all threads is refused.
 """
 
 from __future__ import annotations
@@ -82,11 +83,18 @@ class Split(Record, eq=False):
         symbol = node.decided if isinstance(node, Branch) else getattr(getattr(node, "work", None), "symbol", None)
         return symbol is not None and any(symbol is fill.decided for fill in self.fills)
 
-    def require_apart(self, barriers: Barriers) -> None:
-        """Refuses what would need a barrier of all threads."""
-        for each in barriers.values():
-            name = each.covers[0].buffer
+    def meeting(self, barriers: Barriers, needs: Iterable[Dependence], nodes: tuple[Node, ...]) -> Barriers:
+        """The barriers for `needs`, of the threads that compute in place of the block. Refuses what would need one of all
+        threads."""
+        copies = self.copies
+        filling = {each.number for each in lists(nodes) if {*each.nodes} & copies}
+        apart = [need.covered for need in needs if need.source in copies or need.sink in copies]
+        apart += [each.covers[0] for (number, _), each in barriers.items() if number in filling]
+        if apart:
+            name = apart[0].buffer
             raise self.refused(f"for `{name}` all threads of a block would have to meet, those that copy among them")
+        own = {gap: replace(each, part=self.threads) for gap, each in barriers.items() if each.level is k.Level.BLOCK}
+        return {**barriers, **own}
 
     def refused(self, why: str) -> Limitation:
         """The refusal of these roles."""
@@ -114,8 +122,9 @@ def split(steps: Steps, nest: Nest, engines: Engines) -> Split | None:
         have = f"{steps.threads} threads of a block compute"
         raise made.refused(f"{have}, and {asked.compute} warps are asked for: warpgroups of {WARPGROUP} threads")
     ragged = any(along.ragged or along.tile > 1 for along in steps.grid)
-    if engines.shared or engines.stores or ragged or [a.dim for a in steps.axes if a.level is k.Level.BLOCK] != ["x"]:
-        raise made.refused("clusters, stores by the engine, and blocks of several dimensions have no roles yet")
+    stored = any(leaf in engines.stores for leaf in leaves(loop.body))
+    if engines.shared or stored or ragged or [a.dim for a in steps.axes if a.level is k.Level.BLOCK] != ["x"]:
+        raise made.refused("clusters, stores by the engine in the loop, and blocks of several dimensions have no roles yet")
     return made
 
 
