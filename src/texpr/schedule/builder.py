@@ -135,6 +135,10 @@ class Schedule:
         """Clusters of `blocks` blocks along a loop of the grid."""
         return self._and("cluster", (loop, blocks), {}, ())
 
+    def persistent(self, loop: str, blocks: int, *, names: tuple[str, ...] = ()) -> Schedule:
+        """Iterations of a loop that so many blocks go through, one after the other: loops over blocks and over turns."""
+        return self._and("persistent", (loop,), {"blocks": blocks}, names)
+
     def place(self, buffer: str, space: str) -> Schedule:
         """The placement of a local: shared, registers or workspace."""
         return self._and("place", (buffer, space), {}, ())

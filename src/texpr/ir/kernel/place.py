@@ -38,6 +38,11 @@ class Place(Record):
         """The enclosing loops, outermost first."""
         return tuple(s for s in self.around if isinstance(s, k.For))
 
+    @property
+    def role(self) -> k.Role | None:
+        """The role around, if there is one."""
+        return next((s.role for s in self.around if isinstance(s, k.If) and s.role), None)
+
     def array(self, buffer: Buffer) -> k.Array | None:
         """The kernel's array for a buffer, None for global memory."""
         return next((array for array in self.kernel.arrays if array.buffer is buffer), None)

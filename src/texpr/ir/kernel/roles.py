@@ -104,11 +104,6 @@ def between_roles_is_nothing(stmt: k.Stmt, at: Place) -> Iterator[str]:
                 yield f"beside role {stmt.role.name} is what other threads do"
 
 
-def inside(at: Place) -> k.Role | None:
-    """The role around a statement."""
-    return next((each.role for each in at.around if isinstance(each, k.If) and each.role), None)
-
-
 def parted(body: tuple[k.Stmt, ...]) -> tuple[k.Stmt, ...]:
     """The statements of a kernel, each role's together."""
     at = _first(body)

@@ -32,16 +32,24 @@ def barrier_is_of_threads(stmt: Stmt, at: Place) -> Iterator[str]:
             yield f"{stmt.lanes} lanes are no power of two up to {most}"
         if not any(axis.level is Level.BLOCK for axis in at.kernel.axes):
             yield "the kernel has no threads to join"
-        parts = tuple(stmt.part * count for count in (2, 4, 8))
-        if stmt.part and (stmt.level is not Level.BLOCK or stmt.part % at.kernel.warp or at.kernel.threads not in parts):
-            yield f"{stmt.part} threads are no half, quarter or eighth of {at.kernel.threads} in whole warps"
+        if stmt.part and (stmt.level is not Level.BLOCK or stmt.part % at.kernel.warp or not _is_part(stmt.part, at)):
+            yield f"{stmt.part} threads are no half, quarter or eighth of {at.kernel.threads} in whole warps, and no role"
+
+
+def _is_part(threads: int, at: Place) -> bool:
+    """Whether so many threads, from a multiple of that number on, are a part of the block, or the role around."""
+    warp, role = at.kernel.warp, at.role
+    if role is not None:
+        return threads == role.warps * warp and not role.first % role.warps
+    return at.kernel.threads in (threads * count for count in (2, 4, 8))
 
 
 class Barrier(Operation, eq=False):
     """All threads of `level` (WARP, BLOCK or CLUSTER) arrive and see each other's writes. `covers`: the dependences.
 
     `lanes`: for WARP, the number of consecutive lanes that take part (a power of two). `part`: for BLOCK, the number of
-    consecutive threads that synchronise (whole warps; a half, a quarter or an eighth of the block), 0 for all of them.
+    consecutive threads that synchronise (whole warps; a half, a quarter or an eighth of the block, or all of a role), 0 for all
+    of them.
     `relaxed`: all come, but do not see each other's writes: what is ordered is only what engines did before, which somebody
     waited for, and what engines do after. For CLUSTER, where writes made visible cost more than the barrier.
     """
@@ -91,7 +99,7 @@ class Barrier(Operation, eq=False):
             case Level.CLUSTER:
                 yield "tx_cluster_meet();" if self.relaxed else "tx_cluster_sync();"
             case Level.BLOCK if self.part:
-                yield f"tx_bar_sync(tx_part({threads // self.part}, {self.part}), {self.part});"
+                yield f"tx_bar_sync(tx_part({max(2, threads // self.part)}, {self.part}), {self.part});"
             case Level.BLOCK if to.parted is not None:
                 yield f"tx_bar_sync<{to.parted}>({threads});"
             case Level.BLOCK:

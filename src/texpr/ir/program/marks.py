@@ -166,6 +166,12 @@ class Together(Switch):
     NAME = "together"
 
 
+class Persistent(Mark):
+    """`#persistent`: a loop over the tiles of a block that ends with the last one; removed at the end of the schedule."""
+
+    NAME = "persistent"
+
+
 class Pipeline(Mark):
     """`#pipeline(3, As, Bs)`: the number of slots, and the buffers that have them; removed at the end of the schedule.
 
@@ -381,8 +387,8 @@ class Joint(Mark):
 MARKS: dict[str, type[Mark]] = {
     kind.NAME: kind
     for kind in (
-        Apart, Async, Bind, Cluster, Joint, LaunchBounds, Multicast, Overlap, Partition, Pipeline, Roles, Saves, Scanned, Skip,
-        Tensor, Together, Unguard, Unroll, Vector,
+        Apart, Async, Bind, Cluster, Joint, LaunchBounds, Multicast, Overlap, Partition, Persistent, Pipeline, Roles, Saves,
+        Scanned, Skip, Tensor, Together, Unguard, Unroll, Vector,
     )
 }  # fmt: skip
 """The marks, by name."""

@@ -34,9 +34,10 @@ from texpr.lowering.sync.engines import Engines
 from texpr.lowering.sync.fences import across_proxies, fenced
 from texpr.lowering.sync.operations import Operations, is_left_out
 from texpr.lowering.sync.phases import Turns, phases, turns
+from texpr.lowering.sync.stored import later
 from texpr.lowering.sync.turns import Ring
 from texpr.mapping.nest import Nest
-from texpr.support.record import Record
+from texpr.support.record import Record, replace
 
 Waits: TypeAlias = dict[ProgramPoint, Wait]
 
@@ -83,7 +84,7 @@ def decide(
     along = tuple(need for need in (*met, *ended) if split is not None and split.covers(need))
     waited = tuple(need for need in ended if need not in along)
 
-    def meet(sharing: Sequence[Turn]) -> Met[tuple[barriers.Placed, Waits, Waits]]:
+    def meet(sharing: Sequence[Turn]) -> Met[tuple[barriers.Placed, Waits, Waits, tuple[Dependence, ...]]]:
         asked = (*found, *(turn.need(lives.level, going_on) for turn in sharing))
         threads = min(nest.team, nest.threads)
         best = barriers.place(nodes, asked, threads, runs.__contains__, alike, warp=nest.warp, settled=settled)
@@ -93,25 +94,25 @@ def decide(
         own = {meeting for meeting in waited if warpgroup.held(meeting, started)}
         last = place_waits(nodes, ending, committed, best.barriers, closers, own.__contains__) if started else {}
         cost = Fraction(0) if best.proof is None else best.proof.cost
-        return Met((best, waits, last), (cost, len(best.barriers) + len(waits) + len(last)))
+        return Met((best, waits, last, asked), (cost, len(best.barriers) + len(waits) + len(last)))
 
     arena, chosen = share(_sharing(nest, steps, engines), lives, meet, steps.budget)
-    best, waits, last = chosen.made
-    operations = _operations(steps, engines, turned.rings, met, best.barriers, needs, names, cluster)
+    best, waits, last, asked = chosen.made
+    placed = best.barriers if split is None else split.meeting(best.barriers, asked, nodes)
+    operations = _operations(steps, engines, turned.rings, met, placed, needs, names, cluster)
     before: dict[ProgramPoint, tuple[k.Stmt, ...]] = dict(operations.phases.waits)
-    across = (
-        ()
-        if split is not None
-        else across_proxies(needs, nest, nodes, engines.copies, {leaf: each.tiles for leaf, each in started.items()})
-    )
-    for gap, each in fenced(nodes, across, best.barriers, runs.__contains__).items():
+    if split is not None:
+        stored = later(placed, operations.phases, engines.stores, met, nodes, steps.thread)
+        placed, operations = stored.barriers, replace(operations, phases=stored.phases)
+        before |= {gap: (*before.get(gap, ()), wait) for gap, wait in stored.waits.items()}
+    across = across_proxies(needs, nest, nodes, engines.copies, {leaf: each.tiles for leaf, each in started.items()})
+    for gap, each in fenced(nodes, across, placed, runs.__contains__).items():
         before[gap] = (*before.get(gap, ()), k.Fence("async", span=each.sink.stmt.span))
     fences = warpgroup.fences(groups, started)
     ending = {gap: _ended(wait, started) for gap, wait in last.items()}
-    gaps = _gaps({gap: wait.statement() for gap, wait in waits.items()}, ending, before, best.barriers, fences)
+    gaps = _gaps({gap: wait.statement() for gap, wait in waits.items()}, ending, before, placed, fences)
     if split is None:
         return Order(gaps, closing, copying, committed, arena, operations, best.proof)
-    split.require_apart(best.barriers)
     filled = operations.phases.groups, turned.rings
     channel = roles.channel(split, nodes, *filled, groups, ending, along, started, names)
     return Order(channel.beside(gaps), closing, copying, committed, arena, operations, best.proof, channel)

@@ -7,7 +7,8 @@
 
 Dependences between both go along the channel: RAW by `full`, as without roles (`lowering.sync.phases`); WAR by `empty`, in
 place of a barrier of the block. With a ring that lags, a release is one turn late, behind a wait that leaves the latest group.
-What would need a barrier of all threads is refused.
+Where threads that compute have to meet, as for results that the engine stores, they do so by a barrier of theirs. What would
+need one of all threads is refused.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.program.marked import mark
 from texpr.ir.program.marks import Roles
-from texpr.ir.steps import Branch, Loop, Node, Part, Step, Steps, below, leaves
+from texpr.ir.steps import Branch, Loop, Node, Part, Step, Steps, leaves
 from texpr.ir.steps.threads import Threads
 from texpr.ir.steps.work import Decide, Run
 from texpr.ir.value import Buffer, Index, Load, Op
 from texpr.ir.value.types import BOOL, I64, U64
 from texpr.isa.cuda import WARPGROUP
-from texpr.lowering.build.paths import ProgramPoint
+from texpr.lowering.build.paths import ProgramPoint, lists
 from texpr.lowering.dependences.dependence import Dependence
 from texpr.lowering.names import Names
 from texpr.lowering.sync import warpgroup
@@ -41,9 +42,11 @@ from texpr.support.record import Record, replace
 
 
 class Split(Record, eq=False):
-    """A loop whose work two roles share: `fills` are branches with its copies, all else is in the branch `uses` behind them."""
+    """A loop whose work two roles share: `fills` are branches with its copies, all else is in the branch `uses` behind them.
+    `around`: the loop over the tiles of a block, if it is in one, whose other steps are of the role that computes."""
 
     asked: Roles
+    around: tuple[Loop, ...]
     loop: Loop
     fills: tuple[Branch, ...]
     uses: Branch
@@ -80,11 +83,18 @@ class Split(Record, eq=False):
         symbol = node.decided if isinstance(node, Branch) else getattr(getattr(node, "work", None), "symbol", None)
         return symbol is not None and any(symbol is fill.decided for fill in self.fills)
 
-    def require_apart(self, barriers: Barriers) -> None:
-        """Refuses what would need a barrier of all threads."""
-        for each in barriers.values():
-            name = each.covers[0].buffer
+    def meeting(self, barriers: Barriers, needs: Iterable[Dependence], nodes: tuple[Node, ...]) -> Barriers:
+        """The barriers for `needs`, of the threads that compute in place of the block. Refuses what would need one of all
+        threads."""
+        copies = self.copies
+        filling = {each.number for each in lists(nodes) if {*each.nodes} & copies}
+        apart = [need.covered for need in needs if need.source in copies or need.sink in copies]
+        apart += [each.covers[0] for (number, _), each in barriers.items() if number in filling]
+        if apart:
+            name = apart[0].buffer
             raise self.refused(f"for `{name}` all threads of a block would have to meet, those that copy among them")
+        own = {gap: replace(each, part=self.threads) for gap, each in barriers.items() if each.level is k.Level.BLOCK}
+        return {**barriers, **own}
 
     def refused(self, why: str) -> Limitation:
         """The refusal of these roles."""
@@ -93,27 +103,28 @@ class Split(Record, eq=False):
 
 def split(steps: Steps, nest: Nest, engines: Engines) -> Split | None:
     """The loop of a nest that two roles share, if a schedule asks for it. Raises Limitation."""
-    found = [(node, asked) for node in _loops(steps.body) if (asked := mark(node.stmt, Roles))]
+    found = [(*path, asked) for path in _loops(steps.body) if (asked := mark(path[-1].stmt, Roles))]
     if not found:
         return None
-    loop, asked = found[0]
+    *around, loop, asked = found[0]
     branches = [node for node in loop.body if isinstance(node, Branch)]
     fills = [node for node in branches if not node.orelse and _only_copies(node.then, engines)]
     uses = [node for node in branches if node not in fills]
     if not (fills and uses):
         why = f"`{loop.stmt.sym.base}` is not a loop of copies by the engine, and of what uses them"
         raise limitation("E0920", asked.span, why, offers=left_out(asked.span))
-    made = Split(asked, loop, tuple(fills), uses[0], steps.threads, steps.warp)
+    made = Split(asked, tuple(around), loop, tuple(fills), uses[0], steps.threads, steps.warp)
     others = [node for node in loop.body if node not in branches]
-    alone = len(found) == len(uses) == 1 and any(node is loop for node in steps.body) and branches[-1] is uses[0]
+    alone = len(found) == len(uses) == 1 and len(around) <= 1 and branches[-1] is uses[0]
     if not (alone and all(isinstance(node, Step) and isinstance(node.work, Decide | Run) for node in others)):
         raise made.refused(f"`{loop.stmt.sym.base}` is not a loop of copies ahead and of what uses them alone")
     if asked.compute * steps.warp != steps.threads or nest.team != nest.threads or steps.threads % WARPGROUP:
         have = f"{steps.threads} threads of a block compute"
         raise made.refused(f"{have}, and {asked.compute} warps are asked for: warpgroups of {WARPGROUP} threads")
     ragged = any(along.ragged or along.tile > 1 for along in steps.grid)
-    if engines.shared or engines.stores or ragged or [a.dim for a in steps.axes if a.level is k.Level.BLOCK] != ["x"]:
-        raise made.refused("clusters, stores by the engine, and blocks of several dimensions have no roles yet")
+    stored = any(leaf in engines.stores for leaf in leaves(loop.body))
+    if engines.shared or stored or ragged or [a.dim for a in steps.axes if a.level is k.Level.BLOCK] != ["x"]:
+        raise made.refused("clusters, stores by the engine in the loop, and blocks of several dimensions have no roles yet")
     return made
 
 
@@ -134,12 +145,12 @@ def require_found(function: ir.Function, kernels: Iterable[k.Kernel]) -> None:
         raise limitation("E0920", asked[0].span, why, offers=left_out(asked[0].span))
 
 
-def _loops(nodes: tuple[Node, ...]) -> Iterator[Loop]:
+def _loops(nodes: tuple[Node, ...], around: tuple[Loop, ...] = ()) -> Iterator[tuple[Loop, ...]]:
+    """Every loop, behind those around it, outermost first; no loop in a branch."""
     for node in nodes:
         if isinstance(node, Loop):
-            yield node
-        for inner in below(node):
-            yield from _loops(inner)
+            yield (*around, node)
+            yield from _loops(node.body, (*around, node))
 
 
 class Slots(Record, eq=False):
@@ -247,7 +258,23 @@ def _slots(
         raise own.refused("products in several places of a turn use what was copied")
     wait = k.WaitWarpgroup(lag, (), covers, span=span)
     releases = {gap: (release,) if is_done else (wait, release) for gap, is_done in ends.items()}
+    if own.around and lag:
+        releases |= _drained(own, ring, empty, lag, within, covers)
     return Slots(array, (group.number, group.last - len(copies)), acquire, releases)
+
+
+def _drained(
+    own: Split, ring: Ring, empty: Buffer, lag: int, within: Uses, covers: tuple[k.Covered, ...]
+) -> dict[ProgramPoint, tuple[k.Stmt, ...]]:
+    """The last releases of a tile, behind its loop: the copies of the next tile wait for them."""
+    behind = next(each for each in lists(within.nodes) if any(node is own.loop for node in each.nodes))
+    gap, span = (behind.number, next(at for at, node in enumerate(behind.nodes) if node is own.loop)), own.asked.span
+    made: list[k.Stmt] = [] if within.waits.get(gap) == 0 else [k.WaitWarpgroup(0, (), covers, span=span)]
+    for late in range(lag, 0, -1):
+        last = ring.end - late
+        release = k.BarrierRelease(Load(empty, (ring.phase.at(ring.sym, last).slot,)), covers, span=span)
+        made.append(k.If(_reached(last, ring.first), (release,), uniform=True, span=span))
+    return {gap: tuple(made)}
 
 
 def _reached(turn: Expr, first: Expr) -> Op:
@@ -257,15 +284,19 @@ def _reached(turn: Expr, first: Expr) -> Op:
 def parted(found: Channel, nodes: Iterable[Node]) -> Iterator[Node]:
     """The woven nodes of an iteration, each with its role. Loops are those of `found`, with other bodies."""
     own, kept = found.split, list[Node]()
+    around = [loop.stmt.sym for loop in own.around]
     for node in nodes:
-        if not (isinstance(node, Loop) and node.stmt.sym is own.loop.stmt.sym):
+        if not (isinstance(node, Loop) and node.stmt.sym in (*around, own.loop.stmt.sym)):
             kept.append(node)
             continue
         if kept:
             yield Part(own.compute, tuple(kept))
-        copies = tuple(each for each in node.body if own.is_of_copies(each))
-        others = tuple(each for each in node.body if not own.is_of_copies(each))
-        yield replace(node, body=(Part(own.copy, copies), Part(own.compute, others)))
+        if node.stmt.sym in around:
+            yield replace(node, body=tuple(parted(found, node.body)))
+        else:
+            copies = tuple(each for each in node.body if own.is_of_copies(each))
+            others = tuple(each for each in node.body if not own.is_of_copies(each))
+            yield replace(node, body=(Part(own.copy, copies), Part(own.compute, others)))
         kept = []
     if kept:
         yield Part(own.compute, tuple(kept))

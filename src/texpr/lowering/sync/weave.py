@@ -41,7 +41,8 @@ def woven(steps: Steps, order: Order, cluster: Cluster) -> Steps:
     if (channel := order.channel) is not None:
         threads = steps.threads + channel.split.copy.warps * steps.warp
         axes = tuple(replace(a, extent=expr(threads)) if a.level is k.Level.BLOCK else a for a in steps.axes)
-        return replace(steps, begin=begin, body=tuple(parted(channel, body)), end=end, axes=axes)
+        last = (Part(channel.split.compute, end),) if end else ()
+        return replace(steps, begin=begin, body=tuple(parted(channel, body)), end=last, axes=axes)
     return replace(steps, begin=begin, body=body, end=end)
 
 

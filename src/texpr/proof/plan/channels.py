@@ -21,7 +21,7 @@ from texpr.proof.read.events import Channel, Reading, Signal, Site
 from texpr.proof.read.order import Sides, domains, not_behind, sides_of, unordered
 from texpr.support.record import Record
 
-N, M, P, Q = (expr(Sym(f"{name}○")) for name in ("turn", "other_turn", "thread", "other_thread"))
+N, M, P, Q, T = (expr(Sym(f"{name}○")) for name in ("turn", "other_turn", "thread", "other_thread", "tile"))
 
 
 class Ring(Record, eq=False):
@@ -49,23 +49,24 @@ class Ring(Record, eq=False):
         points = (witness((*self.channel.fill.site.launch.domain, *case), self.premises) for case in cases())
         return next((point for point in points if point is not None), None)
 
-    def at(self, signal: Signal, ordinal: Expr, thread: Expr) -> dict[Sym, Sym | Expr]:
+    def at(self, signal: Signal, ordinal: Expr, thread: Expr, tile: Expr = T) -> dict[Sym, Sym | Expr]:
         """The coordinates of a signal."""
-        return self.channel.names(signal, ordinal, {**same(Site(signal.site.launch)), signal.site.launch.threads[0]: thread})
+        launch = signal.site.launch
+        return self.channel.names(signal, tile, ordinal, {**same(Site(launch)), launch.threads[0]: thread})
 
-    def there(self, signal: Signal, ordinal: Expr, thread: Expr) -> Formula:
+    def there(self, signal: Signal, ordinal: Expr, thread: Expr, tile: Expr = T) -> Formula:
         """The condition that a signal with this ordinal exists in a thread."""
         launch = signal.site.launch
-        facts = there(signal.site, self.at(signal, ordinal, thread))
-        return conj((facts, between(ZERO, thread, launch.kernel.threads)))
+        facts = there(signal.site, self.at(signal, ordinal, thread, tile))
+        return conj((facts, self.channel.there(signal, ordinal), between(ZERO, thread, launch.kernel.threads)))
 
-    def nowhere(self, signals: Iterable[Signal], ordinal: Expr, thread: Expr) -> Formula:
+    def nowhere(self, signals: Iterable[Signal], ordinal: Expr, thread: Expr, tile: Expr = T) -> Formula:
         """The condition that none of some signals exists with this ordinal in a thread."""
-        return negate(disj(self.there(signal, ordinal, thread) for signal in signals))
+        return negate(disj(self.there(signal, ordinal, thread, tile) for signal in signals))
 
-    def late(self, one: Signal, n: Expr, p: Expr, other: Signal, m: Expr, q: Expr) -> Formula:
-        """The condition that one signal is not before another in the text, turn by turn."""
-        return disj(not_behind(one.site, other.site, Sides(self.at(one, n, p), self.at(other, m, q)), False))
+    def late(self, one: Signal, n: Expr, p: Expr, other: Signal, m: Expr, q: Expr, tile: Expr = T) -> Formula:
+        """The condition that one signal, in `tile`, is not before another in the text, turn by turn."""
+        return disj(not_behind(one.site, other.site, Sides(self.at(one, n, p, tile), self.at(other, m, q)), False))
 
     def miscounted(self) -> Iterator[Sequence[Formula]]:
         """A thread that does not what its role does, or another one that does, or does it twice, or another number of warps."""
@@ -89,14 +90,14 @@ class Ring(Record, eq=False):
         for each in (s for s in self.reading.signals if s.site.launch is c.fill.site.launch):
             full, empty = (each.barrier.buffer is own.barrier.buffer for own in (c.fill, c.acquire))
             plain = isinstance(each.what, Makes) or (full and isinstance(each.what, Brings))
-            if (full or empty) and not plain and (each not in c.first or each.site.tests):
+            if (full or empty) and not plain and (each not in (*c.first, *c.last) or each.site.tests):
                 yield each
 
     def misread(self) -> Iterator[Sequence[Formula]]:
         """A slot, or a parity, that is not that of a turn."""
-        c, slots = self.channel, self.channel.slots
-        phases = {c.acquire: N // slots + 1, **dict.fromkeys(c.uses, N // slots)}
-        for signal in c.first:
+        c, rank = self.channel, self.channel.rank(T, N)
+        phases = {c.acquire: rank + 1, **dict.fromkeys(c.uses, rank)}
+        for signal in (*c.first, *c.last):
             names = self.at(signal, N, P)
             yield self.there(signal, N, P), differ((signal.barrier.index[0].substitute(names),), (c.slot(N),))
             if signal in phases:
@@ -115,14 +116,19 @@ class Ring(Record, eq=False):
         for release in c.releases:
             yield self.there(release, N, P), self.nowhere(c.uses, N, P)
             yield from ((self.there(release, N, P), self.there(u, N, P), self.late(u, N, P, release, N, P)) for u in c.uses)
+        if c.tiles is not None:
+            turns = between(ZERO, N, c.count)
+            yield self.there(c.fill, N, c.producer), negate(turns)
+            yield turns, between(ZERO, T, c.fill.site.bounds[c.tiles][1]), negate(self.there(c.fill, N, c.producer))
 
     def endless(self) -> Iterator[Sequence[Formula]]:
         """A wait for a release, or for a fill, that does not come before it in the text."""
-        c, before = self.channel, N - self.channel.slots
-        waits = self.there(c.acquire, N, P), Ge(before), between(c.consumers[0], Q, c.consumers[1])
-        yield *waits, self.nowhere(c.releases, before, Q)
-        for release in c.releases:
-            yield *waits, self.there(release, before, Q), self.late(release, before, Q, c.acquire, N, P)
+        c = self.channel
+        for condition, tile, before in c.before(T, N):
+            waits = self.there(c.acquire, N, P), condition, between(c.consumers[0], Q, c.consumers[1])
+            yield *waits, self.nowhere(c.releases, before, Q, tile)
+            for release in c.releases:
+                yield *waits, self.there(release, before, Q, tile), self.late(release, before, Q, c.acquire, N, P, tile)
         for use in c.uses:
             yield self.there(use, N, P), self.late(c.fill, N, c.producer, use, N, P)
 

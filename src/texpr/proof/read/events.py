@@ -17,7 +17,7 @@ from texpr.ir import kernel as k
 from texpr.ir.operation import Agent, Arrives, Awaits, Brings, Closes, Fences, Group, Operation, Phased, Waits
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, operands
 from texpr.isa.levels import Level, Space
-from texpr.presburger.formula import Formula, between, negate
+from texpr.presburger.formula import TRUE, Eq, Formula, Ge, between, conj, negate
 from texpr.proof.read.conditions import test
 from texpr.support.record import Mutable, Record, derive, field, replace
 from texpr.support.span import NOWHERE, Span
@@ -222,7 +222,8 @@ class Channel(Record, eq=False):
 
     `acquire`: the wait for an empty slot; `fill`: the arrival with bytes; `uses`: the waits for it, of which a turn passes one;
     `releases`: likewise, of a slot that was read. Each has ordinals: 0 in the turn `first` of its loop. `producer`: the thread
-    that fills; `consumers`: the first thread that uses and releases, and the one behind the last.
+    that fills; `consumers`: the first thread that uses and releases, and the one behind the last. `tiles`: the loop around, if
+    there is one, each iteration of which has `count` turns, from ordinal 0 on. `last`: ordinals of releases behind the loop.
     """
 
     loop: k.For
@@ -233,21 +234,45 @@ class Channel(Record, eq=False):
     first: Mapping[Signal, int]
     producer: Expr
     consumers: tuple[int, int]
+    tiles: k.For | None = None
+    last: Mapping[Signal, Expr] = field(default_factory=dict["Signal", Expr])
 
     @property
     def slots(self) -> int:
         """The number of slots."""
         return self.acquire.barrier.buffer.shape[0].constant
 
+    @property
+    def count(self) -> Expr:
+        """The number of turns of a tile."""
+        return self.uses[0].site.bounds[self.loop][1] - self.first[self.uses[0]]
+
     def slot(self, ordinal: Expr) -> Expr:
         """The slot of an ordinal, by that of the first fill."""
         first = self.fill.barrier.index[0].substitute({self.loop.sym: expr(self.first[self.fill])})
         return (ordinal + (first if first.is_constant else 0)) % self.slots
 
-    def names(self, signal: Signal, ordinal: Expr, names: Mapping[Sym, Sym | Expr]) -> dict[Sym, Sym | Expr]:
-        """The coordinates of a signal with this ordinal, of a thread and block that have `names`."""
-        own = {sym: names[sym] for sym in signal.site.dims if sym is not self.loop.sym}
-        return {**own, self.loop.sym: ordinal + self.first[signal]}
+    def rank(self, tile: Expr, ordinal: Expr) -> Expr:
+        """How many turns before have the slot of a turn."""
+        before = ordinal // self.slots
+        return before if self.tiles is None else tile * (before + 1 + (self.count - 1 - ordinal) // self.slots) + before
+
+    def before(self, tile: Expr, ordinal: Expr) -> Iterator[tuple[Formula, Expr, Expr]]:
+        """The turn before that has the slot of a turn, tile and ordinal, with the condition that it is this one."""
+        yield Ge(ordinal - self.slots), tile, ordinal - self.slots
+        if self.tiles is not None:
+            latest = ordinal + (self.count - 1 - ordinal) // self.slots * self.slots
+            yield conj((Ge(self.slots - 1 - ordinal), Ge(tile - 1))), tile - 1, latest
+
+    def names(self, signal: Signal, tile: Expr, ordinal: Expr, names: Mapping[Sym, Sym | Expr]) -> dict[Sym, Sym | Expr]:
+        """The coordinates of a signal with this ordinal in a tile, of a thread and block that have `names`."""
+        turn = {self.loop.sym: ordinal + self.first[signal]} if signal in self.first else {}
+        own = {**turn, **({self.tiles.sym: tile} if self.tiles is not None else {})}
+        return {sym: own[sym] if sym in own else names[sym] for sym in signal.site.dims}
+
+    def there(self, signal: Signal, ordinal: Expr) -> Formula:
+        """The condition that a signal has this ordinal, where its coordinates do not say so."""
+        return Eq(ordinal - self.last[signal]) if signal in self.last else TRUE
 
 
 class Meeting(Record, eq=False):

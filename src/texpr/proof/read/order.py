@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
-from texpr.affine.expr import Expr, Sym, expr
+from texpr.affine.expr import ZERO, Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
@@ -264,12 +264,15 @@ def _unchannelled(a: Site, b: Site, sides: Sides) -> Formula:
         if each.loop not in b.loops:
             continue
         turn = sides.b(each.loop.sym) - each.first[each.acquire]
-        acquire, waits = each.acquire.site, each.names(each.acquire, turn, sides.b)
+        tile = ZERO if each.tiles is None else sides.b(each.tiles.sym)
+        acquire, waits = each.acquire.site, each.names(each.acquire, tile, turn, sides.b)
         unseen = (*not_behind(acquire, b, Sides(waits, sides.b), False), negate(conj(renamed(acquire, waits))))
-        for release in each.releases:
-            frees = each.names(release, turn - each.slots, sides.a)
-            late = (*not_behind(a, release.site, Sides(sides.a, frees), False), negate(conj(renamed(release.site, frees))))
-            missed.append(disj((*unseen, *late)))
+        for condition, at, before in each.before(tile, turn):
+            for release in each.releases:
+                frees = each.names(release, at, before, sides.a)
+                exists = conj((condition, *renamed(release.site, frees), each.there(release, before)))
+                late = (*not_behind(a, release.site, Sides(sides.a, frees), False), negate(exists))
+                missed.append(disj((*unseen, *late)))
     return conj(missed)
 
 

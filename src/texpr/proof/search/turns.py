@@ -228,11 +228,16 @@ def _next(a: Site, b: Site) -> Iterator[Values]:
 
 
 def _entering(a: Site, b: Site) -> Iterator[Values]:
-    """The first instance of `b` in loops behind `a`, of those turns that a test around it leaves."""
+    """The first instance of `b` in loops behind `a`, or in those that an outer loop enters anew, of those turns that a test
+    around it leaves."""
     common = _common(a, b)
-    inner = b.loops[len(common) :]
-    if b.launch is a.launch and _precedes(a, b) and inner:
-        yield {**_shifted(common, 0), **{loop.sym: next(_bounds(b, loop.sym, 1), b.bounds[loop][0]) for loop in inner}}
+    if b.launch is not a.launch:
+        return
+    behind = [(len(common), 0)] if _precedes(a, b) else []
+    for depth, turns in (*behind, *((depth, 1) for depth in range(len(common), 0, -1))):
+        if inner := b.loops[depth:]:
+            first = {loop.sym: next(_bounds(b, loop.sym, 1), b.bounds[loop][0]) for loop in inner}
+            yield {**_shifted(common[:depth], turns), **first}
 
 
 def _end(copy: Site, number: int, what: Awaits, reading: Reading) -> End | None:

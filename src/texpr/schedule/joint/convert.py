@@ -36,7 +36,7 @@ from texpr.schedule.joint.match import match
 from texpr.schedule.joint.nests import Nest, nest_of
 from texpr.schedule.joint.product import Product, Unfit
 from texpr.schedule.joint.records import by_name
-from texpr.schedule.joint.wide import wide
+from texpr.schedule.joint.wide import is_stored, wide
 from texpr.schedule.tree import Body, path_to, replaced
 from texpr.support.diagnostic import TexprError, error
 from texpr.support.record import Mutable, field, replace
@@ -236,8 +236,7 @@ class Tile(Mutable):
     def over(self, lane: Sym, digits: Sequence[tuple[Sym, Digit]], body: Body, stmt: ir.Stmt) -> ir.Par:
         """`body` for each lane and each of its registers."""
         span = getattr(stmt, "span", self.new.span)
-        stored = any(t.buffer.role != "local" for s in ir.walk(body) if isinstance(s, ir.Bind) for t in s.targets)
-        if digits and stored:
+        if digits and is_stored(self.by.function, body):
             *digits, (sym, digit) = digits
             self.by.pairs.add(sym)
             body = (ir.Par(sym, expr(digit.size), body, span=span),)

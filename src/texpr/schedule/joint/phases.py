@@ -33,6 +33,7 @@ from texpr.ir.value.types import BOOL, I64
 from texpr.schedule.joint.convert import Converter, accesses
 from texpr.schedule.joint.held import Held, dims_of, part_of, register_of
 from texpr.schedule.joint.layout import solved
+from texpr.schedule.joint.wide import is_stored
 from texpr.schedule.tree import Body
 from texpr.support.record import Mutable, Record, field, replace
 from texpr.support.span import Span
@@ -203,10 +204,9 @@ class Phase(Mutable):
 
     def over(self, lane: Sym, digits: Sequence[tuple[Sym, Digit]], body: Body, held: Held) -> ir.Par:
         """`body` for each lane and each of its registers."""
-        stored = any(t.buffer.role != "local" for s in ir.walk(body) if isinstance(s, ir.Bind) for t in s.targets)
         summed = {t.buffer for s in ir.walk(body) if isinstance(s, ir.Bind) and s.update is not None for t in s.targets}
         free = tuple(buffer for buffer in self.free if buffer in summed)
-        if digits and stored:
+        if digits and is_stored(self.by.function, body):
             *digits, (sym, digit) = digits
             self.by.pairs.add(sym)
             body = (ir.Par(sym, expr(digit.size), body, span=self.span),)

@@ -22,7 +22,7 @@ from texpr.domain.iterdomain import Side
 from texpr.domain.predicates.needed import Predicates, predicates
 from texpr.ir import program as ir
 from texpr.ir.program.marked import level_of, mark, unmarked
-from texpr.ir.program.marks import Joint, Unguard, Unroll, Vector
+from texpr.ir.program.marks import Joint, Persistent, Unguard, Unroll, Vector
 from texpr.ir.program.rewrite import Rewriter, replace_loads, substitute_value
 from texpr.ir.program.uses import loads
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Value, conjunction
@@ -161,6 +161,12 @@ class _Around(Record, eq=False, dict=True):
         return Simplifier(known(facts))
 
     @cached_property
+    def ended(self) -> tuple[Expr, ...]:
+        """What is ≥ 0 as loops over the tiles of a block end with the last one."""
+        ends = ((s.sym, s.extent.substitute(self.indices)) for s in self.path if mark(s, Persistent))
+        return tuple(fact for sym, extent in ends for fact in in_loop(sym, extent))
+
+    @cached_property
     def needs(self) -> _Needs:
         """The comparisons that exclude holes."""
         needs: _Needs = {}
@@ -169,6 +175,8 @@ class _Around(Record, eq=False, dict=True):
             index = predicate.index.substitute({**self._names, **self.indices})
             extent = predicate.bound.domain.extent.substitute(self.indices)
             low = predicate.bound.side is Side.LOW
+            if not low and known(self.ended).positive(extent - index):
+                continue
             needs[_Need("ge", index, ZERO) if low else _Need("lt", index, extent)] = None
         return needs
 
@@ -397,7 +405,7 @@ class _Maker(Mutable):
             outside = {n: None for n in (every or [{}])[0] if loop.sym not in n.syms and all(n in m for m in every)}
         reduce = tuple(dict.fromkeys(map(self._buffer, loop.reduce)))
         extent = self.around(path).index(loop.extent)
-        bare = unmarked(loop, Unguard)
+        bare = unmarked(unmarked(loop, Unguard), Persistent)
         return _Entry(replace(bare, extent=extent, body=_wrapped(inner, outside), reduce=reduce), outside)
 
     def around(self, path: Path) -> _Around:

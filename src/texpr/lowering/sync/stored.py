@@ -1,0 +1,68 @@
+"""Results that an engine stores while the next tile is computed: who stored waits for it where they are written anew.
+
+    for j_t in … {                                        for j_t in … {
+        for k_o in … { … }                                    for k_o in … { … }
+        C_s[…] = …                                            if thread == 0 { wait_bulk 0 read }
+        fence async; barrier                         →        barrier
+        if thread == 0 {                                      C_s[…] = …
+            tensor store … = C_s; commit_bulk                 fence async; barrier
+            wait_bulk 0 read                                  if thread == 0 { tensor store … = C_s; commit_bulk }
+        }                                                 }
+        barrier
+    }
+
+Both barriers are executed as often as before. In the first tile there is nothing to wait for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from texpr.affine.expr import Expr
+from texpr.ir import kernel as k
+from texpr.ir.steps import Node, Step, leaves
+from texpr.ir.value import Index, Literal, Op
+from texpr.ir.value.types import BOOL, I32
+from texpr.lowering.build.paths import ProgramPoint, lists
+from texpr.lowering.dependences.dependence import Dependence
+from texpr.lowering.engine.box_copy import BoxCopy
+from texpr.lowering.sync.barriers import Barriers
+from texpr.lowering.sync.phases import Phases
+from texpr.support.record import Record, replace
+
+
+class Stored(Record):
+    """Barriers, phases without the waits that come later, and these, by program point, ahead of the barrier there."""
+
+    barriers: Barriers
+    phases: Phases
+    waits: Mapping[ProgramPoint, k.Stmt]
+
+
+def later(
+    barriers: Barriers,
+    phases: Phases,
+    stores: Mapping[Step, BoxCopy],
+    met: Iterable[Dependence],
+    nodes: tuple[Node, ...],
+    thread: Expr,
+) -> Stored:
+    """What threads do for tiles that a loop stores and writes again in its next turn, as late as it can be."""
+    placed, reused, waits = dict(barriers), dict(phases.reused), dict[ProgramPoint, k.Stmt]()
+    for leaf, copy in stores.items():
+        again = [m for m in met if m.source is leaf and m.covered in phases.reused[copy]]
+        if phases.followed[copy] or not again or any(m.carrier is None or m.carrier is not again[0].carrier for m in again):
+            continue
+        own = next(steps for steps in lists(nodes) if steps.loop is again[0].carrier)
+        sinks = {m.sink for m in again}
+        at = own.number, next(n for n, node in enumerate(own.nodes) if not sinks.isdisjoint(leaves((node,)))) - 1
+        covered = {*phases.reused[copy]}
+        old = [gap for gap, each in placed.items() if gap[0] == own.number and {*each.covers} <= covered]
+        if len(old) != 1 or at in placed or leaf not in own.nodes or own.nodes.index(leaf) > old[0][1]:
+            continue
+        placed[at] = placed.pop(old[0])
+        first = Op("eq", (Index(thread, I32), Literal(0, I32)), BOOL)
+        wait = k.WaitBulk(0, read=True, covers=reused.pop(copy), span=copy.span)
+        waits[at] = k.If(first, (wait,), span=copy.span)
+        reused[copy] = ()
+    return Stored(placed, replace(phases, reused=reused), waits)
