@@ -27,7 +27,7 @@ from texpr.isa.cuda import WARPGROUP, WGMMA
 from texpr.isa.engine import CHUNK, LINE
 from texpr.isa.instruction import Instruction
 from texpr.isa.instruction import Operand as RecordOperand
-from texpr.isa.instructions.wgmma import ROWS
+from texpr.isa.instructions.wgmma import PART, ROWS
 from texpr.isa.registry import INSTRUCTIONS
 from texpr.isa.target import Target
 from texpr.planner.follow import Refused, Value
@@ -66,9 +66,6 @@ CLUSTER = 2
 
 GAIN = 0.95
 """What a cluster has to save of the bound: its blocks wait for each other in each turn, of which a bound says nothing."""
-
-PART = 128
-"""Terms that a unit of few bits may add up by itself, as DeepSeek-V3 (arXiv 2412.19437, 3.3.2) and libraries have it."""
 
 KEPT = {"f32": 23}
 """Bits behind the leading one that an addition in a type keeps."""
