@@ -29,7 +29,7 @@ from texpr.planner.nest import Forbidden, Nest
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
 from texpr.planner.tensor.cores import Asked, microseconds, require_filled
 from texpr.planner.tensor.gathered import Gathered, gatherings, sides
-from texpr.planner.tensor.product import WORD, Product, moves, product_of
+from texpr.planner.tensor.product import WORD, Product, keeps_few_bits, moves, product_of
 from texpr.schedule.joint.records import usable_in
 from texpr.support.record import Record, replace
 
@@ -343,6 +343,8 @@ def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
     product = allowed(product_of(nest, instrs), lambda: product_of(unmarked(nest), instrs), lambda o: o.found.instr.name)
     if product is None or min(sides(nest, product)) < LEAST:
         return None
+    if keeps_few_bits(product, nest):
+        raise Forbidden(f"{product.found.instr.name} keeps few bits of a long sum: `partial` and `mma` sum up in parts")
     totals = (shape.rows for shape in SHAPES)
     plain = tile_of(nest, product, target)
     gathered = [tile_of(nest, product, target, each) for each in gatherings(nest, product, totals)]

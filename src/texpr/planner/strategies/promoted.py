@@ -27,14 +27,12 @@ from texpr.planner.strategies.warpgroups import (
     asked,
     chosen,
     every_tile,
-    is_by_parts,
-    keeps_few_bits,
     product_by,
 )
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
 from texpr.planner.tensor.cores import Asked
 from texpr.planner.tensor.gathered import sides
-from texpr.planner.tensor.product import Product, product_of
+from texpr.planner.tensor.product import Product, by_warps, is_by_parts, keeps_few_bits
 from texpr.schedule.joint.records import usable_in
 from texpr.support.record import replace
 
@@ -114,7 +112,7 @@ def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
     if not every:
         return None
     assert isinstance(nest, Nest), "as it has tiles"
-    by_threads = product_of(nest, usable_in(subject.state.function, target)) is None
+    by_threads = not by_warps(nest, usable_in(subject.state.function, target))
     best = chosen(every, doubled, refused, nest, target, by_threads)
     if best is None:
         return None
@@ -128,7 +126,7 @@ def _others(subject: Subject) -> Iterator[Proposal]:
     for tile in _tiles(subject):
         assert isinstance(nest, Nest), "as it has tiles"
         cost, _ = cheapest([tile], doubled, nest, target)
-        by_threads = product_of(nest, usable_in(subject.state.function, target)) is None
+        by_threads = not by_warps(nest, usable_in(subject.state.function, target))
         yield Proposal(PartsScript(subject.state, subject.span, nest=nest, tile=tile, by_threads=by_threads), cost, tile)
 
 

@@ -27,7 +27,7 @@ from texpr.isa.cuda import WARPGROUP, WGMMA
 from texpr.isa.engine import CHUNK, LINE
 from texpr.isa.instruction import Instruction
 from texpr.isa.instruction import Operand as RecordOperand
-from texpr.isa.instructions.wgmma import PART, ROWS
+from texpr.isa.instructions.wgmma import ROWS
 from texpr.isa.registry import INSTRUCTIONS
 from texpr.isa.target import Target
 from texpr.planner.follow import Refused, Value
@@ -47,7 +47,7 @@ from texpr.planner.strategies.products import (
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
 from texpr.planner.tensor.cores import Asked, microseconds, require_filled
 from texpr.planner.tensor.gathered import Gathered, gatherings, sides
-from texpr.planner.tensor.product import Product, product_of
+from texpr.planner.tensor.product import Product, by_warps, is_by_parts, keeps_few_bits, product_of
 from texpr.schedule.joint.match import Match
 from texpr.schedule.joint.records import called, usable_in
 from texpr.support.record import field, replace
@@ -66,9 +66,6 @@ CLUSTER = 2
 
 GAIN = 0.95
 """What a cluster has to save of the bound: its blocks wait for each other in each turn, of which a bound says nothing."""
-
-KEPT = {"f32": 23}
-"""Bits behind the leading one that an addition in a type keeps."""
 
 LAG = 1
 """Turns for which a product may go on behind its own: for one the tensor core has the next before it has done the last."""
@@ -295,19 +292,6 @@ def applies(subject: Subject) -> bool:
     return WGMMA in subject.state.target.features and isinstance(subject.nest, Nest) and not subject.nest.whole
 
 
-def is_by_parts(product: Product, nest: Nest) -> bool:
-    """Whether a sum is one of several, each a local of a turn around, that are added up in turn."""
-    parts = {each.bind.targets[0].buffer for each in product.sums}
-    return any(isinstance(stmt, ir.New) and stmt.buffer in parts for loop in nest.seqs for stmt in loop.body)
-
-
-def keeps_few_bits(product: Product, nest: Nest) -> bool:
-    """Whether the unit keeps fewer bits of a sum than its type has, of more terms than a part has."""
-    rounds = [each.instr.rounding for each in product.sums]
-    few = any(r is not None and r.kept < KEPT.get(s.result.dtype.name, 0) for r, s in zip(rounds, product.sums, strict=True))
-    return few and (is_by_parts(product, nest) or prod(nest.trips[loop.sym] for loop in nest.seqs) > PART)
-
-
 def _is_alone(refused: Sequence[Refused], by_threads: bool) -> bool:
     """Whether blocks are to be in no cluster, as what clusters need was refused."""
     names = [each.directive.name for each in refused]
@@ -324,7 +308,7 @@ def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
         return None
     if is_by_parts(found[0], nest) or keeps_few_bits(found[0], nest):
         return None  # what adds parts up would be shared out otherwise than the tile is
-    by_threads = product_of(nest, usable_in(subject.state.function, target)) is None
+    by_threads = not by_warps(nest, usable_in(subject.state.function, target))
     best = chosen(every_tile(*found, nest, target), asked, refused, nest, target, by_threads)
     if best is None:
         return None
@@ -358,7 +342,7 @@ def _others(subject: Subject) -> Iterator[Proposal]:
     found = product_by(nest, target)
     if found is None:
         return
-    by_threads = product_of(nest, usable_in(subject.state.function, target)) is None
+    by_threads = not by_warps(nest, usable_in(subject.state.function, target))
     alone = every_tile(*found, nest, target)
     tiles = alone + [each for tile in alone if len(nest.pars) == len(tile.cluster) for each in _clusters(tile)]
     costs = ((microseconds(asked(tile), tile.seen_in(nest), target), tile) for tile in tiles)
