@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from tests.instr.test_fragments import shipped_use
 from tests.instr.texts import CASES
 from tests.machine_code import built, code_of, spills_nothing
 
 from texpr.driver import lower
-from texpr.frontend import parse
+from texpr.frontend import elaborate, parse, parse_text
+from texpr.isa.registry import library
 from texpr.support.diagnostic import TexprError
 from texpr.toolchain.cuda import CudaBinary
 
@@ -35,6 +37,23 @@ def test_machine_code_has_the_instruction(name: str, target: str, words: tuple[s
     code = code_of(made := binary(name, target))
     assert spills_nothing(made)
     assert all(word in code for word in words), [line.strip() for line in code.splitlines() if "MMA" in line or "LDSM" in line]
+
+
+SHIPPED = [
+    ("mma_m16n8k4_f64_f64", "sm_90a", "DMMA.16x8x4"),
+    ("mma_m16n8k8_f64_f64", "sm_90a", "DMMA.16x8x8"),
+    ("mma_m16n8k16_f64_f64", "sm_90a", "DMMA.16x8x16"),
+    ("mma_m16n8k32_f32_f8e4m3", "sm_89", "QMMA.16832.F32.E4M3.E4M3"),
+    ("mma_m16n8k32_f32_f8e5m2", "sm_120a", "QMMA.16832.F32.E5M2.E5M2"),
+    ("mma_m16n8k16_f32_bf16", "sm_120a", "HMMA.16816.F32.BF16"),
+]
+
+
+@pytest.mark.parametrize(("name", "target", "word"), SHIPPED, ids=lambda each: str(each))
+def test_shipped_instructions_are_there(name: str, target: str, word: str) -> None:
+    program = elaborate(parse_text(shipped_use(name)), library=parse_text(library()))
+    made = built(lower(program["use"], target, schedule=None).source, target)
+    assert spills_nothing(made) and word in code_of(made)
 
 
 def test_assembler_that_nvcc_does_not_know_is_refused() -> None:

@@ -263,8 +263,8 @@ fn f(A: f8e4m3[M, 128 * K] align(16), B: f8e4m3[N, 128 * K] align(16)): f32[M, N
 """
 
 
-def test_parts_of_a_sum_are_left_to_other_units_and_proved() -> None:
-    """What added the parts of a warpgroup's product up was shared out otherwise than its tile, and proved to be wrong."""
+def test_parts_of_a_sum_are_given_to_a_unit_and_proved() -> None:
+    """What adds the parts of a warpgroup's product up is shared out as its tile is."""
     function = parse(BY_PARTS).functions[0]
-    assert not instructions(planned(BY_PARTS, "sm_90a"))
+    assert instructions(planned(BY_PARTS, "sm_90a")) == {"wgmma_m64n128k32_f32_f8e4m3"}
     assert parts([function], ["sm_90a"])

@@ -11,6 +11,7 @@ from texpr.interp.dtypes import Array
 from texpr.interp.shadow import Unbounded, shadow, shadowed
 from texpr.ir.instr import Instr
 from texpr.ir.kernel import Plan, rounding
+from texpr.ir.kernel.turns.terms import terms
 from texpr.ir.program import Function
 from texpr.support.record import Record
 
@@ -41,7 +42,7 @@ def bounds_of(function: Function, plan: Plan, arrays: Mapping[str, Array], sizes
         return {}
     every = tuple({name: instr for named in found.values() for name, instr in named.items()}.values())
     try:
-        beside = interp.run(shadow(function, sizes, every), shadowed(function, arrays), sizes)
+        beside = interp.run(shadow(function, sizes, every, terms(plan)), shadowed(function, arrays), sizes)
     except Unbounded as reason:
         return {name: Bound(tuple(named), reason=str(reason)) for name, named in found.items()}
     return {name: _bound(tuple(named), *(beside[f"{name}'{which}"] for which in "mgn")) for name, named in found.items()}

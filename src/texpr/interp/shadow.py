@@ -16,7 +16,7 @@ not built of sums, products, extrema, conversions, and choices that do not depen
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import ceil, log1p
+from math import ceil, log1p, prod
 
 import numpy as np
 
@@ -53,9 +53,12 @@ def unit(dtype: DType) -> float:
     return own if dtype in (F64, F32) else own + 2.0**-24
 
 
-def shadow(function: ir.Function, sizes: Mapping[str, int], instrs: Sequence[Instr]) -> ir.Function:
-    """The program beside `function`, whose sums may be done by `instrs`. Raises Unbounded."""
-    maker = _Maker(function, {Sym(name): value for name, value in sizes.items()}, instrs)
+def shadow(
+    function: ir.Function, sizes: Mapping[str, int], instrs: Sequence[Instr], terms: Mapping[str, int] | None = None
+) -> ir.Function:
+    """The program beside `function`, whose sums may be done by `instrs`. `terms`: by instruction, the most that it adds up
+    before a part of a sum is added by itself. Raises Unbounded."""
+    maker = _Maker(function, {Sym(name): value for name, value in sizes.items()}, instrs, terms or {})
     body = tuple(maker.block(function.body, ()))
     results = tuple(each for buffer in function.results for each in maker.of(buffer))
     params = tuple(each for buffer in function.params for each in maker.of(buffer))
@@ -83,6 +86,7 @@ class _Maker(Mutable, eq=False):
     function: ir.Function
     sizes: Mapping[Sym, int]
     instrs: Sequence[Instr]
+    terms: Mapping[str, int]
     made: dict[Buffer, tuple[Buffer, ...]] = field(default_factory=dict[Buffer, tuple[Buffer, ...]])
 
     def of(self, buffer: Buffer) -> tuple[Buffer, ...]:
@@ -158,7 +162,10 @@ class _Maker(Mutable, eq=False):
                 raise Unbounded(f"`{instr.name}`, of which nothing is known,")
             if not any(operand.is_written and operand.dtype == target.dtype for operand in instr.operands):
                 continue
-            fill = max((_filled(e.constant if e.is_constant else 1, rounds.products) for e in extents), default=1.0)
+            counts = [max(e.constant, 1) if e.is_constant else 1 for e in extents]
+            fill = max((_filled(count, rounds.products) for count in counts), default=1.0)
+            if instr.name in self.terms:
+                fill = min(fill, (ceil(self.terms[instr.name] / rounds.products) + 1) / prod(counts))
             lost = max(lost, log1p(unit(target.dtype)) + fill * log1p(rounds.step))
         return lost
 

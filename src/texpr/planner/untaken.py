@@ -99,10 +99,17 @@ def untaken(
     """The line of each sum of products that `scheduled` does without an instruction, and why; of targets that have some."""
     if not target.has_warps:
         return
-    left = {each.place for each in sums(scheduled)}
-    for each in sums(written):
-        if each.place in left:
+    left, every = {each.place for each in sums(scheduled)}, [*sums(written)]
+    taken = {each.bind.targets[0].buffer for each in every if each.place not in left}
+    for each in every:
+        parts = {load.buffer for factor in each.factors for load in _loads(factor)} & taken
+        if each.place in left and not any(_is_made_in(each.summed, part) for part in parts):
             yield each.line, why(each, written, chosen, target)
+
+
+def _is_made_in(loops: Sequence[ir.Loop], part: Buffer) -> bool:
+    """Whether what an instruction sums up is new in each iteration of a sum, which adds such parts up, with scales perhaps."""
+    return any(isinstance(stmt, ir.New) and stmt.buffer is part for loop in loops for stmt in loop.body)
 
 
 def why(found: Sum, function: ir.Function, chosen: Sequence[Chosen], target: Target) -> str:

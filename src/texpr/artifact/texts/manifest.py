@@ -13,6 +13,7 @@ from texpr.backends.c.types import PUBLIC_NAMES
 from texpr.ir.instr import Instr
 from texpr.ir.kernel import Kernel, Plan, kernels, rounding
 from texpr.ir.kernel.origin import Origin
+from texpr.ir.kernel.turns.terms import terms
 from texpr.ir.program import Compare
 from texpr.ir.program.promises import assume_text
 from texpr.isa.levels import Level
@@ -57,20 +58,23 @@ def _rounding(parts: Sequence[Part], at: int) -> dict[str, object]:
     """By target and result, the instructions whose own arithmetic may be in it; nothing where there is none."""
     found: dict[str, dict[str, list[dict[str, object]]]] = {}
     for part in parts:
+        parts_of = terms(part.plans[at])
         for each in part.plans[at].versions:
             for name, instrs in rounding(each).items():
                 told = found.setdefault(part.target, {}).setdefault(name, [])
-                told += [one for one in map(_rounded, instrs) if one not in told]
+                every = (_rounded(instr, parts_of.get(instr.name)) for instr in instrs)
+                told += [one for one in every if one not in told]
     return {"rounding": found} if found else {}
 
 
-def _rounded(instr: Instr) -> dict[str, object]:
-    """The parameters of an instruction's bound (docs/theory/rounding.md); none where its definition does not say."""
+def _rounded(instr: Instr, terms: int | None) -> dict[str, object]:
+    """The parameters of an instruction's bound (docs/theory/rounding.md); none where its definition does not say. `terms`: the
+    most that it adds up before its sum begins anew, if that is known."""
     rounds = instr.rounding
     if rounds is None:
         return {"instruction": instr.name, "bound": None}
     kept = {"aligned": rounds.aligned, "products": rounds.products, "kept": rounds.kept, "nearest": rounds.nearest}
-    return {"instruction": instr.name, "bound": kept}
+    return {"instruction": instr.name, "bound": kept, **({} if terms is None else {"terms": terms})}
 
 
 def _source(origin: Origin | None) -> dict[str, object] | None:

@@ -70,6 +70,10 @@ class Dialect(Protocol):
         """The lines at the start of a loop's body."""
         ...
 
+    def hides(self, stmt: Operation) -> bool:
+        """Whether the compiler of the text must not see that what is stored is a constant."""
+        ...
+
     def operation(self, stmt: Operation, here: Here) -> Iterable[str]:
         """The lines of an operation."""
         ...
@@ -136,7 +140,10 @@ class Body(Record):
             case Assign():
                 return scope, [indent + _assignment(scope.named[stmt.sym], stmt, stmt.sym, scope)]
             case Store():
-                return scope, [indent + _assignment(str(element_text(stmt.target, scope)), stmt, stmt.target, scope)]
+                target = str(element_text(stmt.target, scope))
+                if self.dialect.hides(stmt):
+                    return scope, [f"{indent}{target} = tx_unseen({value_text(stmt.value, scope)});"]
+                return scope, [indent + _assignment(target, stmt, stmt.target, scope)]
             case _:
                 here = Here(self.dialect.machine, self.kernel, scope, self.assigned, self.dialect.parted)
                 lines = [indent + line for line in self.dialect.operation(stmt, here)]

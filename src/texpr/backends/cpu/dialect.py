@@ -66,6 +66,10 @@ class Cpu:
         """Prefetches for later iterations."""
         return list(fetch_ahead(loop, self._near, scope))
 
+    def hides(self, stmt: Operation) -> bool:
+        """Never."""
+        return False
+
     def operation(self, stmt: Operation, here: Here) -> Iterable[str]:
         """The lines of an operation on a core, which executes one thread."""
         return stmt.cpu(here)

@@ -6,6 +6,7 @@ It includes texpr_device.h alone, and has the same meaning under nvcc and under 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from math import prod
 
 from texpr.affine.expr import Sym
@@ -33,6 +34,7 @@ from texpr.ir.kernel.shared import USUAL_ALIGNMENT, part, shared_bytes, shared_p
 from texpr.ir.kernel.together import dynamic_bytes, joint, together
 from texpr.ir.kernel.turns.apart import spread
 from texpr.ir.operation import Operation
+from texpr.ir.value import Buffer, Literal
 from texpr.isa.cuda import MOST_CLUSTER, MOST_SHARED, MOST_THREADS, TMA, TMA_ROWS, registers_at_launch
 from texpr.isa.levels import WARP, Level
 from texpr.isa.target import Target
@@ -258,6 +260,20 @@ class _Cuda:
     def in_loop(self, loop: For, scope: Scope) -> list[str]:
         """Nothing: other warps execute while one waits for memory."""
         return []
+
+    def hides(self, stmt: Operation) -> bool:
+        """A whole number with which begins what a warpgroup's product sums up. Of loops whose first turns have no product nvcc
+        would set such registers anew in front of the first product, and ptxas then waits behind each (C7515); it does not do so
+        with floating-point numbers."""
+        known = all(isinstance(value, Literal) and value.dtype.is_integer for value in stmt.computed)
+        return known and all(load.buffer in self._summed for load in stmt.writes)
+
+    @cached_property
+    def _summed(self) -> frozenset[Buffer]:
+        """What products sum up that go on while lanes do."""
+        maps = self._kernel.map_of
+        every = (each for each in walk(self._kernel.body) if isinstance(each, Operation) and each.together)
+        return frozenset(load.buffer for each in every if each.completion(maps) is not None for load in each.writes)
 
     def operation(self, stmt: Operation, here: Here) -> Iterable[str]:
         """The lines of an operation in CUDA."""

@@ -24,6 +24,13 @@ TX_FN uint64_t tx_described(T const *array, int at, tx_matrix<SWIZZLE, LEADING, 
     return bits >> 32 << 32 | ((uint32_t)bits + chunks);
 }
 
+/* A whole number that the compiler does not see. */
+template <class T> TX_FN T tx_unseen(T value) {
+    static_assert(sizeof(T) == 4, "a register");
+    asm volatile("" : "+r"(value));
+    return value;
+}
+
 /* Whatever is done to registers before stays before, and what is done behind it comes behind: the compiler sees them changed here. */
 template <int COUNT, class A> TX_FN void tx_hold_registers(A &array, int at) {
     using T = std::remove_reference_t<decltype(array[0])>;

@@ -15,12 +15,16 @@ _HALVES_8 = "((4,8),(2,2)):((2@1,1@0),(1@1,8@0))", "((4,8),2):((2@0,1@1),1@0)", 
 _WORDS_8 = "((4,8),(2,2)):((1@1,1@0),(8@0,4@1))", "((4,8),2):((1@0,1@1),4@0)", _C
 _BYTES = "((4,8),(4,2,2)):((4@1,1@0),(1@1,8@0,16@1))", "((4,8),(4,2)):((4@0,1@1),(1@0,16@0))", _C
 _DOUBLES = "((4,8),1):((1@1,1@0),0)", "((4,8),1):((1@0,1@1),0)", "((4,8),2):((2@1,1@0),1@1)"
+_DOUBLES_4 = "((4,8),2):((1@1,1@0),8@0)", "((4,8),1):((1@0,1@1),0)", _C
+_DOUBLES_8 = "((4,8),(2,2)):((1@1,1@0),(8@0,4@1))", "((4,8),2):((1@0,1@1),4@0)", _C
+_DOUBLES_16 = "((4,8),(2,4)):((1@1,1@0),(8@0,4@1))", "((4,8),4):((1@0,1@1),4@0)", _C
 
 _SECTIONS = {
     (16, 8, 16): "9.7.14.5.8: fragments of m16n8k16",
     (16, 8, 8): "9.7.14.5.7: fragments of m16n8k8",
     (16, 8, 32): "9.7.14.5.10: fragments of m16n8k32",
     (8, 8, 4): "9.7.14.5.2: fragments of m8n8k4 with .f64",
+    (16, 8, 4): "9.7.14.5.6: fragments of m16n8k4 with .f64",
 }
 
 FOUND = (
@@ -29,23 +33,29 @@ FOUND = (
 )
 """Who measured what tensor cores round."""
 
-_STEPS = {"f16": 8, "bf16": 8, "tf32": 4}
+_STEPS = {"f16": 8, "bf16": 8, "tf32": 4, "f8e4m3": 16, "f8e5m2": 16}
 """Products that one step adds up, on those targets from sm_80 on that add up the fewest: later ones add up twice as many, and
 keep a bit more of each."""
 
-_ALIGNED = 24
+_ALIGNED, _FEW = 24, 13
+"""Bits that are kept of a term, and of sums of 8-bit floats, of which sm_89 and sm_90 keep fewer."""
 
 
 def _rounding(of: str, into: str) -> Rounding | None:
     """None of integers and of f64."""
     if of not in _STEPS:
         return None
+    if of.startswith("f8"):
+        return Rounding(_STEPS[of], _FEW, _FEW, source=FOUND)
     nearest = into == "f16"
     return Rounding(_STEPS[of], _ALIGNED, 10 if nearest else 23, nearest, FOUND)
 
 
-def _mma(shape: tuple[int, int, int], of: str, into: str, types: str, fragments: tuple[str, str, str]) -> Instruction:
-    """`types`: of d, a, b and c, as PTX calls them. An operand in one register is in braces, too."""
+def _mma(
+    shape: tuple[int, int, int], of: str, into: str, types: str, fragments: tuple[str, str, str], since: str = "sm_80"
+) -> Instruction:
+    """`types`: of d, a, b and c, as PTX calls them; `since`: the first target that has it. An operand in one register is in
+    braces, too."""
     m, n, k = shape
     a, b, c = (
         Operand(name, dtype, size, inout, fragment)
@@ -55,7 +65,8 @@ def _mma(shape: tuple[int, int, int], of: str, into: str, types: str, fragments:
             ("c", into, (m, n), True, fragments[2]),
         )
     )
-    one, other = ("{{a}}", "{{b}}") if of == "f64" else ("{a}", "{{b}}" if shape == (16, 8, 8) and of != "tf32" else "{b}")
+    one = "{{a}}" if shape == (8, 8, 4) else "{a}"
+    other = "{{b}}" if (shape == (16, 8, 8) and of.endswith("f16")) or shape[2] == 4 else "{b}"
     left, right = (f"i32({each})" if into == "i32" else each for each in ("a[i, k]", "b[k, j]"))
     freed = " #ieee" if of == "f64" else ""
     verb = f"mma.sync.aligned.m{m}n{n}k{k}.row.col.{types}"
@@ -64,7 +75,7 @@ def _mma(shape: tuple[int, int, int], of: str, into: str, types: str, fragments:
         f"c += a · b, of {m} × {k} and {k} × {n} elements",
         Level.WARP,
         (a, b, c),
-        (("sm_80", f"{verb} {{c}}, {one}, {other}, {{c}};"),),
+        ((since, f"{verb} {{c}}, {one}, {other}, {{c}};"),),
         f"par {m} |i| {{ par {n} |j| {{ seq {k} |k| reduce(c){freed} {{ c[i, j] += {left} * {right} }} }} }}",
         effect="joins warp",
         source=f"PTX ISA 8.5, {_SECTIONS[shape]}",
@@ -135,6 +146,11 @@ INSTRUCTIONS = (
     _mma((16, 8, 32), "i8", "i32", "s32.s8.s8.s32", _BYTES),
     _mma((16, 8, 32), "u8", "i32", "s32.u8.u8.s32", _BYTES),
     _mma((8, 8, 4), "f64", "f64", "f64.f64.f64.f64", _DOUBLES),
+    _mma((16, 8, 4), "f64", "f64", "f64.f64.f64.f64", _DOUBLES_4, "sm_90"),
+    _mma((16, 8, 8), "f64", "f64", "f64.f64.f64.f64", _DOUBLES_8, "sm_90"),
+    _mma((16, 8, 16), "f64", "f64", "f64.f64.f64.f64", _DOUBLES_16, "sm_90"),
+    _mma((16, 8, 32), "f8e4m3", "f32", "f32.e4m3.e4m3.f32", _BYTES, "sm_89"),
+    _mma((16, 8, 32), "f8e5m2", "f32", "f32.e5m2.e5m2.f32", _BYTES, "sm_89"),
     *_loads("f16"),
     *_loads("bf16"),
     *_rows("tf32", 4, (_WORDS_8[0], "((4,8),(2,2)):((1@1,1@0),(4@1,8@0))")),

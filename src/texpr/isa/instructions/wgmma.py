@@ -16,6 +16,9 @@ from texpr.isa.rounding import Rounding
 ROWS = 64
 """Rows of the product, 16 for each warp."""
 
+PART = 128
+"""Terms of a sum of few bits that the unit may add up by itself, as DeepSeek-V3 has it (arXiv 2412.19437, 3.3.2)."""
+
 _BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "f8e4m3": 1, "f8e5m2": 1, "i8": 1, "u8": 1}
 _PTX = {"f8e4m3": "e4m3", "f8e5m2": "e5m2", "i8": "s8", "u8": "u8", "i32": "s32"}
 

@@ -29,7 +29,7 @@ from texpr.planner.nest import Forbidden, Nest
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
 from texpr.planner.tensor.cores import Asked, microseconds, require_filled
 from texpr.planner.tensor.gathered import Gathered, gatherings, sides
-from texpr.planner.tensor.product import WORD, Product, moves, product_of
+from texpr.planner.tensor.product import WORD, Product, keeps_few_bits, moves, product_of
 from texpr.schedule.joint.records import usable_in
 from texpr.support.record import Record, replace
 
@@ -128,13 +128,13 @@ class ProductScript(Copies, kw_only=True):
         around, counted = self._counted()
         rows = self._parts(counted, shape.rows, shape.part[0], is_tile=bool(around))
         columns = self._parts(product.columns.sym.name, shape.columns, shape.part[1])
-        turn, inner = self.fresh(product.sum.sym.name, "o", "i")
-        self.must("split", product.sum.sym.name, self.tile.depth, results=(turn, inner))
+        turn, inner = self._turns()
         own = {product.rows.sym: rows[0], product.columns.sym: columns[0], product.sum.sym: turn, **around}
         grid = [own.get(loop.sym, loop.sym.name) for loop in self.nest.pars]
-        turns = [own.get(loop.sym, loop.sym.name) for loop in self.nest.seqs if loop is not product.sum] + [turn]
+        turns = [own.get(loop.sym, loop.sym.name) for loop in self.nest.seqs if loop is not product.sum]
+        turns += [turn] if turn not in turns else []
         warps = [each for each in (rows[1], columns[1]) if each]
-        self.must("reorder", *grid, *turns, *warps, rows[2], columns[2], inner)
+        self.must("reorder", *grid, *turns, *warps, rows[2], columns[2], *self._inside(inner))
         if all(self.loop(name).extent.is_constant for name in turns):
             turn = self._merged(turns)
         nests = self._apart(rows[2], columns[2], inner, warps)
@@ -153,6 +153,17 @@ class ProductScript(Copies, kw_only=True):
             self._ahead(turn)
         self.require_laid_out()
         return ()
+
+    def _turns(self) -> tuple[str, str]:
+        """The loops over turns of the sum, and over what is summed up in one."""
+        name = self.tile.product.sum.sym.name
+        turn, inner = self.fresh(name, "o", "i")
+        self.must("split", name, self.tile.depth, results=(turn, inner))
+        return turn, inner
+
+    def _inside(self, inner: str) -> tuple[str, ...]:
+        """The loops inside of those over a tile, all of which have one statement."""
+        return (inner,)
 
     def _ahead(self, turn: str) -> None:
         """Has operands copied turns ahead, where that is possible."""
@@ -332,6 +343,8 @@ def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
     product = allowed(product_of(nest, instrs), lambda: product_of(unmarked(nest), instrs), lambda o: o.found.instr.name)
     if product is None or min(sides(nest, product)) < LEAST:
         return None
+    if keeps_few_bits(product, nest):
+        raise Forbidden(f"{product.found.instr.name} keeps few bits of a long sum: `partial` and `mma` sum up in parts")
     totals = (shape.rows for shape in SHAPES)
     plain = tile_of(nest, product, target)
     gathered = [tile_of(nest, product, target, each) for each in gatherings(nest, product, totals)]

@@ -14,7 +14,7 @@ them, of types that no instruction of a warp has.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import ceil, prod
 from typing import Any, TypeAlias
 
@@ -47,7 +47,7 @@ from texpr.planner.strategies.products import (
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
 from texpr.planner.tensor.cores import Asked, microseconds, require_filled
 from texpr.planner.tensor.gathered import Gathered, gatherings, sides
-from texpr.planner.tensor.product import Product, product_of
+from texpr.planner.tensor.product import Product, by_warps, is_by_parts, keeps_few_bits, product_of
 from texpr.schedule.joint.match import Match
 from texpr.schedule.joint.records import called, usable_in
 from texpr.support.record import field, replace
@@ -70,6 +70,9 @@ GAIN = 0.95
 LAG = 1
 """Turns for which a product may go on behind its own: for one the tensor core has the next before it has done the last."""
 
+
+Asks: TypeAlias = Callable[["Operands"], Asked]
+"""What a tile asks of a machine."""
 
 Together: TypeAlias = tuple[Instruction, ...]
 """Instructions of the same number of columns, one for each sum."""
@@ -284,14 +287,9 @@ def _clusters(tile: Operands) -> Iterator[Operands]:
             yield replace(tile, cluster=(CLUSTER, 1) if at == 0 else (1, CLUSTER))
 
 
-def _applies(subject: Subject) -> bool:
+def applies(subject: Subject) -> bool:
+    """Whether a target has such units, and the nest whole boxes."""
     return WGMMA in subject.state.target.features and isinstance(subject.nest, Nest) and not subject.nest.whole
-
-
-def _is_by_parts(product: Product, nest: Nest) -> bool:
-    """Whether a sum is one of several, each a local of a turn around, that are added up in turn."""
-    parts = {each.bind.targets[0].buffer for each in product.sums}
-    return any(isinstance(stmt, ir.New) and stmt.buffer in parts for loop in nest.seqs for stmt in loop.body)
 
 
 def _is_alone(refused: Sequence[Refused], by_threads: bool) -> bool:
@@ -308,23 +306,33 @@ def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
     found = allowed(product_by(nest, target), lambda: product_by(unmarked(nest), target), lambda o: o[0].found.instr.name)
     if found is None or min(sides(nest, found[0])) < LEAST:
         return None
-    if _is_by_parts(found[0], nest):
-        return None  # what adds the parts up would be shared out otherwise than the tile is
-    by_threads = product_of(nest, usable_in(subject.state.function, target)) is None
-    every = every_tile(*found, nest, target)
+    if is_by_parts(found[0], nest) or keeps_few_bits(found[0], nest):
+        return None  # what adds parts up would be shared out otherwise than the tile is
+    by_threads = not by_warps(nest, usable_in(subject.state.function, target))
+    best = chosen(every_tile(*found, nest, target), asked, refused, nest, target, by_threads)
+    if best is None:
+        return None
+    cost, tile = best
+    script = WarpgroupScript(subject.state, subject.span, nest=nest, tile=tile, by_threads=by_threads)
+    return Proposal(script, cost, tile)
+
+
+def chosen(
+    every: Sequence[Operands], asks: Asks, refused: Sequence[Refused], nest: Nest, target: Target, by_threads: bool
+) -> tuple[float, Operands] | None:
+    """The cheapest of tiles, in clusters where that pays, with its cost; None where all were refused. Raises Forbidden."""
     gathered, tiles = ([tile for tile in every if (tile.gathered is None) is plain] for plain in (False, True))
     alone = _is_alone(refused, by_threads) and not gathered
-    ways = [cheapest(tiles, asked, nest, target) for tiles in (tiles, gathered) if tiles]
+    ways = [cheapest(tiles, asks, nest, target) for tiles in (tiles, gathered) if tiles]
     best = in_turn(ways, () if alone else refused)
     if best is None:
         return None
     cost, tile = best
     if not alone and len(nest.pars) == len(tile.cluster):
-        clustered = cheapest([*(each for tile in tiles for each in _clusters(tile))] or tiles, asked, nest, target)
+        clustered = cheapest([*(each for tile in tiles for each in _clusters(tile))] or tiles, asks, nest, target)
         cost, tile = clustered if clustered[0] < GAIN * cost else (cost, tile)
-    require_filled(asked(tile), tile.seen_in(nest), target)
-    script = WarpgroupScript(subject.state, subject.span, nest=nest, tile=tile, by_threads=by_threads)
-    return Proposal(script, cost, tile)
+    require_filled(asks(tile), tile.seen_in(nest), target)
+    return cost, tile
 
 
 def _others(subject: Subject) -> Iterator[Proposal]:
@@ -334,7 +342,7 @@ def _others(subject: Subject) -> Iterator[Proposal]:
     found = product_by(nest, target)
     if found is None:
         return
-    by_threads = product_of(nest, usable_in(subject.state.function, target)) is None
+    by_threads = not by_warps(nest, usable_in(subject.state.function, target))
     alone = every_tile(*found, nest, target)
     tiles = alone + [each for tile in alone if len(nest.pars) == len(tile.cluster) for each in _clusters(tile)]
     costs = ((microseconds(asked(tile), tile.seen_in(nest), target), tile) for tile in tiles)
@@ -342,5 +350,5 @@ def _others(subject: Subject) -> Iterator[Proposal]:
         yield Proposal(WarpgroupScript(subject.state, subject.span, nest=nest, tile=tile, by_threads=by_threads), cost, tile)
 
 
-STRATEGY = Strategy(Rank.PRODUCT, _applies, _propose, _others)
+STRATEGY = Strategy(Rank.PRODUCT, applies, _propose, _others)
 """Where nothing else is as fast; of products that a warp may do as well, by the bound of both."""

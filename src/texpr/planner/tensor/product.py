@@ -8,12 +8,14 @@ The loops over rows, columns and the sum are those of all products: tiles are al
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import prod
 
 from texpr.affine.expr import Sym, expr
 from texpr.ir import program as ir
 from texpr.ir.instr import Instr
 from texpr.ir.program.rewrite import map_value
 from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value, walk
+from texpr.isa.instructions.wgmma import PART
 from texpr.planner.nest import Nest
 from texpr.schedule.joint.match import Match, cut
 from texpr.support.record import Record, replace
@@ -151,3 +153,26 @@ def _loops(pars: Sequence[ir.Loop], seqs: Sequence[ir.Loop]) -> Iterator[tuple[i
     pairs = [(rows, columns) for at, columns in reversed([*enumerate(pars)]) for rows in reversed(pars[:at])]
     yield from ((rows, columns, along) for along in reversed(seqs) for rows, columns in pairs)
     yield from ((rows, columns, along) for along in reversed(seqs) for columns, rows in pairs)
+
+
+KEPT = {"f32": 23}
+"""Bits behind the leading one that an addition in a type keeps."""
+
+
+def is_by_parts(product: Product, nest: Nest) -> bool:
+    """Whether a sum is one of several, each a local of a turn around, that are added up in turn."""
+    parts = {each.bind.targets[0].buffer for each in product.sums}
+    return any(isinstance(stmt, ir.New) and stmt.buffer in parts for loop in nest.seqs for stmt in loop.body)
+
+
+def keeps_few_bits(product: Product, nest: Nest) -> bool:
+    """Whether the unit keeps fewer bits of a sum than its type has, of more terms than a part has."""
+    rounds = [each.instr.rounding for each in product.sums]
+    few = any(r is not None and r.kept < KEPT.get(s.result.dtype.name, 0) for r, s in zip(rounds, product.sums, strict=True))
+    return few and (is_by_parts(product, nest) or prod(nest.trips[loop.sym] for loop in nest.seqs) > PART)
+
+
+def by_warps(nest: Nest, instrs: Sequence[Instr]) -> bool:
+    """Whether one of `instrs`, of warps, does the product, and keeps the bits of its sum."""
+    found = product_of(nest, instrs)
+    return found is not None and not keeps_few_bits(found, nest)

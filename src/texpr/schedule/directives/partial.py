@@ -10,6 +10,15 @@ After:  new C_parts: f32[P, M, N]
 
 Iterations of ko are independent then, so that blocks may share them. Without `at=` parts are summed up where ko is. The order
 of the sum has to be free, and what it reads must stay as it is in the loop over i.
+
+`partial(ko, at=ko)`: each iteration of ko has memory of its own for what it adds, and adds that at its end.
+
+After:  par M |i| { par N |j| { C[i, j] = 0  seq P |ko| reduce(C) {
+            new C_parts: f32
+            C_parts = 0
+            seq 16 |ki| reduce(C_parts) { C_parts += … }
+            C[i, j] += C_parts
+        }  … } }
 """
 
 from __future__ import annotations
@@ -62,6 +71,9 @@ class _Sum(Record):
 def _apply(call: Call) -> State:
     call.expect(1, keys=("at",))
     loop = free_loop(call, call.plain[0])
+    where = call.key("at")
+    if where is not None and call.loop(where) is loop:
+        return _inside(call, loop)
     found = _sum(call, loop)
     buffers = tuple(each.targets[0].buffer for each in found.updates)
     names = call.results(*(f"{buffer.name}_parts" for buffer in buffers))
@@ -73,6 +85,27 @@ def _apply(call: Call) -> State:
         return state.with_body(replaced(state.function.body, loop, lambda _: (*news, first, last)))
     (at,) = replaced((found.outer[0],), loop, lambda _: (last,))
     return state.with_body(replaced(state.function.body, found.outer[0], lambda _: (*news, first, at)))
+
+
+def _inside(call: Call, loop: ir.Loop) -> State:
+    """The sum with a part in each iteration of `loop`, which adds it up. Raises E0905 or E0906."""
+    way, updates = sums(call, loop)
+    if any(_elements(call, way, way, each) for each in updates):
+        reason = f"loops inside of the one over `{loop.sym.base}` tell elements, and each has a part of its own"
+        raise call.refuse("E0905", reason, at=call.plain[0], help="`reorder` these loops around it")
+    targets = [each.targets[0] for each in updates]
+    names = call.results(*(f"{target.buffer.name}_parts" for target in targets))
+    span = call.directive.span
+    made = {t.buffer: Buffer(name.name, t.dtype, (), "local", span=span) for t, name in zip(targets, names, strict=True)}
+    parts = {buffer: Load(part, (), span=span) for buffer, part in made.items()}
+    body: Body = tuple(replace(each, targets=(parts[each.targets[0].buffer],)) for each in updates)
+    for inner in reversed(way[1:]):
+        body = (replace(inner, body=body, reduce=tuple(made.get(b, b) for b in inner.reduce)),)
+    news = tuple(ir.New(part, span=span) for part in made.values())
+    starts = tuple(ir.Bind((parts[each.targets[0].buffer],), (neutral(each),), span=span) for each in updates)
+    joins = tuple(ir.Bind(each.targets, (parts[each.targets[0].buffer],), each.update, span=span) for each in updates)
+    whole = replace(loop, body=(*news, *starts, *body, *joins))
+    return call.state.with_body(replaced(call.state.function.body, loop, lambda _: (whole,)))
 
 
 def _sum(call: Call, loop: ir.Loop) -> _Sum:

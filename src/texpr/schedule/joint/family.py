@@ -8,7 +8,7 @@ such local are left as they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import product
 from typing import TypeAlias
 
@@ -23,7 +23,7 @@ from texpr.ir.program.marks import Joint
 from texpr.ir.program.rewrite import with_blocks
 from texpr.ir.value import Buffer
 from texpr.isa.target import Target
-from texpr.schedule.joint.convert import Converter, Tile, exprs_of
+from texpr.schedule.joint.convert import Converter, Tile, accesses, exprs_of
 from texpr.schedule.joint.held import Held, tile_of
 from texpr.schedule.joint.layout import place
 from texpr.schedule.joint.nests import Nest
@@ -63,8 +63,8 @@ def _homes(function: ir.Function, target: Target) -> list[ir.Loop]:
     for top in (s for s in ir.walk(function.body) if isinstance(s, ir.Par | ir.Seq) and mark(s, Joint)):
         new = news.get(Converter(function, target, top).nest(top).tile)
         home = None if new is None else _home(function, new)
-        if home is not None:
-            found.append(home)
+        if new is not None and home is not None:
+            found.append(_widened(function, home, new.buffer, news))
     inner = {s for loop in found for s in ir.walk(loop.body)}
     return [*dict.fromkeys(loop for loop in found if loop not in inner)]
 
@@ -74,6 +74,30 @@ def _home(function: ir.Function, new: ir.New) -> ir.Loop | None:
     path = path_to(function.body, new) or ()
     around = path[-2] if len(path) > 1 else None
     return around if isinstance(around, ir.Par | ir.Seq) else None
+
+
+def _widened(function: ir.Function, home: ir.Loop, tile: Buffer, news: Mapping[Buffer, ir.New]) -> ir.Loop:
+    """The loop that makes what is touched where a tile of `home` is, as a sum of tiles that is kept from turn to turn: `home`,
+    or one around it."""
+    tops = [s for s in ir.walk(home.body) if isinstance(s, ir.Par | ir.Seq) and mark(s, Joint)]
+    found = home
+    for phase in _between(home.body, tops):
+        touched = {load.buffer for stmt in ir.walk((phase,)) for load in accesses(stmt)}
+        for new in (news[buffer] for buffer in touched if tile in touched and buffer in news):
+            outer = _home(function, new)
+            if new.space in SPACES and outer is not None and any(stmt is found for stmt in ir.walk(outer.body)):
+                found = outer
+    return found
+
+
+def _between(body: Body, tops: Collection[ir.Loop]) -> Iterator[ir.Stmt]:
+    """The statements that have none of `tops` inside."""
+    for stmt in body:
+        if any(inner in tops for inner in ir.walk((stmt,))):
+            for block in ir.blocks(stmt) if stmt not in tops else ():
+                yield from _between(block, tops)
+        elif not isinstance(stmt, ir.New):
+            yield stmt
 
 
 class _Family(Mutable):
@@ -119,12 +143,7 @@ class _Family(Mutable):
 
     def phases(self, body: Body) -> Iterator[ir.Stmt]:
         """The statements that have no product inside."""
-        for stmt in body:
-            if self.inside(stmt):
-                for block in ir.blocks(stmt) if stmt not in self.nests else ():
-                    yield from self.phases(block)
-            elif not isinstance(stmt, ir.New):
-                yield stmt
+        return _between(body, self.nests)
 
     def inside(self, stmt: ir.Stmt) -> list[Nest]:
         """The products in a statement."""

@@ -145,6 +145,7 @@ void start_work(unsigned lanes, Work *work, T &registers, int at, int, const Mat
 } // namespace tx_emu
 
 template <int COUNT, int HAVE> void tx_keep_registers() {}
+template <class T> T tx_unseen(T value) { return value; }
 #if TX_EMU_CHECKED
 template <int COUNT, class T, long long ALL> void tx_give_registers(tx_emu::Local<T, ALL> &array, int at) {
     tx_emu::core->give_registers(&array.view, at, COUNT);

@@ -1,0 +1,94 @@
+"""How many terms an instruction adds up in its own arithmetic before its sum begins anew, as the kernel's text shows it.
+
+for ko … {
+    for r in 0..64 { part[r] = 0.0 }                                                       every register
+    for ki in 0..4 { start instr m64n128k32 …, part[0] 64 update }                         4 · 32 terms
+    for r in 0..64 { acc[r] = acc[r] + part[r] }
+}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import prod
+
+from texpr.affine.expr import Sym
+from texpr.ir.kernel import For, Kernel, Operation, Plan, Stmt, blocks, kernels, walk
+from texpr.ir.value import Buffer, Literal
+
+MOST = 1 << 12
+"""The most stores that are looked at to see that every register is zero."""
+
+
+def terms(plan: Plan) -> dict[str, int]:
+    """By instruction, the most terms of a sum of its own; none where that is not shown of each of its uses."""
+    found = dict[str, int | None]()
+    for each in plan.versions:
+        for kernel in kernels(each.steps):
+            for name, count in _uses(kernel, kernel.body, ()):
+                before = found.get(name, 0)
+                found[name] = None if before is None or count is None else max(before, count)
+    return {name: count for name, count in found.items() if count is not None}
+
+
+def _uses(
+    kernel: Kernel, body: Sequence[Stmt], around: tuple[tuple[Stmt, Sequence[Stmt]], ...]
+) -> Iterator[tuple[str, int | None]]:
+    """Each use of an instruction below; `around`: the statements around, each with those before it, the outermost first."""
+    for at, stmt in enumerate(body):
+        way = (*around, (stmt, body[:at]))
+        if isinstance(stmt, Operation):
+            if stmt.together in kernel.instr_of:
+                yield stmt.together, _terms(kernel.instr_of[stmt.together].sums, stmt, way)
+        else:
+            for block in blocks(stmt):
+                yield from _uses(kernel, block, way)
+
+
+def _terms(count: int, use: Operation, way: Sequence[tuple[Stmt, Sequence[Stmt]]]) -> int | None:
+    """The terms of a use, which has `count`, since what it sums up was zero; None if they are not known."""
+    sums = {load.buffer for load in use.writes}
+    for stmt, before in reversed(way):
+        if isinstance(stmt, For):
+            trips = stmt.hi - stmt.lo
+            if not trips.is_constant or not stmt.step.is_constant or stmt.step.constant != 1:
+                return None
+            count *= max(trips.constant, 1)
+        if sums and all(_is_zero(buffer, before) for buffer in sums):
+            return count
+    return None
+
+
+def _is_zero(buffer: Buffer, before: Sequence[Stmt]) -> bool:
+    """Whether what is written to registers last makes all of them zero."""
+    writing = [stmt for stmt in before if _writes(stmt, buffer)]
+    return bool(writing) and _makes_zero(writing[-1], buffer)
+
+
+def _writes(stmt: Stmt, buffer: Buffer) -> bool:
+    return any(load.buffer is buffer for each in walk((stmt,)) if isinstance(each, Operation) for load in each.writes)
+
+
+def _makes_zero(stmt: Stmt, buffer: Buffer) -> bool:
+    loops = list[For]()
+    while isinstance(stmt, For) and len(stmt.body) == 1:
+        loops.append(stmt)
+        (stmt,) = stmt.body
+    if not isinstance(stmt, Operation) or stmt.reads or len(stmt.writes) != 1 or len(stmt.computed) != 1:
+        return False
+    (target,), (value,) = stmt.writes, stmt.computed
+    if target.buffer is not buffer or target.data:
+        return False
+    ranges = [(loop.sym, loop.lo, loop.hi) for loop in loops if loop.step.is_constant and loop.step.constant == 1]
+    constant = len(ranges) == len(loops) and all(lo.is_constant and hi.is_constant for _, lo, hi in ranges)
+    is_zero = isinstance(value, Literal) and value.value == 0
+    if not (constant and is_zero and all(e.is_constant for e in buffer.shape)):
+        return False
+    spans = [range(lo.constant, hi.constant) for _, lo, hi in ranges]
+    known = {sym for sym, _, _ in ranges}
+    if prod(map(len, spans)) > MOST or not {s for e in target.index for s in e.syms()} <= known:
+        return False
+    syms: list[Sym] = [sym for sym, _, _ in ranges]
+    made = {tuple(e.evaluate(dict(zip(syms, at, strict=True))) for e in target.index) for at in product(*spans)}
+    return len(made) == prod(e.constant for e in buffer.shape)
