@@ -235,12 +235,12 @@ def test_proved_at_every_size(name: str) -> None:
     ("plain", {"b": 32, "p": 2, "q": 2, "f": 128, "c": 64}),
     ("strided", {"b": 16, "p": 4, "q": 4, "f": 128, "c": 64}),
     ("deep", {"b": 1, "d": 16, "p": 4, "q": 4, "f": 128, "c": 64}),
-    ("transposed", {"b": 4, "p": 8, "q": 8, "f": 128, "c": 64}),
+    ("transposed", {"b": 2, "p": 8, "q": 8, "f": 128, "c": 64}),
 ])  # fmt: skip
 def test_nothing_of_a_tile_is_empty(name: str, of: dict[str, int]) -> None:
     """Where extents allow it; the bound is a few times what any program needs, and loops of the sum are one."""
     found = tile(compiled(name, tuple(REAL[name].items())))
-    assert found["tile"] == of and found["stages"] == 4
+    assert found["tile"] == of and found["stages"] == (3 if name == "transposed" else 4)
 
 
 def test_rows_that_one_loop_counts_are_left_to_it() -> None:

@@ -58,8 +58,8 @@ SPAN = LINE
 BARRIERS = 1024
 """Bytes of shared memory for barriers, and for where arrays begin."""
 
-STAGES = 4
-"""Turns that are in shared memory at once."""
+STAGES, FEW = (4, 3), 8
+"""Turns that are in shared memory at once; of so few in all, fewer may leave room for another block."""
 
 CLUSTER = 2
 """Blocks of a cluster, which share a strip of one operand."""
@@ -237,9 +237,10 @@ def tiles_of(
     depth = SPAN // size
     turns = prod(ceil(nest.trips[loop.sym] / (depth if loop is product.sum else 1)) for loop in nest.seqs)
     widest = sorted(records, key=lambda each: _columns(each[0]), reverse=True)
-    for together, (down, across), tiles in itertools.product(widest, TEAMS, TILES):
+    rings = dict.fromkeys(min(stages, turns) for stages in (STAGES if turns <= FEW else STAGES[:1]))
+    for stages, together, (down, across), tiles in itertools.product(rings, widest, TEAMS, TILES):
         part = tiles * ROWS, _columns(together[0])
-        rows, columns, stages = down * part[0], across * part[1], min(STAGES, turns)
+        rows, columns = down * part[0], across * part[1]
         names = tuple(each.name for each in together)
         tile = Operands(Shape(rows, columns, part, SPAN, stages), product, depth, gathered, names)
         whole = all(extent(load.index[-1], tile.sizes) * size % SPAN == 0 for load in product.loads)
