@@ -188,6 +188,14 @@ def test_terms_are_not_known_where_a_sum_does_not_begin_anew(old: str, new: str)
     assert terms(parse_plan(text.replace(old, new))) == {}
 
 
+def test_all_that_add_to_one_sum_are_its_terms() -> None:
+    """A plan whose product stands there twice has parts of twice as many."""
+    lines = plan_text(compiled("one sum").plan).splitlines()
+    (at,) = [number for number, line in enumerate(lines) if line.lstrip().startswith("start ")]
+    again = "\n".join([*lines[: at + 1], *lines[at:]]) + "\n"
+    assert terms(parse_plan(again)) == {WGMMA: 256}
+
+
 class Bug(Record):
     """`old` becomes `new` in the plan of one sum. `shown`: numbers are others then, or a fault is found."""
 

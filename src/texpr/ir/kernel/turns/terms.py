@@ -9,6 +9,7 @@ for ko … {
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import product
 from math import prod
@@ -26,44 +27,51 @@ def terms(plan: Plan) -> dict[str, int]:
     found = dict[str, int | None]()
     for each in plan.versions:
         for kernel in kernels(each.steps):
-            for name, count in _uses(kernel, kernel.body, ()):
-                before = found.get(name, 0)
+            uses = list(_uses(kernel, kernel.body, ()))
+            whole = Counter[int]()
+            for _, start, count in uses:
+                whole[start] += count
+            for name, start, _ in uses:
+                before, count = found.get(name, 0), whole[start] if start else None
                 found[name] = None if before is None or count is None else max(before, count)
     return {name: count for name, count in found.items() if count is not None}
 
 
 def _uses(
     kernel: Kernel, body: Sequence[Stmt], around: tuple[tuple[Stmt, Sequence[Stmt]], ...]
-) -> Iterator[tuple[str, int | None]]:
-    """Each use of an instruction below; `around`: the statements around, each with those before it, the outermost first."""
+) -> Iterator[tuple[str, int, int]]:
+    """Each use of an instruction below, where its sum began, and its terms since; `around`: the statements around, each with
+    those before it, the outermost first."""
     for at, stmt in enumerate(body):
         way = (*around, (stmt, body[:at]))
         if isinstance(stmt, Operation):
             if stmt.together in kernel.instr_of:
-                yield stmt.together, _terms(kernel.instr_of[stmt.together].sums, stmt, way)
+                yield stmt.together, *_terms(kernel.instr_of[stmt.together].sums, stmt, way)
         else:
             for block in blocks(stmt):
                 yield from _uses(kernel, block, way)
 
 
-def _terms(count: int, use: Operation, way: Sequence[tuple[Stmt, Sequence[Stmt]]]) -> int | None:
-    """The terms of a use, which has `count`, since what it sums up was zero; None if they are not known."""
+def _terms(count: int, use: Operation, way: Sequence[tuple[Stmt, Sequence[Stmt]]]) -> tuple[int, int]:
+    """Which statement made what a use sums up zero, by a number, and the terms that the use, of `count`, adds to it since;
+    0 and 0 if they are not known."""
     sums = {load.buffer for load in use.writes}
     for stmt, before in reversed(way):
         if isinstance(stmt, For):
             trips = stmt.hi - stmt.lo
             if not trips.is_constant or not stmt.step.is_constant or stmt.step.constant != 1:
-                return None
+                return 0, 0
             count *= max(trips.constant, 1)
-        if sums and all(_is_zero(buffer, before) for buffer in sums):
-            return count
-    return None
+        starts = [_start(buffer, before) for buffer in sums]
+        if sums and len(starts) == 1 and starts[0] is not None:
+            return id(starts[0]), count
+    return 0, 0
 
 
-def _is_zero(buffer: Buffer, before: Sequence[Stmt]) -> bool:
-    """Whether what is written to registers last makes all of them zero."""
+def _start(buffer: Buffer, before: Sequence[Stmt]) -> Stmt | None:
+    """The statement that makes all of some registers zero, if nothing writes them behind it."""
     writing = [stmt for stmt in before if _writes(stmt, buffer)]
-    return bool(writing) and _makes_zero(writing[-1], buffer)
+    return writing[-1] if writing and _makes_zero(writing[-1], buffer) else None
 
 
 def _writes(stmt: Stmt, buffer: Buffer) -> bool:
