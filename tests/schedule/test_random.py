@@ -166,7 +166,7 @@ def require_sums(total: Counter[str], trials: int) -> None:
     """That sums were in parts, ahead of guards, and in chunks."""
     shown = "\n".join(f"{name}: {count}" for name, count in sorted(total.items()))
     sys.stdout.write(f"\n{shown}\n")
-    for name, share in (("partial", 6), ("hoist", 30), ("scan", 6), ("skip", 40)):
+    for name, share in (("partial", 6), ("hoist", 30), ("scan", 12), ("skip", 40)):
         assert total[f"applied {name}"] >= trials // share, f"{name}: {shown}"
 
 
