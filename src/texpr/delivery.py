@@ -25,6 +25,7 @@ from texpr.kept import again, keep, name_of, plans
 from texpr.proof.schedule import faithful, require_kept
 from texpr.proof.search import proved
 from texpr.sizes import fix, own
+from texpr.sources import read_bytes
 from texpr.support.diagnostic import CompilerBug, Limitation
 from texpr.support.expect import expect
 from texpr.support.lazy import Module
@@ -114,6 +115,7 @@ def build(
     sign: str | Path | None = None,
     consts: Mapping[str, int] | None = None,
     torch: bool = False,
+    tuned: str | Path | None = None,
 ) -> artifact.Artifact:
     """An artifact with `functions` for every `target`, in `directory`, written atomically.
 
@@ -121,8 +123,9 @@ def build(
     `compile`. `name` is the package's, by default the first function's. `jobs`: the limit of parallel processes, which does
     not affect the result; they are forks of this one, so other running threads disable them. `progress` is called with each
     finished step. `sign`: a file with a private key, which signs the hashes. `consts`: those passed to `load`, recorded for a
-    comparison of the artifact with the text. `torch`: adds sources of operators of PyTorch. Raises `TexprError` as `compile`
-    does, for a folder that is not an artifact (E081x), for the key (E0823, E0824), and for what no operator can be (E0846).
+    comparison of the artifact with the text. `torch`: adds sources of operators of PyTorch. `tuned`: the `tune.json` of a
+    search, which goes along. Raises `TexprError` as `compile` does, for a folder that is not an artifact (E081x), for the key
+    (E0823, E0824), for what no operator can be (E0846), and for what is no report of a search (E0847).
     """
     expect(functions, (Function, Sequence), _FUNCTION)
     chosen = (functions,) if isinstance(functions, Function) else tuple(functions)
@@ -132,13 +135,16 @@ def build(
     expect(sizes, (Mapping, NoneType), _SIZES)
     expect(jobs, int, "jobs must be an integer")
     targets = (target,) if isinstance(target, str) else tuple(dict.fromkeys(target))
+    report = None if tuned is None else read_bytes(Path(tuned))
     signer = None if sign is None else artifact.signer(Path(sign))
     title = name if name is not None else chosen[0].name if chosen else "empty"
     tools = Toolchain(this_machine(jobs), progress)
     artifact.refuse_early(tools, targets if chosen else (), Path(directory))
     made = parts(chosen, targets, sizes, _record(schedule), jobs, progress, plans(tools.machine.cache))
     progress("the compilers of this machine")
-    return artifact.build(tools, title, made, Path(directory), version=__version__, sign=signer, consts=consts, torch=torch)
+    return artifact.build(
+        tools, title, made, Path(directory), version=__version__, sign=signer, consts=consts, torch=torch, tuned=report
+    )
 
 
 def shown(

@@ -18,6 +18,9 @@ MANIFEST = "manifest.json"
 BOM = "sbom.cdx.json"
 """The bill of materials: the tools that made the artifact, and the hashes of its files."""
 
+TUNED = "tune.json"
+"""What a search found, if a build was given it."""
+
 SIGNATURE = "SHA256SUMS.sig"
 """The signature of SHA256SUMS, if the artifact is signed."""
 

@@ -37,8 +37,9 @@ class Recorded(Record):
 
     `functions`: their names, in order; `origins`: their source files, and the lines of these that the generated sources show,
     by function; `libraries`: what is linked in addition; `fatbin`: whether one could be made; `torch`: whether there are
-    operators of PyTorch. The rest is only for the manifest: `tools` and `flags`, versions of compilers and their flags;
-    `consts`: the values of the text's consts; `used`: the device resources of a kernel, by function, target and kernel.
+    operators of PyTorch; `tuned`: whether there is the report of a search. The rest is only for the manifest: `tools` and
+    `flags`, versions of compilers and their flags; `consts`: the values of the text's consts; `used`: the device resources of
+    a kernel, by function, target and kernel.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Recorded(Record):
         default_factory=dict[tuple[str, str, str], Mapping[str, int]]
     )
     torch: bool = False
+    tuned: bool = False
 
     @property
     def on(self) -> str:
@@ -64,7 +66,7 @@ class Recorded(Record):
 
 def recorded(
     name: str, version: str, targets: Sequence[str], functions: Sequence[str], origins: Mapping[str, Origin], made: Made,
-    consts: Mapping[str, int], torch: bool = False,
+    consts: Mapping[str, int], torch: bool = False, tuned: bool = False,
 ) -> Recorded:  # fmt: skip
     """The record of a build."""
     used = {
@@ -75,7 +77,7 @@ def recorded(
     flags = {what: tuple(told) for what, told in made.flags.items()}
     names, libraries, tools = tuple(functions), tuple(made.libraries), dict(made.tools)
     return Recorded(
-        name, version, tuple(targets), names, origins, libraries, made.fatbin, tools, flags, dict(consts), used, torch
+        name, version, tuple(targets), names, origins, libraries, made.fatbin, tools, flags, dict(consts), used, torch, tuned
     )
 
 
@@ -125,6 +127,7 @@ def read_record(manifest: Data) -> Recorded:
         {_text(const): _integer(value) for const, value in _mapping(manifest.get("consts")).items()},
         dict(found for name, each in zip(names, functions, strict=True) for found in _used(name, each)),
         manifest.get("torch") is True,
+        manifest.get("tuned") is True,
     )  # fmt: skip
 
 

@@ -39,7 +39,8 @@ VERBS: dict[str, str] = {
 
 WRONG_CALL = frozenset((
     "E0580", "E0707", "E0805", "E0806", "E0807", "E0810", "E0811", "E0813", "E0823", "E0824", "E0825", "E0826", "E0827",
-    "E0840", "E0841", "E0842", "E0844", "E0850", "E0851", "E0852", "E0855", "E0860", "E0861", "E0862", "E0863", "E0864",
+    "E0840", "E0841", "E0842", "E0844", "E0847", "E0850", "E0851", "E0852", "E0855", "E0860", "E0861", "E0862", "E0863",
+    "E0864",
 ))  # fmt: skip
 """Wrong calls: a file, folder, size, target or schedule that cannot be used. All other codes concern the program or the data.
 """

@@ -9,11 +9,12 @@ from texpr.artifact.certificate import PROOF, WIDE, proof_path, shipped_texts, t
 from texpr.artifact.check.folder import Folder, printable
 from texpr.artifact.check.recheck import FAULTS, told_of
 from texpr.artifact.packages import package_of
-from texpr.artifact.place import BOM, SIGNATURE, SUMS
+from texpr.artifact.place import BOM, SIGNATURE, SUMS, TUNED
 from texpr.artifact.record import Recorded
 from texpr.artifact.texts.bom import print_bom
 from texpr.artifact.texts.derive import texts
 from texpr.artifact.texts.sources import Part, Shown
+from texpr.artifact.texts.tuned import print_tuned
 from texpr.backends.cuda.launcher import print_image
 from texpr.ir.kernel import Plan
 from texpr.ir.kernel.origin import Origin, printed_plan
@@ -98,7 +99,12 @@ def derived(folder: Folder, record: Recorded, parts: Sequence[Part]) -> tuple[di
         images = {path: print_image(symbol, data).encode() for path, (symbol, data) in codes.items() if data is not None}
     except (TexprError, *FAULTS) as why:
         return {}, [f"cannot be printed: {told_of(why)}"]
-    made = {**found, **images}
+    tuned = folder.files.get(TUNED) if record.tuned else None
+    try:
+        report = {} if tuned is None else {TUNED: print_tuned(tuned, record.functions).encode()}
+    except FAULTS as why:
+        return {}, [f"cannot be read: {TUNED}: {told_of(why)}"]
+    made = {**found, **images, **report}
     return {**made, BOM: print_bom(record, {**folder.files, **made}).encode()}, []
 
 
@@ -112,6 +118,7 @@ def different(folder: Folder, record: Recorded, parts: Sequence[Part], expected:
     }
     package = package_of(parts)
     every = {*expected, *proofs, *package.binaries(record), *package.images(parts), PROOF, SUMS}
+    every |= {TUNED} if record.tuned else set[str]()
     folders = {str(above) for path in every for above in PurePosixPath(path).parents}
     yield from (f"missing: {path}" for path in sorted(every - folder.files.keys()))
     yield from (f"no part of this artifact: {printable(path)}" for path in sorted(folder.files.keys() - every - {SIGNATURE}))

@@ -17,7 +17,7 @@ from texpr.artifact.check.derived import derived, different, read_parts
 from texpr.artifact.check.folder import Folder, notes, printable, read_folder
 from texpr.artifact.check.recheck import FAULTS, recheck, told_of
 from texpr.artifact.packages import package_for, package_of
-from texpr.artifact.place import MANIFEST, SIGNATURE, SUMS, hashes, sums
+from texpr.artifact.place import MANIFEST, SIGNATURE, SUMS, TUNED, hashes, sums
 from texpr.artifact.record import Recorded, load_json, read_record
 from texpr.artifact.texts.manifest import FORMAT
 from texpr.artifact.texts.sources import Part
@@ -93,7 +93,7 @@ def verify(
     package = package_of(parts)
     left = () if rebuild is not None else (*sorted((*package.binaries(record), *package.images(parts))), CLAIMS)
     signed = SIGNATURE in folder.files
-    unseen = (SIGNATURE,) if signed and key is None else ()
+    unseen = (*((TUNED,) if record.tuned else ()), *((SIGNATURE,) if signed and key is None else ()))
     return Verified(
         record.name, record.targets, record.functions, len(folder.files), proofs, (*left, *unseen), signed, key is not None
     )  # fmt: skip

@@ -49,6 +49,7 @@ def print_manifest(record: Recorded, parts: Sequence[Part]) -> str:
         "fatbin": record.fatbin,
         "consts": dict(sorted(record.consts.items())),
         **({"torch": True} if record.torch else {}),
+        **({"tuned": True} if record.tuned else {}),
         "functions": functions,
     }
     return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"

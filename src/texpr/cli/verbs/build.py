@@ -28,6 +28,7 @@ from texpr.support.diagnostic import TexprError
 @SCHEDULE
 @click.option("--sign", type=click.Path(path_type=Path), metavar="KEY", help="Sign the hashes with this private key (PEM).")
 @click.option("--torch", is_flag=True, help="Add operators of PyTorch: C++ on LibTorch's stable ABI, and how to build it.")
+@click.option("--tuned", type=click.Path(path_type=Path), metavar="FILE", help="Add what a search found: its tune.json.")
 @JOBS
 @JSON
 @click.pass_obj
@@ -41,6 +42,7 @@ def command(
     schedule: str,
     sign: Path | None,
     torch: bool,
+    tuned: Path | None,
     jobs: int,
     json: bool,
 ) -> int:
@@ -64,6 +66,7 @@ def command(
             sign=sign,
             consts={size: value for size, value in given.items() if size not in fixed},
             torch=torch,
+            tuned=tuned,
         )
     _show(console, made)
     return 0

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from texpr import artifact
+from texpr.artifact.place import TUNED
 from texpr.cli.console import Console
 from texpr.cli.program import JOBS, read_program
 from texpr.ir.program import Function
@@ -74,8 +75,7 @@ def _tell(console: Console, found: artifact.Verified) -> int:
     tell_believed(console, schedules)
     if found.by_key:
         console.say("  signed by this key")
-    rest = ", ".join(found.not_proved)
-    console.say(f"not proved, as no compiler was run (--rebuild): {rest}" if rest else "every file was made again")
+    console.say(_left(found))
     unproved = {name: {"plan": left, "schedule": 0} for name, left in plans}
     for name, left in schedules:
         unproved.setdefault(name, {"plan": 0, "schedule": 0})["schedule"] = left
@@ -83,6 +83,15 @@ def _tell(console: Console, found: artifact.Verified) -> int:
     kept = {"not_proved": found.not_proved, "signed": found.signed, "signed_by_key": found.by_key}
     console.data({"ok": not unproved, "name": found.name, "targets": found.targets, **told, **kept})
     return UNPROVED if unproved else 0
+
+
+def _left(found: artifact.Verified) -> str:
+    """Which files are not proved, and why."""
+    given = [path for path in found.not_proved if path == TUNED]
+    made = ", ".join(path for path in found.not_proved if path not in given)
+    told = [f"not proved, as no compiler was run (--rebuild): {made}"] if made else []
+    told += [f"not proved, as nothing proves what was measured: {', '.join(given)}"] if given else []
+    return "; ".join(told) or "every file was made again"
 
 
 def tell_believed(console: Console, schedules: Iterable[tuple[str, int]]) -> None:

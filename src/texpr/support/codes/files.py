@@ -23,6 +23,7 @@ CODES: dict[str, str] = {
     "E0844": "no workers for a search",
     "E0845": "PyTorch is not installed",
     "E0846": "what no operator of PyTorch can be",
+    "E0847": "not the report of a search",
     "E0850": "no such file",
     "E0851": "a folder where a file is wanted",
     "E0852": "file cannot be read",
