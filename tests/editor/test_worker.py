@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 
-from texpr.editor.server.worker import Worker
+from texpr.editor.server.worker import Worker, tell
 
 
 def test_a_job_that_waits_keeps_a_worker_busy() -> None:
@@ -35,3 +36,13 @@ def test_a_job_under_way_keeps_a_worker_busy_though_it_is_dropped() -> None:
     going_on.set()
     assert next_begun.wait(60)
     assert asked == [True]
+
+
+def test_what_is_over_behind_the_farewell_is_told_to_nobody() -> None:
+    loop, told = asyncio.new_event_loop(), list[int]()
+    tell(loop, told.append, 1)
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+    loop.close()
+    tell(loop, told.append, 2)
+    assert told == [1]

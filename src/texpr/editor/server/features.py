@@ -30,7 +30,7 @@ from texpr.editor.positions import Positions
 from texpr.editor.server import convert
 from texpr.editor.server.aside import Aside
 from texpr.editor.server.protocol import Answering
-from texpr.editor.server.worker import Worker
+from texpr.editor.server.worker import Worker, tell
 from texpr.support.faults import told_of
 from texpr.support.record import replace
 
@@ -94,10 +94,10 @@ class Server(LanguageServer):
             try:
                 found = problems(text, uri, self.examine, stale)
             except Exception as fault:
-                loop.call_soon_threadsafe(self.fault, fault)
+                tell(loop, self.fault, fault)
                 found = ()
             if found is not None and not stale():
-                loop.call_soon_threadsafe(self.publish, document, found)
+                tell(loop, self.publish, document, found)
 
         self.worker.put(uri, check)
 
@@ -118,9 +118,9 @@ class Server(LanguageServer):
             try:
                 result = work()
             except Exception as fault:
-                loop.call_soon_threadsafe(settle, None, fault)
+                tell(loop, settle, None, fault)
             else:
-                loop.call_soon_threadsafe(settle, result, None)
+                tell(loop, settle, result, None)
 
         self.worker.put(f"request {next(self._numbers)}", job)
         return await answer

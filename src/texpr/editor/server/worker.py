@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import queue
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeAlias
 
 Job: TypeAlias = Callable[[Callable[[], bool]], None]
@@ -12,6 +14,12 @@ Job: TypeAlias = Callable[[Callable[[], bool]], None]
 
 STACK = 256 * 1024 * 1024
 """Bytes of the thread's stack; what is compiled recurs as deep as in the main thread of a command."""
+
+
+def tell(loop: asyncio.AbstractEventLoop, callback: Callable[..., object], *args: object) -> None:
+    """Has the thread of `loop` call something, if the loop has not ended: a job may be over behind the farewell."""
+    with suppress(RuntimeError):  # the loop is closed
+        loop.call_soon_threadsafe(callback, *args)
 
 
 class Worker:
