@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym
 from texpr.support.record import Mutable, field
+
+Known: TypeAlias = "frozenset[Sym] | tuple[Expr, ...]"
+"""Symbols, or subscripts."""
 
 
 class Origins(Mutable, eq=False):
@@ -14,7 +18,7 @@ class Origins(Mutable, eq=False):
 
     derived: dict[Sym, frozenset[Sym]] = field(default_factory=dict[Sym, frozenset[Sym]])
     changes: int = 0
-    known: dict[frozenset[Sym] | tuple[Expr, ...], frozenset[Sym]] = field(default_factory=dict)  # pyright: ignore[reportUnknownVariableType]
+    known: dict[Known, frozenset[Sym]] = field(default_factory=dict["Known", frozenset[Sym]])
 
     def note(self, sym: Sym, values: Iterable[Expr], *, itself: bool = False) -> None:
         """A symbol has one of these values. `itself`: and changes by itself, as a loop's index."""
