@@ -226,26 +226,35 @@ def _kept(
     """`function` compiled, and the results of `proved` of it and of its wide plan; without an automatic schedule if its
     equivalence is not proved, and without a wide plan if that is not."""
     compiled = driver.lower(function, machine.name, sizes, schedule=chosen)
-    _require_legal(compiled)
     try:
-        found = proved(compiled)
+        found = _legal(compiled, proved)
     except Limitation as reason:
         if compiled.planned is None or reason.diagnostics[0].code != "E0509":
             raise
         compiled = driver.lower(function, machine.name, sizes, schedule=None)
-        return compiled, proved(compiled), None
+        return compiled, _legal(compiled, proved), None
     if compiled.wide is None:
         return compiled, found, None
-    _require_legal(compiled.wide)
     try:
-        return compiled, found, proved(compiled.wide)
+        return compiled, found, _legal(compiled.wide, proved)
     except Limitation:
         return compiled.with_wide(None), found, None
 
 
-def _require_legal(compiled: Compiled) -> None:
-    """Raises CompilerBug where directives made an illegal program from a legal one, against which the plan is compared."""
-    for found in faults(compiled.function) if compiled.laid_out is not None else ():
+def _legal(compiled: Compiled, proved: Callable[[Compiled], T]) -> T:
+    """The result of `proved`. Raises CompilerBug where directives made an illegal program from a legal one."""
+    _require_legal(compiled, kept=not artifact.may_be_open(compiled.function))
+    try:
+        return proved(compiled)
+    except Limitation:
+        _require_legal(compiled)
+        raise
+
+
+def _require_legal(compiled: Compiled, kept: bool = False) -> None:
+    """Raises CompilerBug where directives made an illegal program from a legal one, against which the plan is compared.
+    `kept`: nothing is built unless it is proved that they kept what it computes."""
+    for found in faults(compiled.function, kept) if compiled.laid_out is not None else ():
         raise CompilerBug(f"a schedule made a wrong program of a right one: {found.code}: {found.message}")
     for wrong in () if compiled.written is None else given_away(compiled.written, compiled.function):
         raise CompilerBug(f"a schedule gave away what it may not: {wrong}")

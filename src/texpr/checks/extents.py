@@ -196,7 +196,7 @@ def satisfiable(subject: Subject) -> Iterator[Diagnostic]:
         return
     try:
         closed, affine = subject.close(conj(compare(c.op, c.left, c.right) for c in clauses))
-        if not affine or subject.point((), closed) is not None:
+        if not affine or subject.may_be(closed) or subject.point((), closed) is not None:
             return
     except Undecided:
         return

@@ -58,6 +58,10 @@ class Subject(Record, eq=False, dict=True):
             return None
         return self.real(Set.of(dims, asked, params=self.model.params))
 
+    def may_be(self, formula: Formula) -> bool:
+        """Whether it is quickly shown that `formula` holds at some sizes, products of sizes being any numbers."""
+        return system(conj((self.model.facts, formula))).is_empty() is False
+
     def around(self, instance: Instance, value: Expr) -> tuple[tuple[Sym, ...], Formula]:
         """The dimensions and the formula of the points at which an instance evaluates `value`, including the data in it."""
         own = needed(instance.lets, value.syms())

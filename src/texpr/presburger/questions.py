@@ -22,7 +22,7 @@ from texpr.presburger.solve.digits import in_digits, in_rows, with_wholes
 from texpr.presburger.solve.first import Unclear, bisected, sample
 from texpr.presburger.solve.omega import refuted
 from texpr.presburger.solve.products import multiplied, without_divisions
-from texpr.presburger.solve.ranges import ranges_of
+from texpr.presburger.solve.ranges import ranges_of, within
 from texpr.presburger.solve.relaxed import divisions, divisions_of, eliminated, flat, relaxed
 from texpr.presburger.solve.swizzles import in_bits
 from texpr.support.limits import LARGEST_INT
@@ -183,7 +183,10 @@ def _witness(facts: list[Formula], premises: Formula) -> Point | None:
     if any(map(_has_product, facts)) and (rows := in_digits(facts, premises)) is not None:
         return _witness(list(flat(rows)), premises)
     facts, solved = eliminated(facts, lambda sym: sym not in known)
-    if any(map(is_false, facts)) or (any(map(_has_product, facts)) and refuted((*facts, premises))):
+    if solved:  # what a symbol is by an equation may be simpler by where that lies
+        plain = within(facts)
+        facts = [mapped(fact, plain) for fact in facts]
+    if any(map(is_false, facts)) or ((solved or any(map(_has_product, facts))) and refuted((*facts, premises))):
         return None
     parted = in_digits(facts, premises) if any(map(_has_product, facts)) else None
     found = _sample(relaxed(conj((*facts, premises)))) if parted is None else _witness(list(flat(parted)), premises)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from texpr.artifact.certificate import (
@@ -125,9 +126,9 @@ def _found(target: str, function: str, shown: Shown, before: str = "") -> Found:
     try:
         wrong += _illegal(written, check, names["te" if shown.written is None else "written.te"])
         if shown.written is not None and shown.notes is not None:
-            wrong += _illegal(laid, faults, names["te"])
             with hinted(hints.get(SCHEDULE, ())):
                 schedule = _of_schedule(written, laid, shown.notes, names["notes"], wrong)
+            wrong += _illegal(laid, partial(faults, kept=not schedule.of(Verdict.UNDECIDED)), names["te"])
     except (TexprError, *FAULTS) as why:
         return Found([*wrong, f"not proved to be as it was written: {names['te']}: {told_of(why)}"], None)
     texts = shipped_texts(shown.plan, shown.program, shown.tags, shown.written, shown.notes)

@@ -178,7 +178,7 @@ class _Search:
     def _last(self, told: Rows, least: Ends, most: Ends) -> tuple[int, ...] | None:
         """The point, if all comparisons hold there: every ordered symbol has a value."""
         if not told.choices:
-            if any(low != high for low, high in zip(least, most, strict=True)):
+            if any(least[at] != most[at] for at in told.near):  # others are of alternatives that were not taken
                 raise Unclear
             return tuple([int(value) for value in least[: len(self.upward)]])
         for part in told.choices[0]:
@@ -229,8 +229,7 @@ def _narrow(told: Rows, least: Ends, most: Ends, changed: Sequence[int]) -> bool
     changed symbol; False where one never holds. Raises Unclear."""
     rows, near, todo, waiting = told.rows, told.near, [*changed], {*changed}
     left = MOST_STEPS
-    while todo:
-        place = todo.pop()
+    for place in todo:  # in turn, so that two comparisons alone cannot go on tightening each other; the list grows meanwhile
         waiting.discard(place)
         left -= 1
         if left < 0:

@@ -8,7 +8,7 @@ elsewhere. In any other memory it has to be stored before it is read.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, combinations_with_replacement, repeat
 from typing import TypeAlias
 
@@ -27,7 +27,7 @@ from texpr.proof.schedule.families import pairs
 from texpr.proof.schedule.order import any_of, legal, meeting
 from texpr.support.record import Mutable, field
 
-Form: TypeAlias = tuple[tuple[Expr, ...], tuple[Expr, ...], tuple[Formula, ...]]
+Form: TypeAlias = tuple[tuple[Expr, ...], tuple[Expr, ...]]
 """Which elements are at which places, whatever the coordinates are called."""
 
 END = (1 << 30,)
@@ -92,8 +92,7 @@ class ValueFlow(Mutable):
             accesses = self.by_home[home]
             plain = len({a.stored for a in accesses}) == 1 and accesses[0].stored is not None
             plain = plain and all(is_named(a) for a in accesses)
-            alike = {_form(each): each for each in reversed(accesses)}  # of those that touch the same elements, the first
-            some = combinations_with_replacement(alike.values(), 2)
+            some = combinations_with_replacement(_largest(accesses), 2)
             try:
                 self.own[home] = plain and (
                     all(a.place == a.element for a in accesses)
@@ -229,9 +228,13 @@ class ValueFlow(Mutable):
             yield its, [*same(its.element, read.element)]
 
 
-def _form(each: Access) -> Form:
-    plain = placed(each, {sym: expr(Sym(f"{at}○")) for at, sym in enumerate(each.dims)})
-    return plain.place, plain.element, plain.where
+def _largest(accesses: Iterable[Access]) -> list[Access]:
+    """Of accesses with the same elements at the same places, those that no other one covers: it is under fewer conditions."""
+    alike = defaultdict[Form, dict[frozenset[Formula], Access]](dict)
+    for each in accesses:
+        plain = placed(each, {sym: expr(Sym(f"{at}○")) for at, sym in enumerate(each.dims)})
+        alike[plain.place, plain.element].setdefault(frozenset(plain.where), each)
+    return [each for them in alike.values() for where, each in them.items() if not any(other < where for other in them)]
 
 
 def is_named(access: Access) -> bool:
