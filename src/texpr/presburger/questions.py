@@ -18,7 +18,7 @@ from texpr.affine.simplify import Simplifier
 from texpr.presburger.formula import TRUE, And, Eq, Formula, Ge, Or, between, conj, differ, disj, leaves, mapped, rename, syms
 from texpr.presburger.isl.raw import Undecided
 from texpr.presburger.isl.sets import Set
-from texpr.presburger.solve.digits import in_digits, in_rows, with_wholes
+from texpr.presburger.solve.digits import in_digits, in_numbers, in_rows, with_wholes
 from texpr.presburger.solve.first import Unclear, bisected, sample
 from texpr.presburger.solve.omega import refuted
 from texpr.presburger.solve.products import multiplied, without_divisions
@@ -64,6 +64,15 @@ def witness(parts: Iterable[Formula], premises: Formula) -> Point | None:
     if found is not None and numbers:
         raise Undecided(f"what data say decides: at {', '.join(f'{s} = {v}' for s, v in found.items())}")
     return found
+
+
+def is_refuted_by_equations(facts: Iterable[Formula], premises: Formula) -> bool:
+    """Whether equations show that `facts` are contradictory: decomposed into digits, symbols that they define put in, and what
+    comes of that simplified by where its symbols lie."""
+    left, _ = eliminated(in_numbers([*flat(facts)]), lambda sym: True)
+    plain = within(left)
+    left = [mapped(fact, plain) for fact in left]
+    return any(map(is_false, left)) or refuted((*left, premises))
 
 
 def is_quickly_refuted(facts: Sequence[Formula], premises: Formula) -> bool:
