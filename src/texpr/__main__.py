@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-
-from texpr.cli import main
+from texpr.cli import process
 
 if __name__ == "__main__":
-    sys.exit(main())
+    process()

@@ -67,9 +67,11 @@ def _compiler() -> str | None:
     try:
         for folder, below, files in os.walk(root):
             below.sort()
+            digest.update(f"{os.path.relpath(folder, root)}\0".encode())
             for file in sorted(file for file in files if file.endswith(SOURCES)):
-                digest.update(f"{os.path.relpath(folder, root)}/{file}\0".encode())
-                digest.update(hashlib.sha256(Path(folder, file).read_bytes()).digest())
+                with open(f"{folder}/{file}", "rb", buffering=0) as source:
+                    data = source.read()
+                digest.update(f"{file}\0{len(data)}\0".encode() + data)
     except OSError:
         return None
     return digest.hexdigest()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import os
 import signal
 import sys
 import threading
@@ -30,12 +32,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, _end)
-        run = cast("Callable[[list[str]], int]", resolve("texpr.cli.app:run"))
         if arguments is None:
             settle()
+        run = cast("Callable[[list[str]], int]", resolve("texpr.cli.app:run"))
         return run(given)
     except KeyboardInterrupt:
         return ENDED_BY + signal.SIGINT
+
+
+def process() -> NoReturn:
+    """The process `texpr`. It leaves its memory to the system when all is done: to free it object by object takes as long as to
+    load the command."""
+    code = 1
+
+    def leave() -> None:
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        except OSError:  # nobody reads it any more
+            os._exit(code or 1)
+        os._exit(code)
+
+    atexit.register(leave)  # the first one to be registered is the last one to run
+    try:
+        code = main()
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else 1
+    sys.exit(code)
 
 
 def _end(number: int, frame: FrameType | None) -> NoReturn:

@@ -75,10 +75,13 @@ def print_launcher(plans: Sequence[Plan], images: Sequence[Image], header: str) 
     return "\n".join([*lines, "", *_public(plans), ""])
 
 
+_BYTES = tuple(f"{byte}," for byte in range(256))
+
+
 def print_image(symbol: str, data: bytes) -> str:
     """A C source with `data` as the array `symbol`, followed by a 0, which terminates PTX."""
     rows = (data[at : at + 24] for at in range(0, len(data), 24))
-    body = "".join("    " + "".join(f"{byte}," for byte in row) + "\n" for row in rows)
+    body = "".join("    " + "".join(map(_BYTES.__getitem__, row)) + "\n" for row in rows)
     kind = "_Alignas(64) unsigned char const"
     hidden = '__attribute__((visibility("hidden")))'
     return f"extern {hidden} unsigned char const {symbol}[];\n{kind} {symbol}[{len(data) + 1}] = {{\n{body}    0}};\n"
