@@ -8,7 +8,7 @@ expressions are, so that results about them are memoised.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import is_
 from typing import TypeAlias, assert_never
@@ -91,6 +91,14 @@ def disj(parts: Iterable[Formula]) -> Formula:
 def between(lo: IntoExpr, value: IntoExpr, hi: IntoExpr) -> Formula:
     """lo ≤ value < hi."""
     return And((Ge(expr(value) - lo), Ge(expr(hi) - value - 1)))
+
+
+def among(value: Expr, those: Sequence[Expr]) -> Formula:
+    """value is one of those; numbers that follow each other are one range."""
+    numbers = {each.constant for each in those if each.is_constant}
+    begun, ended = (sorted(at for at in numbers if at + by not in numbers) for by in (-1, 1))
+    runs = (between(low, value, high + 1) for low, high in zip(begun, ended, strict=True))
+    return disj((*runs, *(Eq(value - each) for each in those if not each.is_constant)))
 
 
 def equal(left: Iterable[IntoExpr], right: Iterable[IntoExpr]) -> Formula:

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from texpr.affine.expr import Expr, Sym
 from texpr.affine.facts import Known
-from texpr.affine.ranges import EVERYTHING, Interval, as_range
+from texpr.affine.ranges import EVERYTHING, Interval, as_range, interval
 from texpr.affine.simplify import Simplifier
 from texpr.presburger.formula import Formula, Ge
 from texpr.presburger.solve.relaxed import flat
@@ -26,6 +26,11 @@ def ranges_of(facts: Iterable[Formula], same: Mapping[Sym, Expr] | None = None) 
                     end = -(value.constant // by) if by > 0 else value.constant // -by
                     found[sym] = (max(low, end), high) if by > 0 else (low, min(high, end))
     return found
+
+
+def is_below(value: Expr, size: Expr, ranges: Mapping[Sym, Interval]) -> bool:
+    """Whether the ranges of its symbols put `value` into 0..size."""
+    return interval(value, ranges)[0] >= 0 and interval(size - value, ranges)[0] > 0
 
 
 def within(facts: Iterable[Formula]) -> Simplifier:

@@ -15,7 +15,7 @@ from texpr.ir.operation import Awaits, Closes, Fences, Grouped
 from texpr.ir.proof.tags import End
 from texpr.ir.value import Load, Ref
 from texpr.isa.levels import Space
-from texpr.presburger.formula import FALSE, TRUE, Eq, Formula, between, conj, disj, negate, rename
+from texpr.presburger.formula import FALSE, TRUE, Eq, Formula, among, conj, disj, negate, rename
 from texpr.presburger.questions import Point, witness
 from texpr.presburger.solve.omega import refuted
 from texpr.proof.read.events import Event, Reading, Site
@@ -172,10 +172,5 @@ def _is_same(register: Load, target: Load | Ref) -> bool:
 
 
 def _named(register: Load, every: Iterable[Load]) -> Formula:
-    """That a lane's register, in the row of its thread, is among some: mostly from one to another."""
-    slot, those = register.index[-1], [each.index[0] for each in every if each.buffer.name == register.buffer.name]
-    numbers = {each.constant for each in those if each.is_constant}
-    begun = sorted(at for at in numbers if at - 1 not in numbers)
-    ended = sorted(at for at in numbers if at + 1 not in numbers)
-    runs = (between(low, slot, high + 1) for low, high in zip(begun, ended, strict=True))
-    return disj((*runs, *(Eq(slot - each) for each in those if not each.is_constant)))
+    """That a lane's register, in the row of its thread, is among some."""
+    return among(register.index[-1], [each.index[0] for each in every if each.buffer.name == register.buffer.name])

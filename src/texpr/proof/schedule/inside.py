@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from texpr.affine.expr import Expr, Sym
-from texpr.affine.ranges import Interval, interval
 from texpr.ir.value import Buffer
 from texpr.presburger.formula import Formula, between, conj, negate
 from texpr.presburger.isl.raw import Undecided
 from texpr.presburger.questions import Point, witness
 from texpr.presburger.solve.digits import below
-from texpr.presburger.solve.ranges import ranges_of
+from texpr.presburger.solve.ranges import is_below, ranges_of
 from texpr.presburger.solve.relaxed import flat
 from texpr.proof.common.asked import Asked, Claim
 from texpr.proof.schedule.accesses import Access
@@ -44,7 +43,7 @@ def outside(access: Access, names: Mapping[Sym, Expr], premises: Formula) -> Poi
         element = access.element[len(access.element) - access.stored.rank :]
         facts += (between(0, e, size) for e, size in zip(element, access.stored.shape, strict=True))
     ranges = ranges_of(flat((*facts, premises)))
-    pairs = [(e, size) for e, size in zip(place, shape, strict=True) if not _is_plainly_below(e, size, ranges)]
+    pairs = [pair for pair in zip(place, shape, strict=True) if not is_below(*pair, ranges)]
     asked = [pair for pair in pairs if not any(access.is_data(s) for e in pair for s in e.syms())]
     try:
         return witness((*facts, negate(conj(between(0, e, size) for e, size in asked))), premises)
@@ -52,11 +51,6 @@ def outside(access: Access, names: Mapping[Sym, Expr], premises: Formula) -> Poi
         if all(any(_is_never(facts, each, premises) for each in below(e, size)) for e, size in asked):
             return None
         raise
-
-
-def _is_plainly_below(value: Expr, size: Expr, ranges: Mapping[Sym, Interval]) -> bool:
-    """Whether the ranges of its symbols put `value` into 0..size."""
-    return interval(value, ranges)[0] >= 0 and interval(size - value, ranges)[0] > 0
 
 
 def _is_never(facts: Sequence[Formula], goals: Sequence[Formula], premises: Formula) -> bool:

@@ -8,7 +8,6 @@ from itertools import takewhile
 from texpr.ir.program.marks import Tensor
 from texpr.presburger.formula import FALSE, And, Formula, compare, conj, differ, disj, negate
 from texpr.presburger.questions import Point, is_refuted_by_equations, witness
-from texpr.presburger.solve.digits import in_rows
 from texpr.presburger.solve.omega import refuted
 from texpr.proof.read.order import When, cases
 from texpr.proof.schedule.accesses import Home, Named, same
@@ -48,11 +47,8 @@ def _is_joined(each: Named) -> bool:
 
 def any_of(facts: Sequence[Formula], wanted: Sequence[Formula], premises: Formula) -> Point | None:
     """A point with `facts` and one of the `wanted` formulas. Raises Undecided."""
-    wanted = [case for case in wanted if not is_refuted_by_equations((*facts, case), premises)]
-    apart = in_rows(facts, premises) if len(wanted) > 1 else facts
-    if len(wanted) > 1 and refuted((*apart, disj(wanted), premises)):
-        return None
-    return next((point for case in wanted if (point := witness((*apart, case), premises)) is not None), None)
+    left = [case for case in wanted if not is_refuted_by_equations((*facts, case), premises)]
+    return next((point for case in left if (point := witness((*facts, case), premises)) is not None), None)
 
 
 def legal(a: Named, b: Named, premises: Formula) -> Iterator[Formula]:

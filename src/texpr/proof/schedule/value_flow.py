@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, combinations_with_replacement, repeat
-from typing import TypeAlias
 
-from texpr.affine.expr import Expr, Sym, expr
+from texpr.affine.expr import Sym, expr
 from texpr.ir.value import Buffer
 from texpr.presburger.existential import ExistsWitness, everywhere, nowhere
 from texpr.presburger.formula import TRUE, Formula, between, conj, differ
@@ -26,9 +25,6 @@ from texpr.proof.schedule.accesses import Access, Home, Named, named, placed, sa
 from texpr.proof.schedule.families import pairs
 from texpr.proof.schedule.order import any_of, legal, meeting
 from texpr.support.record import Mutable, field
-
-Form: TypeAlias = tuple[tuple[Expr, ...], tuple[Expr, ...]]
-"""Which elements are at which places, whatever the coordinates are called."""
 
 END = (1 << 30,)
 """The end of the program."""
@@ -230,7 +226,7 @@ class ValueFlow(Mutable):
 
 def _largest(accesses: Iterable[Access]) -> list[Access]:
     """Of accesses with the same elements at the same places, those that no other one covers: it is under fewer conditions."""
-    alike = defaultdict[Form, dict[frozenset[Formula], Access]](dict)
+    alike = defaultdict[tuple[object, object], dict[frozenset[Formula], Access]](dict)
     for each in accesses:
         plain = placed(each, {sym: expr(Sym(f"{at}○")) for at, sym in enumerate(each.dims)})
         alike[plain.place, plain.element].setdefault(frozenset(plain.where), each)
