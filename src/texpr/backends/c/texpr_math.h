@@ -15,11 +15,12 @@
       pow            9          1             2          1
       expm1          1        0.5001          1          1
       log1p          1        0.5001          1          1
-      sigmoid        4        0.5001          3          3
-      silu           5        0.5001          4          4
-      gelu           6        0.5001          6          2 + the square of x
+      sigmoid        5        0.5001          3          3
+      silu           6        0.5001          4          4
+      gelu          10        0.5001          6          2 + the square of x
 
-   In CUDA, and in f64, sigmoid, silu and gelu may be less exact where exp(-|x|) or the result is subnormal.
+   In CUDA, and in f64, sigmoid, silu and gelu may be less exact where exp(-|x|), or a 16th of the result, is
+   subnormal.
 
    CUDA: CUDA C++ Programming Guide, "Mathematical Functions", without -use_fast_math; newer editions give less for some. Host:
    where it says 0.5001, the functions below, measured on one f32 in 97 of all; else glibc 2.36 on x86-64 (its manual, "Known
@@ -79,8 +80,11 @@ TX_EXTREMES(float)
 #endif
 
 #if defined(__CUDACC__)
-/* One instruction, within 2 units of the last place, and 0 below 2^-126. PTX ISA, "ex2". */
+/* One instruction each, within 2 units of the last place, and within 1; 0 below 2^-126. PTX ISA, "ex2", "rcp". */
 TX_FN float tx_exp2(float a) { float b; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(b) : "f"(a)); return b; }
+TX_FN float tx_inverse(float a) { float b; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(b) : "f"(a)); return b; }
+#else
+TX_FN float tx_inverse(float a) { return 1.0f / a; }
 #endif
 TX_FN double tx_exp2(double a) { return TX_MATH exp2(a); }
 
@@ -90,16 +94,18 @@ TX_FN double tx_exp2(double a) { return TX_MATH exp2(a); }
     TX_FN T tx_log2(T a) { return TX_MATH log2(a); } \
     TX_FN T tx_tanh(T a) { return TX_MATH tanh(a); } \
     TX_FN T tx_expm1(T a) { return TX_MATH expm1(a); } \
-    TX_FN T tx_log1p(T a) { return TX_MATH log1p(a); } \
-    TX_FN T tx_sigmoid(T a) { T small = TX_MATH exp(-TX_MATH fabs(a)); return (a < 0 ? small : (T)1) / ((T)1 + small); } \
-    TX_FN T tx_silu(T a) { return a * tx_sigmoid(a); }
+    TX_FN T tx_log1p(T a) { return TX_MATH log1p(a); }
 TX_LIBRARY(double)
+TX_FN double tx_sigmoid(double a) {
+    double small = TX_MATH exp(-TX_MATH fabs(a));
+    return (a < 0 ? small : 1.0) / (1.0 + small);
+}
+TX_FN double tx_silu(double a) { return a * tx_sigmoid(a); }
 
 #if defined(__CUDACC__)
 TX_LIBRARY(float)
 TX_FN float tx_rsqrt(float a) { return rsqrtf(a); }
 TX_FN double tx_rsqrt(double a) { return rsqrt(a); }
-TX_FN float tx_gelu(float a) { return a * normcdff(a); }
 TX_FN double tx_gelu(double a) { return a * normcdf(a); }
 #else
 TX_FN float tx_rsqrt(float a) { return (float)(1.0 / std::sqrt((double)a)); }
@@ -199,6 +205,39 @@ TX_FN float tx_silu(float a) {
 TX_FN float tx_expm1(float a) { return (float)std::expm1((double)a); }
 TX_FN float tx_log1p(float a) { return (float)std::log1p((double)a); }
 TX_FN float tx_gelu(float a) { return (float)tx_gelu((double)a); }
+#endif
+
+/* ---- f32 in CUDA, by single steps: on a host for tests alone -------------------------------------------------------------- */
+
+TX_FN float tx_sigmoid_by_steps(float a) {
+    float small = tx_exp(-tx_abs(a));
+    return (a < 0.0f ? small : 1.0f) * tx_inverse(1.0f + small);
+}
+
+/* a Φ(a), where Φ(-x) = 2^(-BY x²) t P(t), t = 1 / (1 + 0.335 x), P of degree 8 within 2^-24 up to x = 14.6; Φ(-15.5) is 0.
+   BY is the f32 next to 1 / (2 log 2): P has the rest. The square is a sum of two, as its error would be that of an exponent. */
+TX_FN float tx_gelu_by_steps(float a) {
+    constexpr float BY = 0x1.715476p-1f, LOG_2 = 0x1.62e43p-1f;
+    float x = tx_abs(a) < 15.5f ? tx_abs(a) : 15.5f, t = tx_inverse(tx_fma(0x1.570a3ep-2f, x, 1.0f));
+    float p = -0x1.80d4e0p-6f;
+    p = tx_fma(p, t, 0x1.0d9078p-3f);
+    p = tx_fma(p, t, -0x1.1571fap-2f);
+    p = tx_fma(p, t, 0x1.b5e730p-3f);
+    p = tx_fma(p, t, -0x1.9e2578p-5f);
+    p = tx_fma(p, t, 0x1.e5a000p-4f);
+    p = tx_fma(p, t, 0x1.cf77b8p-4f);
+    p = tx_fma(p, t, 0x1.12dcb8p-3f);
+    p = tx_fma(p, t, 0x1.11a7b4p-3f);
+    float square = x * x, power = square * -BY;
+    float lost = tx_fma(tx_fma(x, x, -square), -BY, tx_fma(square, -BY, -power)), small = tx_exp2(power) * (t * p);
+    small = tx_fma(small, lost * LOG_2, small);
+    return a * (a < 0.0f ? small : 1.0f - small);
+}
+
+#if defined(__CUDACC__)
+TX_FN float tx_sigmoid(float a) { return tx_sigmoid_by_steps(a); }
+TX_FN float tx_silu(float a) { return a * tx_sigmoid(a); }
+TX_FN float tx_gelu(float a) { return tx_gelu_by_steps(a); }
 #endif
 
 /* ---- the small types: in f32, rounded once ------------------------------------------------------------------------------ */

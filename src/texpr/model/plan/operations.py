@@ -30,9 +30,8 @@ _F32: Mapping[str, Units] = {
     "tanh": {"fma": 9, "alu": 5, "half": 1, "special": 2},
     "erf": {"fma": 9, "alu": 14, "imad": 4, "half": 2, "special": 1},
     "expm1": {"fma": 16, "alu": 10, "half": 1, "special": 2}, "log1p": {"fma": 15, "alu": 10, "half": 1, "control": 3},
-    "sigmoid": {"fma": 12, "special": 3, "imad": 4, "alu": 1, "control": 3},
-    "silu": {"fma": 13, "special": 3, "imad": 4, "alu": 1, "control": 3},
-    "gelu": {"fma": 45, "alu": 16, "half": 2, "special": 4},
+    "sigmoid": {"fma": 8, "special": 2, "alu": 3}, "silu": {"fma": 9, "special": 2, "alu": 3},
+    "gelu": {"fma": 21, "alu": 2, "special": 2},
     "pow": {"fma": 39, "alu": 20, "half": 2, "special": 3, "control": 3},
     **{key: {"special": 1} for key in ("floor", "ceil", "trunc", "round")},
 }  # fmt: skip
