@@ -32,7 +32,7 @@ UNARY = [
     "expm1", "log1p", "sigmoid", "silu", "gelu",
 ]  # fmt: skip
 STEPS = {"sigmoid_by_steps": 3.0, "gelu_by_steps": 7.0}
-"""Functions as CUDA has them, and their errors in ULP where `exp2` and the inverse are rounded correctly: CUDA's have 2 and 1."""
+"""Functions as CUDA has them, and their errors in ULP where `exp2` and inverses are rounded correctly: CUDA's have 2 and 1."""
 _MATH: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "round": np.rint,
     "sigmoid": lambda x: np.where(x < 0, np.exp(x), 1.0) / (1.0 + np.exp(-np.abs(x))),

@@ -56,6 +56,9 @@ SQUARE = 32
 ROWS = 4
 """A tile in a CPU core's registers: a cache line of the contiguous loop by so many iterations of the next one."""
 
+SHARE, MANY = 4, 1 << 18
+"""Iterations that a thread of a team has at least, where the grid has that many threads even so: a machine is full of them."""
+
 PACKED = 128
 """The threads of a block with several teams of a warp each."""
 
@@ -205,7 +208,7 @@ def _shared(
     warp: int,
 ) -> Nest:
     """A team of threads runs each iteration of the grid band."""
-    team = max(warp, *(_wanted(loops) for loops in inner))
+    team = _team(loops, inner, warp)
     slots = max(1, PACKED // team) if team <= warp and loops and not makes_shared(body) else 1
     grid = [LoopMap(p, Role.GRID) for p in loops]
     if slots > 1:
@@ -214,6 +217,19 @@ def _shared(
     shared = _by_shape(inner, team, warp)
     maps.update((m.loop, m) for each in shared for m in each.shape)
     return Nest(tuple(grid), body, team, team * slots, maps, bands=shared, alone=slots == 1)
+
+
+def _team(loops: tuple[ir.Par, ...], inner: tuple[tuple[ir.Par, ...], ...], warp: int) -> int:
+    """The threads of a team: as many as the longest band can use. Where they meet in a sum, which costs each as much as a few
+    iterations, fewer that have some iterations each, if there are enough iterations of the grid all the same."""
+    team = max(warp, *(_wanted(found) for found in inner))
+    if not any(role_of(found[0]) is Role.REDUCE for found in inner):
+        return team
+    rows = _iterations(loops) or MANY
+    longest = max(_iterations(found) or MOST for found in inner)
+    while team > warp and longest < SHARE * team and rows * team > MANY:
+        team //= 2
+    return team
 
 
 def _cpu(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], inner: tuple[tuple[ir.Par, ...], ...], target: Target) -> Nest:
@@ -256,12 +272,15 @@ def _points(loop: ir.Par, most: int) -> int:
 
 def _wanted(loops: tuple[ir.Par, ...], most: int = THREADS) -> int:
     """The threads that a band can use, a power of two, at most `most`; `THREADS` where its size is unknown."""
-    product = 1
-    for loop in loops:
-        if not loop.extent.is_constant:
-            return THREADS
-        product *= max(1, loop.extent.constant)
-    return min(most, _ceil_power(product))
+    product = _iterations(loops)
+    return THREADS if product is None else min(most, _ceil_power(product))
+
+
+def _iterations(loops: tuple[ir.Par, ...]) -> int | None:
+    """The iterations of loops, of a loop without any one; None where that is unknown."""
+    if not all(loop.extent.is_constant for loop in loops):
+        return None
+    return prod(max(1, loop.extent.constant) for loop in loops)
 
 
 def _ceil_power(number: int) -> int:
