@@ -109,7 +109,9 @@ def test_what_is_promised_is_not_made_twice() -> None:
 WITH = "B: f32[p, n] align(16)): f32[m, n] where p % 4 == 0, n % 4 == 0 {"
 
 
-@pytest.mark.parametrize(("name", "sizes"), [("scaled", {"n": 64}), ("turned", {"n": 6}), ("axes", {"m": 36})])
+@pytest.mark.parametrize(
+    ("name", "sizes"), [("scaled", {"n": 124}), ("scaled", {"n": 64}), ("turned", {"n": 6}), ("axes", {"m": 36})]
+)
 def test_what_no_vector_suits_has_none(name: str, sizes: Mapping[str, int]) -> None:
     """A row that leaves most of a warp idle, and rows that are no whole vectors."""
     assert compiled(name, **sizes).wide is None

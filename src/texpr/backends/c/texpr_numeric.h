@@ -91,7 +91,16 @@ typedef tx_format<5, 10, true> tx_format_f16;
 typedef tx_format<4, 3, false> tx_format_f8e4m3;
 typedef tx_format<5, 2, true> tx_format_f8e5m2;
 
+#if defined(__CUDA_ARCH__)
+/* One instruction wherever in a register x is, where a shift takes up to three. */
+TX_FN float tx_widen(tx_bf16 x) {
+    uint32_t y;
+    asm("mov.b32 %0, {%1, %2};" : "=r"(y) : "h"((uint16_t)0), "h"(x.bits));
+    return tx_from_bits(y);
+}
+#else
 TX_FN float tx_widen(tx_bf16 x) { return tx_from_bits((uint32_t)x.bits << 16); }
+#endif
 TX_FN float tx_widen(tx_tf32 x) { return tx_from_bits(x.bits); }
 
 /* tx_narrow(x, T{}): x rounded to nearest even. */

@@ -45,6 +45,10 @@ from texpr.mapping.bands import band
 from texpr.support.record import Mutable
 
 
+FEW = 8
+"""Turns of a distributed loop, all of which every thread has, that are counted by themselves: a compiler unrolls such a loop."""
+
+
 class Statements(Mutable):
     """Emits the statements of one kernel."""
 
@@ -241,6 +245,10 @@ class Statements(Mutable):
                 yield from body
             else:
                 yield k.If(_is_inside(par), body, span=par.span)
+        elif extent.is_constant and extent.constant % side == 0 and extent.constant <= FEW * side:
+            turn = self.names.sym("turn")
+            index = k.let(par.sym, digit + expr(turn) * side, par.span)
+            yield k.For(turn, ZERO, expr(extent.constant // side), (index, *body), ONE, span=par.span)
         else:
             yield k.For(par.sym, digit, extent, body, expr(side), span=par.span)
 

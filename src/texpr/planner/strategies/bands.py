@@ -58,8 +58,8 @@ def bands(par: ir.Par, function: ir.Function, target: Target) -> tuple[Band, ...
 
 
 def _lanes(loop: ir.Par, accesses: Sequence[Access], known: Known, target: Target) -> int:
-    """The elements of a vector of the widest type, fewer where a row has not one for each lane of a warp, if each row begins at
-    a multiple of it. Rows that data choose are only read, as no proof tells vectors of such results apart."""
+    """The elements of a vector of the widest type, if each row begins at a multiple of it; half, where a row has not one for
+    each lane of a warp. Rows that data choose are only read, as no proof tells vectors of such results apart."""
     if any(isinstance(stmt, ir.Par | ir.Seq) for stmt in ir.walk(loop.body)):
         return 1
     if any(access.writes and access.load.data for access in accesses):
@@ -68,12 +68,12 @@ def _lanes(loop: ir.Par, accesses: Sequence[Access], known: Known, target: Targe
     moving = [load for load in loads if load.buffer.rank and loop.sym in load.index[-1].syms()]
     lanes = target.vector // max((load.dtype.bytes for load in moving), default=target.vector)
     trips = loop.extent.constant if loop.extent.is_constant else NOMINAL
-    while lanes > 1 and trips < lanes * target.warp:
-        lanes //= 2
     outside = [load.buffer for load in moving if load.buffer.role != "local"]
+    if trips < lanes * target.warp and len(outside) == len(moving):  # a local in vectors is in shared memory
+        lanes //= 2
     given = any(buffer.role in ("input", "inout") for buffer in outside)  # or nobody promised anything
     even = given and all(rows_begin_even(buffer, lanes, known) for buffer in outside)
-    return lanes if even else 1
+    return lanes if even and trips >= lanes * target.warp else 1
 
 
 def _applies(subject: Subject) -> bool:
