@@ -44,9 +44,8 @@ from texpr.lowering.place.owners import by_first, by_thread
 from texpr.mapping.bands import band
 from texpr.support.record import Mutable
 
-
 FEW = 8
-"""Turns of a distributed loop, all of which every thread has, that are counted by themselves: a compiler unrolls such a loop."""
+"""Turns of a distributed loop, all of which every thread has, that are counted by themselves: compilers unroll such a loop."""
 
 
 class Statements(Mutable):
