@@ -331,6 +331,26 @@ def test_a_reader_that_leaves_is_no_fault(scale: Path) -> None:
     assert done.stderr.strip() == "code 0"
 
 
+ENDING = """
+import atexit
+from texpr.cli import app, process
+
+def run(arguments):
+    atexit.register(print, "closed")
+    {end}
+
+app.run = run
+process()
+"""
+
+
+@pytest.mark.parametrize(("end", "code"), [("return 3", 3), ("raise SystemExit(143)", 143), ("raise KeyError", 1)])
+def test_what_is_open_is_closed_before_the_process_leaves(end: str, code: int) -> None:
+    found = subprocess.run([sys.executable, "-c", ENDING.format(end=end)], capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout) == (code, "closed\n")
+    assert ("KeyError" in found.stderr) == (code == 1)
+
+
 def test_doctor(texpr: Call) -> None:
     code, out, _ = texpr("doctor")
     assert code == 0

@@ -85,3 +85,16 @@ def test_creeping_bounds_are_for_a_solver() -> None:
     facts = Eq(3 * expr(X) - 3 * expr(Y) - Z), between(0, X, 1 << 20), between(0, Y, 1 << 20), between(1, Z, 3)
     assert Space.of({X: True, Y: True, Z: True}, facts) is None
     assert sample(conj(facts)) is None
+
+
+def test_comparisons_do_not_tighten_each_other_for_ever() -> None:
+    """x ≤ y < x, by bounds alone only seen at the end of the range: a third one, which says what x is, has its turn."""
+    facts = between(0, X, 1 << 40), between(0, Y, 1 << 40), Ge(expr(Y) - X), Ge(expr(X) - Y - 1), Eq(expr(X) - 3)
+    space = Space.of({X: True, Y: True}, facts)
+    assert space is not None and space.empty
+
+
+def test_what_an_alternative_alone_names_needs_no_value_in_another() -> None:
+    """⌊x / 4⌋ mod 8 is named where x > 9; the point is one with x = 0."""
+    facts = between(0, X, 64), Or((Ge((expr(X) // 4) % 8 + expr(Y) // 3 - 99), Ge(-expr(X)))), between(0, Y, 9)
+    assert sample(conj(facts)) == {X: 0, Y: 0}

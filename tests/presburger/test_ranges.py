@@ -8,7 +8,8 @@ import pytest
 from texpr.affine.expr import Expr, Sym, expr, maximum
 from texpr.affine.ranges import EVERYTHING
 from texpr.presburger.formula import And, Eq, Formula, Ge, Or, between, holds
-from texpr.presburger.solve.ranges import ranges_of, within
+from texpr.presburger.solve.ranges import is_below, ranges_of, within
+from texpr.presburger.solve.relaxed import flat
 
 X, Y, Z = Sym("x"), Sym("y"), Sym("z")
 SIDE = range(-9, 10)
@@ -49,3 +50,18 @@ def test_ranges_are_those_of_single_symbols() -> None:
 def test_an_empty_range_says_nothing() -> None:
     assert within((between(3, X, 3),))(expr(X) % 8) is expr(X) % 8
     assert within((between(3, X, 5),))(expr(X) % 8) is expr(X)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_ranges_keep_below_is_below(seed: int) -> None:
+    rng = random.Random(seed)
+    facts = [between(rng.randint(-3, 0), sym, rng.randint(1, 9)) for sym in (X, Y, Z)]
+    value, size = some_value(rng), expr(rng.randint(1, 12))
+    points = [p for x, y, z in product(SIDE, repeat=3) if all(holds(f, p := {X: x, Y: y, Z: z}) for f in facts)]
+    if is_below(value, size, ranges_of(flat(facts))):
+        assert all(0 <= value.evaluate(point) < size.constant for point in points)
+
+
+def test_a_remainder_is_below_its_divisor() -> None:
+    assert is_below((expr(X) + Y) % 8, expr(8), {}) and not is_below((expr(X) + Y) % 8, expr(7), {})
+    assert is_below(expr(X), expr(4), {X: (0, 3)}) and not is_below(expr(X), expr(4), {X: (-1, 3)})

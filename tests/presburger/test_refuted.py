@@ -6,8 +6,9 @@ from itertools import pairwise
 import pytest
 
 from texpr.affine.expr import Expr, Sym, expr
-from texpr.presburger.formula import Eq, Formula, Ge, compare, conj, disj, holds
+from texpr.presburger.formula import TRUE, Eq, Formula, Ge, among, compare, conj, differ, disj, holds
 from texpr.presburger.isl.sets import Set
+from texpr.presburger.questions import is_refuted_by_equations
 from texpr.presburger.solve.omega import refuted
 
 NAMES = [Sym(name) for name in "abcde"]
@@ -92,3 +93,42 @@ def test_choices_that_do_not_matter_do_not_multiply() -> None:
     near = [compare("<=", expr(a) + d, expr(b) + c), compare(">=", expr(a) + d, expr(b) + c), Eq(expr(c) - d)]
     assert refuted([*beside, matters, *near])
     assert not refuted([*beside, matters, *near[:2]])
+
+
+def test_what_equations_refute_is_empty() -> None:
+    """Digits apart, symbols put in, and what comes of that simplified: never of what has a point."""
+    found = 0
+    for seed in range(1500):
+        facts = some_facts(seed)
+        if is_refuted_by_equations(facts, TRUE):
+            assert Set.of((), conj(facts)).is_empty(), seed
+            found += 1
+    assert found > 300
+
+
+LANE, ROW, COLUMN, OTHER = (Sym(name) for name in ("lane", "row", "column", "other"))
+
+
+def registers(scale: int) -> list[Formula]:
+    """An element of a tile of 16 × 8 by row and column, and by lane and register as a fragment of `mma.m16n8` has it, of which
+    one in 2 · `scale` columns is wrong."""
+    within = [compare(">=", sym, 0) for sym in (LANE, ROW, COLUMN, OTHER)]
+    within += [compare("<", sym, end) for sym, end in ((LANE, 32), (ROW, 16), (COLUMN, 8), (OTHER, 4))]
+    same = [Eq(expr(ROW) - expr(LANE) // 4 - 8 * (expr(OTHER) // 2)), Eq(expr(COLUMN) - 2 * (expr(LANE) % 4) - expr(OTHER) % 2)]
+    place = (4 * (expr(ROW) % 8) + expr(COLUMN) // 2, 2 * (expr(ROW) // 8) + expr(COLUMN) % scale)
+    return [*within, *same, differ((expr(LANE), expr(OTHER)), place)]
+
+
+@pytest.mark.parametrize(("scale", "is_right"), [(2, True), (4, False), (1, False)])
+def test_the_place_of_an_element_follows_by_its_digits(scale: int, is_right: bool) -> None:
+    assert is_refuted_by_equations(registers(scale), TRUE) is is_right
+    assert Set.of((), conj(registers(scale))).is_empty() is is_right
+
+
+@pytest.mark.parametrize("numbers", [[], [3], [4, 1, 2], [0, 1, 5, 6, 7, 9]])
+def test_one_of_some_numbers(numbers: list[int]) -> None:
+    X, Y = Sym("x"), Sym("y")
+    formula = among(expr(X), [*map(expr, numbers), expr(Y) - 1])
+    for x in range(-2, 12):
+        for y in (-20, x + 1):
+            assert holds(formula, {X: x, Y: y}) is (x in numbers or x == y - 1)
