@@ -15,11 +15,11 @@ from texpr.ir.steps.parse import parse_steps
 from texpr.ir.steps.text import steps_text
 
 TEXT = """
-fn f(x: f32[n, 64]): f32[n] {
+fn f(x: f32[n, 50]): f32[n] {
     new y: f32[n]
     par n |i| {
         y[i] = 0
-        par 64 |j| reduce(y) { y[i] += x[i, j] }
+        par 50 |j| reduce(y) { y[i] += x[i, j] }
     }
     return y
 }
