@@ -122,9 +122,11 @@ def shipped_use(name: str) -> str:
 
 
 OF_WARPS = [
-    each.name for each in INSTRUCTIONS.values() if each.operands and each.operands[0].fragment and each.name[:6] != "wgmma_"
+    each.name
+    for each in INSTRUCTIONS.values()
+    if each.operands and each.operands[0].fragment and not each.name.startswith(("wgmma_", "tcgen05_"))
 ]
-"""Those of warpgroups have tests of their own (`warpgroup/test_records.py`)."""
+"""Those of warpgroups, and in tensor memory, have tests of their own (`warpgroup`, `tensor_memory`: `test_records.py`)."""
 
 
 @pytest.mark.parametrize("name", OF_WARPS)

@@ -21,6 +21,7 @@ MOST_ROWS = 160
 _TITLES = {
     Space.CLUSTER: "cluster",
     Space.SHARED: "shared",
+    Space.TENSOR: "tensor memory",
     Space.LANES: "lanes",
     Space.LOCAL: "local",
     Space.GLOBAL: "global",

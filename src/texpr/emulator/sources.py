@@ -13,7 +13,17 @@ OPERATIONS = "texpr_emulator_ops.h"
 _INCLUDE = ("texpr_emulator.h", "texpr_emulator_abi.h", "texpr_emulator_places.h")
 _CORE = (
     *("fiber.hpp", "machine.hpp", "schedule.hpp", "report.hpp", "count.hpp", "barriers.hpp", "lanes.hpp", "memory.hpp"),
-    *("tensor.hpp", "detect.hpp", "phases.hpp", "copies.hpp", "engine.hpp", "warpgroup.hpp", "launch.hpp", "driver.hpp"),
+    *(
+        "tensor.hpp",
+        "detect.hpp",
+        "phases.hpp",
+        "copies.hpp",
+        "engine.hpp",
+        "warpgroup.hpp",
+        "columns.hpp",
+        "launch.hpp",
+        "driver.hpp",
+    ),
 )
 
 

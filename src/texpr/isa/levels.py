@@ -28,5 +28,6 @@ class Space(Enum):
     GLOBAL = "global"  # parameters and workspace
     CLUSTER = "cluster"  # one copy a cluster: each of its blocks holds a part
     SHARED = "shared"  # one copy a block
+    TENSOR = "tensor"  # one copy a block, of its tensor cores: a lane of it a thread, and columns of 32 bits
     LANES = "lanes"  # one copy a thread, in registers that the other lanes of its warp may read (`ir.kernel.Shuffle`)
     LOCAL = "local"  # one copy a thread: registers where every index is known when unrolled, else stack

@@ -32,6 +32,8 @@ HOST = Memory(Space.GLOBAL, Level.CORE, sector=64, line=64)  # a cache line: nea
 LOCAL = Memory(Space.LOCAL, Level.THREAD, sector=32, line=128)
 # The shared memory of all blocks of a cluster: PTX ISA, "State spaces", `.shared::cluster`.
 CLUSTER = Memory(Space.CLUSTER, Level.CLUSTER, sector=4, line=128, banks=32, bank_width=4)
+# Tensor memory: 128 lanes of 512 columns of 32 bits (PTX ISA, "Tensor Memory").
+TENSOR = Memory(Space.TENSOR, Level.BLOCK, sector=4, line=128, vector=4)
 # Registers: a shuffle moves 32 bits a lane (PTX ISA, "shfl.sync").
 LANES = Memory(Space.LANES, Level.WARP, sector=4, line=128, vector=4)
 
@@ -51,5 +53,5 @@ class Coalescing(Record):
 COALESCING = Coalescing()
 
 
-MEMORIES: dict[Space, Memory] = {memory.space: memory for memory in (GLOBAL, CLUSTER, SHARED, LANES, LOCAL)}
+MEMORIES: dict[Space, Memory] = {memory.space: memory for memory in (GLOBAL, CLUSTER, SHARED, TENSOR, LANES, LOCAL)}
 """Each memory by its space."""

@@ -123,6 +123,7 @@ _TITLES = {
     Space.GLOBAL: "workspace",
     Space.CLUSTER: "cluster",
     Space.SHARED: "shared",
+    Space.TENSOR: "tensor memory",
     Space.LANES: "lanes",
     Space.LOCAL: "local",
 }

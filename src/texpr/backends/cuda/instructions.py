@@ -58,7 +58,7 @@ def instr_lines(instr: Instr, target: Target | None, dialect: Dialect) -> Iterat
     yield "#if defined(__CUDACC__)"
     yield from (INDENT + line for part in _assembler(instr, template) for line in part.split("\n"))
     yield "#else"
-    emulated = _emulated if instr.group is None else started
+    emulated = _emulated if instr.group is None else launched if instr.is_alone else started
     yield from (INDENT + line for line in emulated(instr, dialect))
     yield "#endif"
     yield "}"
@@ -86,8 +86,8 @@ class _Registers:
 
 
 def _assembler(instr: Instr, template: str) -> Iterator[str]:
-    written = [operand for operand in instr.operands if operand.is_written]
-    read = [operand for operand in instr.operands if not operand.is_written]
+    written = [operand for operand in instr.operands if operand.is_written and not operand.columns]
+    read = [operand for operand in instr.operands if operand not in written]
     found, first = dict[str, _Registers](), 0
     for operand in (*written, *read):
         found[operand.name] = _Registers(operand, first)
@@ -102,9 +102,9 @@ def _assembler(instr: Instr, template: str) -> Iterator[str]:
         yield from _held(found[operand.name])
     gap = f",\n{INDENT}{INDENT}"
     outs = [", ".join(_out(each, at) for at in range(each.packing.count)) for each in (found[o.name] for o in written)]
-    ins = [_in(each, at) for each in (found[o.name] for o in read) for at in range(each.packing.count)]
+    ins = [_in(instr, each, at) for each in (found[o.name] for o in read) for at in range(each.packing.count)]
     ins += ['"r"(lanes)'] if masked else []
-    memory = instr.effect or any(operand.is_shared for operand in instr.operands)
+    memory = instr.effect or any(operand.is_shared or operand.columns for operand in instr.operands)
     clobbered = ' : "memory"' if memory else ""
     yield f"asm volatile({_quoted(text)}"
     yield f"{INDENT}: {gap.join(outs)}"
@@ -143,10 +143,12 @@ def _out(registers: _Registers, at: int) -> str:
     return f'"{sign}{registers.packing.constraint}"({_name(registers, at)})'
 
 
-def _in(registers: _Registers, at: int) -> str:
+def _in(instr: Instr, registers: _Registers, at: int) -> str:
     name = registers.operand.name
+    if registers.operand.columns:
+        return f'"r"({"tx_column" if instr.is_alone else "tx_own_column"}({name}, {name}_at))'
     if registers.operand.is_described:
-        return f'"l"(tx_described(&{name}[0], {name}_at, {name}_how))'
+        return f'"l"({"tx_described_columns" if instr.is_alone else "tx_described"}(&{name}[0], {name}_at, {name}_how))'
     if registers.operand.is_address:
         return f'"r"((uint32_t)__cvta_generic_to_shared(&{name}[{name}_at]))'
     return f'"{registers.packing.constraint}"({_packed(registers.packing, registers.elements(at))})'
@@ -167,6 +169,9 @@ def _emulated(instr: Instr, dialect: Dialect) -> Iterator[str]:
     for operand in instr.operands:
         name, fragment = operand.name, operand.fragment
         scope, own = scope.name(operand.memory, f"held_{name}")
+        if operand.columns:
+            yield f"tx_emu::InColumns<{C_NAMES[operand.dtype]}, At_{name}> {own}({name}, {name}_at, {instr.lanes});"
+            continue
         kind = f"tx_emu::Held<{C_NAMES[operand.dtype]}, {fragment.registers}, At_{name}>"
         yield f"{kind} {own}({name}, {name}_at, {instr.lanes}, lanes);"
     scope, variable = scope.integer(LANE, (0, instr.lanes - 1))
@@ -184,7 +189,7 @@ def _emulated(instr: Instr, dialect: Dialect) -> Iterator[str]:
         yield "}"
     yield "tx_emu::done_together(lanes);"
     for operand in instr.operands:
-        if operand.is_written:
+        if operand.is_written and not operand.columns:
             yield f"held_{operand.name}.put_back({operand.name}, {operand.name}_at);"
 
 
@@ -202,11 +207,7 @@ def started(instr: Instr, dialect: Dialect) -> Iterator[str]:
         name = operand.name
         scope, held = scope.name(operand.memory, f"held_{name}")
         if operand.is_described:
-            rows, columns = (e.constant for e in operand.memory.shape)
-            unit = along(operand)
-            summed = str(is_summed(instr, operand, unit)).lower()
-            shape = f"{rows}, {columns}, {unit}, {summed}"
-            fields.append(f"tx_emu::Matrix<{C_NAMES[operand.dtype]}, H_{name}, {shape}> {held};")
+            fields.append(f"{_matrix(instr, operand)} {held};")
         elif operand in lent:
             fields.append(f"tx_emu::Lent<{C_NAMES[operand.dtype]}, At_{name}> {held};")
         else:
@@ -242,6 +243,46 @@ def started(instr: Instr, dialect: Dialect) -> Iterator[str]:
         yield f"{kind} lent_{each.name}({each.name}, {each.name}_at, lanes);"
     given = "".join(f", lent_{each.name}" for each in lent)
     yield f"tx_emu::start_work(lanes, later, {own.name}, {own.name}_at, {count}, matrices, {len(matrices)}{given});"
+
+
+def launched(instr: Instr, dialect: Dialect) -> Iterator[str]:
+    """What one thread starts for all lanes: the meaning, of columns and of matrices, for later."""
+    scope, (own,) = Scope.empty(), [operand for operand in instr.operands if operand.is_written]
+    matrices = [operand.name for operand in instr.operands if operand.is_described]
+    yield from finder(own)
+    yield "struct Later final : tx_emu::Work {"
+    for operand in instr.operands:
+        scope, held = scope.name(operand.memory, f"held_{operand.name}")
+        kind = _matrix(instr, operand) if operand.is_described else f"tx_emu::AllColumns<{C_NAMES[own.dtype]}, At_{own.name}>"
+        yield f"{INDENT}{kind} {held};"
+    yield f"{INDENT}void end() override {{ delete this; }}"
+    yield f"{INDENT}void run(void *columns) override {{"
+    yield f"{INDENT}{INDENT}held_{own.name}.columns = static_cast<{C_NAMES[own.dtype]} *>(columns);"
+    scope, variable = scope.integer(LANE, (0, instr.lanes - 1))
+    yield f"{INDENT}{INDENT}for (int {variable.text} = 0; {variable.text} < {instr.lanes}; ++{variable.text}) {{"
+    yield from (f"{INDENT}{INDENT}{INDENT}{line}" for line in meaning_lines(instr, scope, dialect))
+    yield f"{INDENT}{INDENT}}}"
+    yield f"{INDENT}}}"
+    yield "};"
+    yield "(void)lanes;"
+    yield "Later *later = new Later;"
+    yield f"static std::vector<int> reads[{len(matrices)}];"
+    for at, name in enumerate(matrices):
+        yield f"(void){name}_how;"
+        yield f"later->held_{name}.begin({name}, {name}_at, reads[{at}]);"
+    count = own.fragment.registers
+    held = ", ".join(f"later->held_{name}" for name in matrices)
+    yield f"tx_emu::learn_columns<{C_NAMES[own.dtype]}>(*later, {count}, {held});"
+    yield f"tx_emu::MatrixOrder const matrices[] = {{{', '.join(f'later->held_{name}.order()' for name in matrices)}}};"
+    yield f"tx_emu::launch_work(later, {own.name}, {own.name}_at, {count}, matrices, {len(matrices)});"
+
+
+def _matrix(instr: Instr, operand: Operand) -> str:
+    """The C++ type of a matrix in shared memory."""
+    rows, columns = (e.constant for e in operand.memory.shape)
+    unit = along(operand)
+    summed = str(is_summed(instr, operand, unit)).lower()
+    return f"tx_emu::Matrix<{C_NAMES[operand.dtype]}, H_{operand.name}, {rows}, {columns}, {unit}, {summed}>"
 
 
 def finder(operand: Operand) -> Iterator[str]:

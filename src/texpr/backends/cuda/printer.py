@@ -206,6 +206,9 @@ def _array(array: Array, at: int | None, scope: Scope, rank: Sym | None) -> tupl
                 if aligned
                 else f"TX_SHARED({ctype}, {name}, {count})"
             )
+        case Space.TENSOR:  # `HaveColumns` declares it
+            first = array.at or 0
+            return scope, f"// {name}: columns {first} to {first + count} of tensor memory: {comment(array.reason)}"
         case Space.LANES:
             text = f"TX_LANES({ctype}, {name}, {count})"
         case Space.LOCAL:

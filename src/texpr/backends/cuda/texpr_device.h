@@ -239,5 +239,6 @@ template <class T, int AT, class Word> TX_FN T tx_unpacked(Word word) {
 }
 
 #include "texpr_warpgroup.h"
+#include "texpr_columns.h"
 
 #endif

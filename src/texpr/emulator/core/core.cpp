@@ -59,6 +59,13 @@ static void connect() {
     core.give_registers = give_registers;
     core.fence_registers = fence_registers;
     core.take_registers = take_registers;
+    core.take_columns = take_columns;
+    core.first_column = first_column;
+    core.free_columns = free_columns;
+    core.fence_columns = fence_columns;
+    core.touch_column = touch_column;
+    core.launch_work = launch_work;
+    core.commit_columns = commit_columns;
     core.shared_block = take_block;
     core.atomic_at = touch_at;
     core.shared = core_shared;

@@ -9,7 +9,7 @@
 
 #include "engine.hpp"
 #include "lanes.hpp"
-#include "warpgroup.hpp"
+#include "columns.hpp"
 
 namespace tx_emu {
 
@@ -22,6 +22,7 @@ inline void end_thread() {
     report_abandoned(me);
     report_unread(me);
     report_unwaited(me);
+    report_uncommitted(me);
     me.finished = true;
     clear_ready(block, me.index);
     --block.live;
@@ -171,6 +172,7 @@ inline void retire(bool all) {
         for (Block &block : running[at]->blocks) {
             count_end(block);
             forget_copies(block);
+            forget_columns(block);
             end_tiles(block);
             forget_works(block);
             for (Fiber &fiber : block.fibers)
@@ -373,6 +375,7 @@ inline void land_some() {
     land_some_copy();
     land_some_tile();
     compute_some();
+    launch_some(false);
 }
 
 inline void begin(const Options &options) {
@@ -433,7 +436,7 @@ inline bool run_grid(const Kernel &kernel, Dim grid, Dim block, Dim cluster, voi
         while (!queue.empty() && machine.running.size() < most) queue.start_next();
         if (machine.running.empty()) break;
         Fiber *next = pick(nullptr);
-        if (!next && land_a_load()) continue;
+        if (!next && (land_a_load() || launch_some(true))) continue;
         if (!next) {
             report_standstill();
             machine.stopped = true;

@@ -182,6 +182,27 @@ struct Works {
     std::shared_ptr<Loans> loans;
 };
 
+/* What a thread launched in tensor memory, `first` and `count` elements of it; or a commit, with the barrier that it arrives at. */
+struct Launch : Flying {
+    Work *work = nullptr;
+    Phases *phases = nullptr;
+    View *view = nullptr;
+    long long first = 0, count = 0;
+    bool done = false;
+    std::vector<Matrix> matrices;
+};
+
+/* The columns of tensor memory that a block has taken, from `first` on. `before`: by thread, when it fenced off what it did there;
+   `seen`: up to when it knew others and agents at its last fence "after". */
+struct Columns {
+    View *view = nullptr;
+    char *word = nullptr;
+    unsigned first = 0;
+    bool freed = false;
+    Access taker{};
+    std::vector<std::vector<Stamp>> before, seen;
+};
+
 /* A load that has landed and that nobody has waited for. */
 struct Unseen {
     Access start;
@@ -244,6 +265,8 @@ struct Block {
     std::vector<std::unique_ptr<Tile>> tiles;
     std::vector<Bulks> bulks; /* by thread; empty until one starts a store */
     std::vector<Works> works; /* by thread; empty until one has a tensor core do something */
+    std::vector<std::deque<Launch>> launches; /* by thread; empty until one launches something in tensor memory */
+    Columns columns;
     std::vector<std::shared_ptr<Loans>> loans; /* by warp: of the latest start */
 };
 
@@ -306,6 +329,7 @@ struct Machine {
     unsigned char poison = 0xff;
     std::vector<Site *> sites; /* shared arrays met in this launch */
     std::vector<Copy *> airborne; /* copies that may land at any time; where order is not random, they land when waited for */
+    unsigned launched = 0;        /* what threads have launched in tensor memory, and commits, that are to be done */
     unsigned shares = 0;          /* what tensor cores have to do for lanes */
     std::vector<Tile *> tiles;    /* that the engine is at work on, in order of their start */
     std::vector<std::pair<std::array<char, 128>, View>> maps; /* arguments that are tensor maps, and their tensors */

@@ -66,6 +66,8 @@ inline void take_in(std::vector<Stamp> &row, const std::vector<Stamp> &other) {
 
 inline std::size_t columns(const Block &block) { return block.size + block.agents; }
 
+inline std::size_t columns_known(const Block &block) { return columns(block); }
+
 inline void init_barrier(View *given, long long index, unsigned count) {
     View &view = *given;
     before_access();

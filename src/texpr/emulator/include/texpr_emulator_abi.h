@@ -11,7 +11,7 @@
 
 namespace tx_emu {
 
-constexpr unsigned ABI = 10;
+constexpr unsigned ABI = 11;
 
 struct Dim {
     unsigned x, y, z;
@@ -123,6 +123,15 @@ struct WorkOrder {
     unsigned number;
 };
 
+/* Work that a thread launches on `count` columns of tensor memory, from `column` on. */
+struct LaunchOrder {
+    Work *work;
+    unsigned column;
+    int count;
+    const MatrixOrder *matrices;
+    unsigned number;
+};
+
 /* `line` is a line of the emitted text: it identifies a barrier. */
 struct Core {
     Thread *current;
@@ -151,6 +160,13 @@ struct Core {
     void (*give_registers)(View *view, long long at, int count);
     void (*fence_registers)();
     void (*take_registers)(View *view, long long at, int count);
+    void (*take_columns)(View *word, long long at, View *columns);
+    unsigned (*first_column)(View *word, long long at);
+    void (*free_columns)(unsigned first, long long count);
+    void (*fence_columns)(bool after);
+    void *(*touch_column)(unsigned column, unsigned lane, bool write);
+    void (*launch_work)(const LaunchOrder &order);
+    void (*commit_columns)(View *barriers, long long at);
     void (*shared_block)(long long bytes); /* dynamic shared memory of the launch */
     void *(*atomic_at)(void *address, unsigned size);
     View *(*shared)(Site *site);

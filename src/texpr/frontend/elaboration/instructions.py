@@ -11,10 +11,10 @@ from texpr.affine.expr import Sym
 from texpr.frontend.tree import Instr as Text
 from texpr.frontend.tree import Param
 from texpr.ir import instr as record
-from texpr.ir.instr import ADDRESS, DESCRIBED, GROUPS, SHARED, Give, Operand, Step, Turn
+from texpr.ir.instr import ADDRESS, COLUMNS, DESCRIBED, GROUPS, SHARED, Give, Operand, Step, Turn
 from texpr.ir.instr.descriptor import ROWS
 from texpr.ir.instr.fragment import Fragment, Misfit, core_matrix, fragment
-from texpr.ir.instr.registers import packing, places, unnamed
+from texpr.ir.instr.registers import WORD, packing, places, unnamed
 from texpr.ir.program import Bind, Function, Par, Seq, Stmt
 from texpr.ir.program.updates import EXACTLY_ONCE_FREE
 from texpr.ir.value import Buffer
@@ -52,7 +52,12 @@ def recorded(text: Text, function: Function) -> record.Instr | None:
         told = ", ".join(f"`{name}` of {each.lanes} lanes" for name, each in held.items())
         raise error("E0328", text.name.span, f"operands of `{text.name.name}` are of different numbers of lanes: {told}")
     meaning = _steps(function.body, text.name.span)
-    operands = tuple(Operand(b, places[b.name] or _access(b, meaning), found[b.name]) for b in function.params)
+    operands = tuple(
+        Operand(b, _access(b, meaning), found[b.name], columns=True)
+        if places[b.name] == COLUMNS
+        else Operand(b, places[b.name] or _access(b, meaning), found[b.name])
+        for b in function.params
+    )
     made = record.Instr(text.name.name, operands, text.asm, meaning, " ".join(text.effects), _rounding(text))
     for operand in operands:
         if operand.is_written and operand.fragment.copies:
@@ -61,6 +66,8 @@ def recorded(text: Text, function: Function) -> record.Instr | None:
             _require_address(operand, _access(operand.memory, meaning), spans[operand.name])
         elif operand.is_described:
             _require_core_matrices(operand, _access(operand.memory, meaning), spans[operand.name])
+        elif operand.columns:
+            _require_columns(operand, spans[operand.name])
         else:
             _require_packing(operand, spans[operand.name])
     _require_group(made, text.name.span)
@@ -94,7 +101,7 @@ def _fragments(text: Text, function: Function) -> dict[str, Fragment]:
             raise error("E0328", param.name.span, f"`{param.name.name}` has no fragment, and other operands have", help=help)
         span, layout = said[param.name.name]
         described = _place(layout) == DESCRIBED
-        layout = layout.removeprefix(f"{SHARED} ").removeprefix(f"{DESCRIBED} ")
+        layout = next((layout[len(word) + 1 :] for word in _PLACES if layout.startswith(f"{word} ")), layout)
         if not all(e.is_constant for e in memory.shape):
             raise error("E0328", span, f"the shape of `{param.name.name}` is not constant, so no lanes can hold it")
         try:
@@ -107,9 +114,11 @@ def _fragments(text: Text, function: Function) -> dict[str, Fragment]:
 
 
 def _place(layout: str) -> str | None:
-    """How an operand in shared memory is used; None for one in registers."""
-    first = layout.split(" ")[0]
-    return {SHARED: ADDRESS, DESCRIBED: DESCRIBED}.get(first)
+    """How an operand in shared or tensor memory is used; None for one in registers."""
+    return _PLACES.get(layout.split(" ")[0])
+
+
+_PLACES = {SHARED: ADDRESS, DESCRIBED: DESCRIBED, COLUMNS: COLUMNS}
 
 
 def _steps(body: tuple[Stmt, ...], span: Span) -> tuple[Step, ...]:
@@ -185,13 +194,26 @@ def _require_core_matrices(operand: Operand, access: str, span: Span) -> None:
 def _require_group(instr: record.Instr, span: Span) -> None:
     """That what reads shared memory by itself is waited for, and lanes are a warpgroup then."""
     described = [operand.name for operand in instr.operands if operand.is_described]
-    (words,) = GROUPS
+    summed = [operand.name for operand in instr.operands if operand.columns and operand.is_written]
     if described and instr.group is None:
         told = f"`{described[0]}` is read by what goes on while lanes do, and no effect says how that is waited for"
-        raise error("E0330", span, told, help=f"write `effect {words};`")
+        raise error("E0330", span, told, help=" or ".join(f"`effect {words};`" for words in GROUPS))
+    if described and instr.is_alone != bool(summed):
+        told = f"`{instr.name}` sums up in {'tensor memory' if summed else 'registers'}, and its effect is of what does not"
+        raise error("E0330", span, told, help=" or ".join(f"`effect {words};`" for words in GROUPS))
+    words = instr.effect
     if instr.group is not None and (not described or instr.lanes != WARPGROUP):
         told = f"`{words}` is the effect of what {WARPGROUP} lanes do of an operand that is described"
         raise error("E0330", span, told, help=f"leave it out, or write a fragment that begins with `{DESCRIBED}`")
+
+
+def _require_columns(operand: Operand, span: Span) -> None:
+    """That an operand in tensor memory is of elements of 32 bits, in consecutive columns of each lane."""
+    if operand.dtype.bits != WORD:
+        told = f"`{operand.name}` is of {operand.dtype}, and a column of tensor memory has {WORD} bits"
+        raise error("E0328", span, told)
+    if operand.fragment.copies:
+        raise error("E0328", span, f"several places of tensor memory hold one element of `{operand.name}`")
 
 
 def _require_packing(operand: Operand, span: Span) -> None:

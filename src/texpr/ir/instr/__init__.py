@@ -4,9 +4,10 @@
         asm "sm_80" "mma.sync… {c}, {a}, {b}, {c};"                      templates by target
         means { seq 16 |i| { seq 8 |j| { seq 16 |k| { c[i, j] += a[i, k] * b[k, j] } } } }
 
-Nothing is known of an instruction by its name. An operand is in registers of lanes, as its fragment says, or in shared memory:
-each lane says where a row is, or one descriptor says where all of it is. An instruction whose effect is that it joins a group
-(`GROUPS`) goes on while its lanes do; it reads what is described through the async proxy, and registers that lanes lend to it.
+Nothing is known of an instruction by its name. An operand is in registers of lanes, as its fragment says, in columns of tensor
+memory, likewise, or in shared memory: each lane says where a row is, or one descriptor says where all of it is. An instruction
+whose effect is that it joins a group (`GROUPS`) goes on while its lanes do; it reads what is described through the async proxy,
+and registers that lanes lend to it.
 """
 
 from __future__ import annotations
@@ -36,8 +37,14 @@ SHARED = "shared"
 DESCRIBED = "descriptor"
 """How an operand is used that lies in shared memory as a descriptor says (`texpr.ir.instr.descriptor`)."""
 
-GROUPS = {"joins wgmma group": "wgmma"}
+COLUMNS = "tensor"
+"""What the fragment of an operand in tensor memory begins with in the text: it is of lanes and columns of that."""
+
+GROUPS = {"joins wgmma group": "wgmma", "joins tcgen05 commit": "tcgen05"}
 """Effects of instructions that go on by themselves: which groups they are counted in, as `ir.operation.Group` calls them."""
+
+ALONE = frozenset({"tcgen05"})
+"""Groups of what one thread starts for all lanes, and that a barrier in shared memory says to be done."""
 
 
 class Operand(Record, eq=False):
@@ -45,11 +52,13 @@ class Operand(Record, eq=False):
 
     `access`: "read", "write" or "update", of registers; "address": each lane gives the address in shared memory of
     consecutive elements, those that the fragment has for it; or "descriptor": the fragment is of a core matrix.
+    `columns`: it is in tensor memory, where a lane has columns for registers.
     """
 
     memory: Buffer
     access: str
     fragment: Fragment
+    columns: bool = False
 
     @property
     def name(self) -> str:
@@ -124,6 +133,11 @@ class Instr(Record, eq=False):
     def group(self) -> str | None:
         """The groups that it is counted in, where it goes on while its lanes do."""
         return GROUPS.get(self.effect)
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether one thread starts it for all lanes."""
+        return self.group in ALONE
 
     @property
     def loops(self) -> tuple[Turn, ...]:

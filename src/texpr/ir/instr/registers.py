@@ -50,6 +50,8 @@ def packing(dtype: DType, registers: int) -> Packing:
 
 def packed(operand: Operand) -> Packing:
     """How an operand is given to assembler: its registers, or the register that has an address. Raises Misfit."""
+    if operand.columns:
+        return Packing("r", 1, 1)
     if operand.is_shared:
         return Packing("r" if operand.is_address else "l", 1, 1)
     return packing(operand.dtype, operand.fragment.registers)

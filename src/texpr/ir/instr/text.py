@@ -1,7 +1,7 @@
 """Instructions as clauses of a kernel's text: printing and parsing.
 
-clause  = "instr" NAME {"operand" buffer ACCESS "fragment" STRING} {"asm" STRING STRING} ["rounding" STRING] ["effect" STRING]
-          "means" steps
+clause  = "instr" NAME {"operand" buffer ACCESS ["columns"] "fragment" STRING} {"asm" STRING STRING} ["rounding" STRING]
+          ["effect" STRING] "means" steps
 steps   = "{" {step} "}"
 step    = "for" NAME "<" INT ["free" "(" NAME, … ")" ["ieee"]] steps | element [UPDATE] "=" value
 """
@@ -29,7 +29,8 @@ def instr_lines(instr: Instr, pad: str) -> Iterator[str]:
     yield f"{pad}instr {instr.name}"
     for operand in instr.operands:
         said = f"{operand.name}: {operand.dtype}{list_text(operand.memory.shape)}"
-        yield f"{pad}    operand {said} {operand.access} fragment {json.dumps(operand.fragment.layout)}"
+        where = " columns" if operand.columns else ""
+        yield f"{pad}    operand {said} {operand.access}{where} fragment {json.dumps(operand.fragment.layout)}"
     yield from (f"{pad}    asm {json.dumps(target)} {json.dumps(template)}" for target, template in instr.asm)
     if instr.rounding is not None:
         yield f"{pad}    rounding {json.dumps(instr.rounding.text)}"
@@ -79,6 +80,7 @@ def _operand(scan: Scanner) -> Operand:
     access = scan.name("an access")
     if access not in ACCESSES:
         scan.reject(f"`{access}` is no access")
+    columns = scan.accept("columns")
     scan.expect("fragment")
     layout = _string(scan)
     try:
@@ -86,7 +88,7 @@ def _operand(scan: Scanner) -> Operand:
     except Misfit as wrong:
         scan.reject(str(wrong))
     memory = Buffer(name, of, tuple(map(expr, shape)), "inout" if access in ("write", "update") else "input")
-    return Operand(memory, access, found)
+    return Operand(memory, access, found, columns)
 
 
 def _string(scan: Scanner) -> str:

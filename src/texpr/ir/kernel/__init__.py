@@ -24,6 +24,7 @@ from texpr.ir.operation.form import consecutive
 from texpr.ir.operation.maps import TensorMap
 from texpr.ir.ops.bulk import CommitBulk, CopyBulk, WaitBulk
 from texpr.ir.ops.collective import Collective, CollectiveAsync
+from texpr.ir.ops.columns import CollectiveAlone, CommitColumns, FenceColumns, FreeColumns, HaveColumns, TakeColumns
 from texpr.ir.ops.copies import CommitAsync, CopyAsync, WaitAsync
 from texpr.ir.ops.fences import Fence
 from texpr.ir.ops.lanes import Exchange, Shuffle
@@ -42,13 +43,76 @@ from texpr.support.record import Record
 from texpr.support.span import NOWHERE, Span
 
 __all__ = [
-    "Array", "Assign", "Atomic", "Axis", "Barrier", "BarrierArrive", "BarrierExpect", "BarrierInit", "BarrierRelease",
-    "BarrierWait", "Collective", "CollectiveAsync", "CommitAsync", "CommitBulk", "CommitWarpgroup", "CopyAsync", "CopyBulk",
-    "CopyTensor", "Covered", "Declare", "Exchange", "Fence", "FenceWarpgroup", "For", "HostIf", "HostLoop", "HostStep", "If",
-    "Kernel", "Launch", "Level", "LoadVector", "Operation", "Plan", "PrefetchMap", "Role", "Shuffle", "Space", "Stmt",
-    "Store", "StoreTensor", "StoreVector", "TensorMap", "Together", "WaitAsync", "WaitBulk", "WaitWarpgroup", "assign",
-    "blocks", "consecutive", "declared", "declares", "exprs", "indices", "kernels", "let", "memory", "moves", "postponed",
-    "reassigned", "symbols", "value_symbols", "values", "walk",
+    "Array",
+    "Assign",
+    "Atomic",
+    "Axis",
+    "Barrier",
+    "BarrierArrive",
+    "BarrierExpect",
+    "BarrierInit",
+    "BarrierRelease",
+    "BarrierWait",
+    "Collective",
+    "CollectiveAlone",
+    "CollectiveAsync",
+    "CommitAsync",
+    "CommitBulk",
+    "CommitColumns",
+    "CommitWarpgroup",
+    "CopyAsync",
+    "CopyBulk",
+    "CopyTensor",
+    "Covered",
+    "Declare",
+    "Exchange",
+    "Fence",
+    "FenceColumns",
+    "FenceWarpgroup",
+    "For",
+    "FreeColumns",
+    "HaveColumns",
+    "HostIf",
+    "HostLoop",
+    "HostStep",
+    "If",
+    "Kernel",
+    "Launch",
+    "Level",
+    "LoadVector",
+    "Operation",
+    "Plan",
+    "PrefetchMap",
+    "Role",
+    "Shuffle",
+    "Space",
+    "Stmt",
+    "Store",
+    "StoreTensor",
+    "StoreVector",
+    "TakeColumns",
+    "TensorMap",
+    "Together",
+    "WaitAsync",
+    "WaitBulk",
+    "WaitWarpgroup",
+    "assign",
+    "blocks",
+    "consecutive",
+    "declared",
+    "declares",
+    "exprs",
+    "indices",
+    "kernels",
+    "let",
+    "memory",
+    "moves",
+    "postponed",
+    "reassigned",
+    "symbols",
+    "value_symbols",
+    "values",
+    "walk",
 ]  # fmt: skip
 
 
@@ -70,14 +134,17 @@ class Axis(Record):
 
 
 class Array(Record, eq=False):
-    """Memory that a kernel allocates (CLUSTER, SHARED, LANES, LOCAL). `buffer.shape` is constant. `reason`: why it is in this
-    space, for `explain`.
+    """Memory that a kernel allocates (CLUSTER, SHARED, TENSOR, LANES, LOCAL). `buffer.shape` is constant. `reason`: why it is
+    in this space, for `explain`.
 
     CLUSTER: the first index is the rank of the block in whose shared memory an element is; its offset is the same in each
     block. A block writes its own part only, and reads all parts.
 
     `align`: its alignment in bytes, a power of two up to 1024. `barrier`: its elements, u64 in shared memory, are barriers for
     the operations of `texpr.ir.ops.phases`.
+
+    TENSOR: columns of 32 bits of tensor memory; a thread has the lane of its number. `at` is the first of them, of those that
+    the kernel takes.
 
     `at`: in shared memory, its offset in bytes from the start of the block's shared memory; None: it overlaps no other array.
     Either all shared arrays of a kernel have an offset, or none. Two arrays whose byte ranges intersect *share* memory: a write

@@ -50,5 +50,12 @@ def maps_keep_the_rules(kernel: k.Kernel) -> Iterator[str]:
             yield from (f"{map.name}: {finding}" for finding in found.violated)
 
 
-TILE_HEAD_RULES = (arrays_lie_right, shared_places_may_meet, maps_keep_the_rules)
+def tensor_memory_is_taken(kernel: k.Kernel) -> Iterator[str]:
+    """A kernel with arrays in tensor memory takes columns for them."""
+    if not any(isinstance(stmt, k.TakeColumns) for stmt in k.walk(kernel.body)):
+        for array in (each for each in kernel.arrays if each.space is Space.TENSOR):
+            yield f"{array.buffer.name} lies in tensor memory, and the kernel takes no columns"
+
+
+TILE_HEAD_RULES = (arrays_lie_right, shared_places_may_meet, maps_keep_the_rules, tensor_memory_is_taken)
 """The rules of a kernel's head."""

@@ -157,7 +157,11 @@ def shared_arrays_have_places(kernel: k.Kernel) -> Iterator[str]:
     if len({array.at is None for array in shared}) > 1:
         yield "some shared arrays have places, and some have not"
     for array in kernel.arrays:
-        if array.at is not None and (array.space not in IN_BLOCK or array.at < 0 or array.at % array.align):
+        if (
+            array.at is not None
+            and array.space is not Space.TENSOR
+            and (array.space not in IN_BLOCK or array.at < 0 or array.at % array.align)
+        ):
             yield f"{array.buffer.name} cannot lie at {array.at}"
 
 

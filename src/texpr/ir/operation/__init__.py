@@ -46,6 +46,7 @@ class Group(Enum):
     ASYNC = "cp.async"
     BULK = "bulk"
     WGMMA = "wgmma"
+    TENSOR = "tcgen05"
 
 
 class Joins(Record):
@@ -75,8 +76,9 @@ class Awaits(Record):
 class Fences(Record):
     """Kind "async": accesses of the thread to shared memory are ordered before copies by engines that start later.
 
-    `kind` "init": barriers that the thread has made are known to engines. `kind` "registers": what the thread did to these
-    `registers` comes before what its warpgroup starts after it.
+    `kind` "init": barriers that the thread has made are known to engines. `kind` "columns before", "columns after": what the
+    thread did in tensor memory comes before it meets others, or what it does there behind that (`ir.ops.columns`). `kind`
+    "registers": what the thread did to these `registers` comes before what its warpgroup starts after it.
     """
 
     kind: str
@@ -95,6 +97,12 @@ class Arrives(Record):
 
     at: Load
     bytes: Expr
+
+
+class Commits(Arrives):
+    """Arrives once at the barrier `at`, with no bytes, when all of the `group` is done that the thread started before."""
+
+    group: Group
 
 
 class Brings(Record):
@@ -117,11 +125,18 @@ class Releases(Record):
     at: Load
 
 
+class Lasts(Record):
+    """The life of `count` columns of tensor memory: "take", "have" or "free"."""
+
+    what: str
+    count: int
+
+
 Phased: TypeAlias = Makes | Arrives | Brings | Waits | Releases
 """Operations on a barrier in shared memory."""
 
-Grouped: TypeAlias = Joins | Closes | Awaits | Fences
-"""Asynchronous copies in groups, and what orders these."""
+Grouped: TypeAlias = Joins | Closes | Awaits | Fences | Lasts
+"""Asynchronous copies in groups, and what orders these; tensor memory that is taken and given back."""
 
 Completion: TypeAlias = Phased | Grouped
 """The role of an operation in asynchronous work."""

@@ -19,7 +19,8 @@ from texpr.ir.value.parse import ValueParser, named, separated
 from texpr.ir.value.text import Types, value_text
 from texpr.isa.cuda import WARPGROUP, WGMMA
 from texpr.isa.engine import CHUNK
-from texpr.isa.levels import Space
+from texpr.isa.instructions.tcgen05 import LANES as TENSOR_LANES
+from texpr.isa.levels import WARP, Space
 from texpr.support.record import Record, replace
 
 if TYPE_CHECKING:
@@ -152,6 +153,9 @@ def registers_are_those_of_the_operands(stmt: Stmt, at: Place) -> Iterator[str]:
         if operand.is_shared:
             if at.space(first.buffer) is not Space.SHARED:
                 yield f"{first.buffer.name} is in no shared memory, and `{operand.name}` of {stmt.name} is an address there"
+        elif operand.columns:
+            if at.space(first.buffer) is not Space.TENSOR or first.buffer.rank != 1:
+                yield f"{first.buffer.name} is in no tensor memory, and `{operand.name}` of {stmt.name} is there"
         elif at.space(first.buffer) is not Space.LANES or first.buffer.rank != 1:
             yield f"{first.buffer.name} is in no registers that other lanes may read"
         elif not is_in(held, at):
@@ -191,6 +195,8 @@ def lanes_are_whole_groups(stmt: Stmt, at: Place) -> Iterator[str]:
             yield f"{instr.lanes} lanes are not in one warp"
         if not stays_in_warps(instr, at.kernel.warp):
             yield f"lanes of {stmt.name} read registers of other warps"
+        if any(operand.columns for operand in instr.operands) and (at.kernel.warp != WARP or count > TENSOR_LANES):
+            yield f"{count} threads have no lane of tensor memory each"
 
 
 class Collective(Operation, eq=False):
@@ -229,7 +235,7 @@ class Collective(Operation, eq=False):
         return self.name
 
     @property
-    def meets(self) -> int:
+    def meets(self) -> int | None:
         """All lanes of a warp."""
         return operation.WARP
 
@@ -285,7 +291,7 @@ class ByWarpgroup:
     __slots__ = ()
 
     @property
-    def meets(self) -> int:
+    def meets(self) -> int | None:
         """All lanes of a warpgroup."""
         return WARPGROUP
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import assert_never
 
 from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Monomial, Sym, Xor, children, expr
-from texpr.ir.instr import DESCRIBED, SHARED, Instr, Operand, Step, Turn, gives
+from texpr.ir.instr import COLUMNS, DESCRIBED, SHARED, Instr, Operand, Step, Turn, gives
 from texpr.ir.program import (
     Anchor,
     Argument,
@@ -114,6 +114,8 @@ def print_instr(instr: Instr) -> str:
 
 def _where(operand: Operand) -> str:
     """How a fragment begins that is of shared memory."""
+    if operand.columns:
+        return f"{COLUMNS} "
     return f"{SHARED} " if operand.is_address else f"{DESCRIBED} " if operand.is_described else ""
 
 

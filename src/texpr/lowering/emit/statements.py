@@ -109,7 +109,7 @@ class Statements(Mutable):
     def _alone(self, step: Step) -> Iterator[k.Stmt]:
         """The statements of a step that the first thread executes alone."""
         self.emitter.frame = by_first()
-        yield from step.work.does if isinstance(step.work, Issue | Order) else self.emitter.stmt(step.stmt)
+        yield from step.work.does if isinstance(step.work, Issue | Order | Together) else self.emitter.stmt(step.stmt)
 
     def _step(self, step: Node, rest: tuple[Node, ...]) -> Iterator[k.Stmt]:
         match step:

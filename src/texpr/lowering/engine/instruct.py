@@ -53,7 +53,7 @@ def instructed(
             assert place is not None
             first = Load(place.buffer, load.index[1:], span=load.span)
             held.append(Held(first, operand.fragment.registers, operand.access))
-    kind = k.Collective if instr.group is None else k.CollectiveAsync
+    kind = k.Collective if instr.group is None else k.CollectiveAlone if instr.is_alone else k.CollectiveAsync
     if lanes == threads:
         return kind(instr.name, loops, tuple(held), span=stmt.span)
     if lanes % WARP:

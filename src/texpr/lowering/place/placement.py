@@ -32,7 +32,7 @@ from texpr.lowering.dependences.needs import Needs
 from texpr.lowering.place.arena import room
 from texpr.lowering.place.distributed import Distributed, distributed
 from texpr.lowering.place.owners import Lanes, Unfit
-from texpr.lowering.place.registers import registers
+from texpr.lowering.place.registers import columns, registers
 from texpr.lowering.place.shuffles import Shuffles
 from texpr.mapping.nest import Nest
 from texpr.support.diagnostic import Limitation, Note, limitation
@@ -102,9 +102,14 @@ class _Placer(Mutable, dict=True):
     def run(self) -> dict[Buffer, Place]:
         """The places of every `new` in the nest."""
         held, found = registers(self.nest.body), dict[Buffer, Place]()
-        self.operands = sum(each.words * _words(buffer) for buffer, each in held.items())
+        there = columns(self.nest.body)
+        self.operands = sum(each.words * _words(buffer) for buffer, each in held.items() if buffer not in there)
         for new, own in _news(self.nest.body, self.nest, self.nest.team == 1):
-            if new.buffer in held:
+            if new.buffer in there:
+                dealt = held[new.buffer].dealt
+                made = self._array(new.buffer, k.Space.TENSOR, "tensor cores sum up there", tuple(map(expr, dealt.shape)))
+                found[new.buffer] = replace(made, dealt=dealt)
+            elif new.buffer in held:
                 told = "an instruction of lanes has it there"
                 found[new.buffer] = self._in_lanes(new.buffer, held[new.buffer], told)
             else:

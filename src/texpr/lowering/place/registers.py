@@ -21,6 +21,17 @@ def registers(body: tuple[ir.Stmt, ...]) -> dict[Buffer, Lanes]:
     return {buffer: _lanes(buffer, body) for buffer in given}
 
 
+def columns(body: tuple[ir.Stmt, ...]) -> frozenset[Buffer]:
+    """The locals in tensor memory: lanes and columns of it."""
+    return frozenset(
+        load.buffer
+        for stmt in ir.walk(body)
+        if isinstance(stmt, ir.Instruction) and stmt.instr is not None
+        for operand, load in zip(stmt.instr.operands, stmt.operands, strict=True)
+        if operand.columns
+    )
+
+
 def _lanes(buffer: Buffer, body: tuple[ir.Stmt, ...]) -> Lanes:
     lane, slot = subscripts(buffer)
     dealt = RegisterLayout((lane, slot), expr(lane), (expr(slot),), (buffer.shape[1].constant,))

@@ -42,6 +42,16 @@ class Engines(Record):
     given: tuple[Expr, ...]
 
     @property
+    def by_lanes(self) -> dict[Step, Started]:
+        """What lanes of a warpgroup start."""
+        return {step: each for step, each in self.started.items() if not each.instr.is_alone}
+
+    @property
+    def launched(self) -> dict[Step, Started]:
+        """What one thread starts, in tensor memory."""
+        return {step: each for step, each in self.started.items() if each.instr.is_alone}
+
+    @property
     def loads(self) -> dict[Step, BoxCopy]:
         """The copies to shared memory."""
         return {leaf: copy for leaf, copy in self.copies.items() if not copy.stores}

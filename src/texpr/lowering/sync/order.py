@@ -27,7 +27,7 @@ from texpr.lowering.engine.box_copy import BoxCopy
 from texpr.lowering.engine.tensor import Maps
 from texpr.lowering.names import Names
 from texpr.lowering.place.arena import Arena, Met, share
-from texpr.lowering.sync import barriers, roles, warpgroup
+from texpr.lowering.sync import barriers, columns, roles, warpgroup
 from texpr.lowering.sync.asynchronous import Wait, committing, copying_leaves, place_waits
 from texpr.lowering.sync.barriers import Barriers
 from texpr.lowering.sync.engines import Engines
@@ -47,7 +47,7 @@ class Order(Record):
     such copies.
 
     `committing`: the nodes behind which a warpgroup's group is closed. `arena`: where shared arrays lie. `operations`: those of
-    engines. `proof`: that no other barriers cost less.
+    engines. `proof`: that no other barriers cost less. `columns`: what one thread has tensor cores do in tensor memory.
     """
 
     gaps: Mapping[ProgramPoint, tuple[k.Stmt, ...]]
@@ -58,6 +58,7 @@ class Order(Record):
     operations: Operations
     proof: barriers.Proof | None
     channel: roles.Channel | None = None
+    columns: columns.InColumns | None = None
 
 
 def decide(
@@ -66,12 +67,15 @@ def decide(
     """The order of `steps` that `needs` requires, at least cost. Raises Limitation."""
     nodes, places = steps.body, dict(steps.places)
     met = tuple(needs.meetings(nest, nodes, engines.copies))
-    copying, started = copying_leaves(nodes, places, target), engines.started
-    warpgroup.require_apart(copying, started)
+    copying, started = copying_leaves(nodes, places, target), engines.by_lanes
+    warpgroup.require_apart(copying, engines.started)
+    launched = columns.in_columns(steps, engines.launched, needs.model.given, names)
     going_on = copying | started.keys()
     between = needs.between(nest, nodes, places, engines.loads, going_on, engines.shared)
     turned = turns(engines, met, nodes)
     split = roles.split(steps, nest, engines)
+    if launched is not None:
+        between = tuple(launched.needs(nodes, between, engines.level, split))
     found = tuple(need for need in (*between, *turned.needs) if split is None or not split.covers(need))
     alike, settled = partial(_is_alike, steps=steps, cluster=cluster), partial(_is_settled, turned=turned, engines=engines)
     runs = needs.running(nest, nodes)
@@ -105,14 +109,14 @@ def decide(
         stored = later(placed, operations.phases, engines.stores, met, nodes, steps.thread)
         placed, operations = stored.barriers, replace(operations, phases=stored.phases)
         before |= {gap: (*before.get(gap, ()), wait) for gap, wait in stored.waits.items()}
-    across = across_proxies(needs, nest, nodes, engines.copies, {leaf: each.tiles for leaf, each in started.items()})
+    across = across_proxies(needs, nest, nodes, engines.copies, {leaf: each.tiles for leaf, each in engines.started.items()})
     for gap, each in fenced(nodes, across, placed, runs.__contains__).items():
         before[gap] = (*before.get(gap, ()), k.Fence("async", span=each.sink.stmt.span))
     fences = warpgroup.fences(groups, started)
     ending = {gap: _ended(wait, started) for gap, wait in last.items()}
     gaps = _gaps({gap: wait.statement() for gap, wait in waits.items()}, ending, before, placed, fences)
     if split is None:
-        return Order(gaps, closing, copying, committed, arena, operations, best.proof)
+        return Order(gaps, closing, copying, committed, arena, operations, best.proof, columns=launched)
     filled = operations.phases.groups, turned.rings
     channel = roles.channel(split, nodes, *filled, groups, ending, along, started, names)
     return Order(channel.beside(gaps), closing, copying, committed, arena, operations, best.proof, channel)

@@ -53,6 +53,8 @@ def synchronise(
     made = woven(steps, order, cluster)
     arrays = (*(found.aligned(array, places) for array in steps.arrays), *(group.array for group in operations.phases.groups))
     arrays = (*arrays, *order.channel.arrays) if order.channel is not None else arrays
+    if order.columns is not None:
+        arrays = (*map(order.columns.placed, arrays), *order.columns.arrays)
     made = replace(made, arrays=order.arena.placed(arrays), maps=tuple(operations.maps.found))
     return Ordered(_complete(made, names), operations.maps.copies(), order.proof, order.arena)
 

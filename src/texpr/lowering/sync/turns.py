@@ -10,6 +10,7 @@ iteration had a copy must follow from the tests around the reader.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import takewhile
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr, maximum
 from texpr.affine.facts import Known
@@ -24,6 +25,7 @@ from texpr.relation.facts import facts_of, in_loop, known
 from texpr.schedule.edits import staged_by
 from texpr.support.diagnostic import Limitation, limitation
 from texpr.support.record import Record
+from texpr.support.span import Span
 
 
 class Phase(Record):
@@ -35,6 +37,14 @@ class Phase(Record):
     def at(self, sym: Sym, turn: Expr) -> Phase:
         """The phase for another iteration."""
         return Phase(self.slot.substitute({sym: turn}), self.completed.substitute({sym: turn}))
+
+
+class Counted(Record):
+    """Something else that is counted as copies are: the step, what it is called in refusals."""
+
+    leaf: Step
+    name: str
+    span: Span
 
 
 class Ring(Record):
@@ -68,15 +78,16 @@ def around(nodes: tuple[Node, ...], leaf: Step) -> tuple[Loop | Branch, ...]:
     return ()
 
 
-def completed(nodes: tuple[Node, ...], step: BoxCopy, given: Iterable[Expr]) -> Expr:
+def completed(nodes: tuple[Node, ...], step: BoxCopy | Counted, given: Iterable[Expr], last: Node | None = None) -> Expr:
     """The number of complete phases of its only barrier when a copy starts. Refuses a number that loop indices do not
     determine.
 
     `given`: expressions that are non-negative everywhere. A branch may restrict the copy to a range of a loop's iterations.
+    `last`: the node behind which it is counted, if that is around the step.
     """
     turns: dict[Sym, tuple[Expr, Expr]] = {}
     facts, said = list(given), set[Sym]()
-    for node in around(nodes, step.leaf):
+    for node in takewhile(lambda node: node is not last, around(nodes, step.leaf)):
         if isinstance(node, Branch):
             if turns and (node.is_data or not k.value_symbols(node.stmt.condition).isdisjoint({*turns, *said})):
                 for sym, narrowed in _left(node, step, turns, known(facts), said):
@@ -93,7 +104,7 @@ def completed(nodes: tuple[Node, ...], step: BoxCopy, given: Iterable[Expr]) -> 
 
 
 def _left(
-    branch: Branch, step: BoxCopy, turns: Mapping[Sym, tuple[Expr, Expr]], inside: Known, said: Collection[Sym]
+    branch: Branch, step: BoxCopy | Counted, turns: Mapping[Sym, tuple[Expr, Expr]], inside: Known, said: Collection[Sym]
 ) -> Iterator[tuple[Sym, tuple[Expr, Expr]]]:
     """The iterations of loops, one loop at a time, to which the branch restricts `turns`. Refuses those that are no range."""
     for bound in holding(branch, step.leaf, said):
@@ -198,7 +209,7 @@ def _slot(step: BoxCopy) -> tuple[Expr, int]:
     return slot, slots
 
 
-def _require_free(step: BoxCopy, node: Loop, loops: Collection[Sym]) -> None:
+def _require_free(step: BoxCopy | Counted, node: Loop, loops: Collection[Sym]) -> None:
     inner = node.stmt.extent.syms() & set(loops)
     if inner:
         name = min(s.base for s in inner)
@@ -210,7 +221,10 @@ def _said(node: Loop) -> frozenset[Sym]:
     return frozenset(stmt.sym for stmt in ir.walk(node.stmt.body) if isinstance(stmt, ir.Let))
 
 
-def uncounted(step: BoxCopy, why: str) -> Limitation:
+def uncounted(step: BoxCopy | Counted, why: str) -> Limitation:
     """The refusal of a copy whose phase cannot be determined for its waits."""
+    if isinstance(step, Counted):
+        told = f"how often products were summed up in `{step.name}` before is not a function of the loops around: {why}"
+        return limitation("E0541", step.span, told)
     reason = f"how often `{step.tile.buffer.name}` was copied before is not a function of the loops around: {why}"
     return limitation("E0916", step.span, reason, offers=staged_by(step.span, "cp_async", "ld"))

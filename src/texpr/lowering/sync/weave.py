@@ -29,6 +29,7 @@ from texpr.lowering.build.cluster import Cluster
 from texpr.lowering.build.paths import lists
 from texpr.lowering.engine.instruct import instructed
 from texpr.lowering.sync.barriers import behind_start
+from texpr.lowering.sync.columns import moved
 from texpr.lowering.sync.order import Order
 from texpr.lowering.sync.roles import parted
 from texpr.support.record import Mutable, field, replace
@@ -63,20 +64,28 @@ class _Weaver(Mutable):
         made, asked = operations.start(), operations.maps.prefetches()
         if self.order.channel is not None:
             made = (*made[:-1], *self.order.channel.made, *made[-1:])
+        columns = self.order.columns
+        if columns is not None:
+            made = (*made[:-1], *columns.made, *(made[-1:] or (k.Fence("init"),)))
         if made or asked:
             begin.append(Step(FIRST, Ordering((*asked, *made))))
         if made:
-            begin.append(Step(ALL, Ordering((behind_start(operations.made, bool(operations.engines.shared)),))))
+            meeting = behind_start(operations.made, bool(operations.engines.shared))
+            begin += [Step(ALL, Ordering((meeting,)))] if columns is None else columns.begin(meeting)
         ended = operations.finish()
-        return tuple(begin), body, (Step(FIRST, Ordering(ended)),) if ended else ()
+        end = (Step(FIRST, Ordering(ended)),) if ended else ()
+        return tuple(begin), body, (*end, columns.end()) if columns is not None else end
 
     def _list(self, nodes: tuple[Node, ...]) -> Iterator[Node]:
         number = self.numbers[id(nodes)]
         yield from self._gap((number, -1))
         for at, node in enumerate(nodes):
+            if self.order.columns is not None:
+                yield from self.order.columns.starting(number, at)
             match node:
                 case Step():
-                    yield self._step(node)
+                    made, use = self._step(node), node.stmts[0] if node.stmts else None
+                    yield from moved(use, made) if isinstance(use, ir.Instruction) else (made,)
                 case Loop(stmt, body):
                     loop = head(stmt)
                     assert isinstance(loop, ir.Seq)
@@ -90,6 +99,8 @@ class _Weaver(Mutable):
                 yield Step(ALL, Ordering((k.CommitAsync(span=_span(node)),)))
             if node in self.order.committing:
                 yield Step(ALL, Ordering((k.CommitWarpgroup(span=_span(node)),)))
+            if (columns := self.order.columns) is not None and node in columns.launched:
+                yield from columns.launched[node].behind()
             yield from self._gap((number, at))
 
     def _gap(self, gap: tuple[int, int]) -> Iterator[Step]:
@@ -122,7 +133,7 @@ class _Weaver(Mutable):
                 matrices = started.matrices if started else dict[Operand, Held]()
                 threads = form.threads + (form.warp * self.order.channel.split.copy.warps if self.order.channel else 0)
                 op = instructed(use, use.instr, dict(form.places), form.thread, threads, matrices)
-                return Step(ALL, Together((op,)))
+                return Step(FIRST if use.instr.is_alone else ALL, Together((op,)))
             case _:
                 for stmt in step.stmts:
                     if stmt not in self.plain:

@@ -20,6 +20,7 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.operation import Group
 from texpr.ir.ops.collective import Held
+from texpr.ir.ops.columns import BEFORE, FENCED
 from texpr.ir.ops.warpgroup import REGISTERS
 from texpr.ir.proof.tags import ELEMENTS, End, Tags
 from texpr.ir.value import Buffer, Load, Ref
@@ -31,7 +32,7 @@ from texpr.presburger.questions import Point, is_false, witness
 from texpr.presburger.solve.omega import refuted
 from texpr.presburger.solve.relaxed import flat
 from texpr.proof.plan.asked import element
-from texpr.proof.plan.landing import Landing, known, landed, not_landed, same
+from texpr.proof.plan.landing import Landing, entered, known, landed, not_landed, pipelined, same
 from texpr.proof.plan.match import Match, home_of, subscripts
 from texpr.proof.plan.phases import Phases, itself
 from texpr.proof.plan.places import COPY, ELEMENT, PLACE, THREAD, Address, address, follows
@@ -42,6 +43,9 @@ from texpr.proof.read.order import Names, Sides, When, when
 from texpr.support.record import Mutable, Record, field
 
 Home: TypeAlias = "Buffer | Sym"
+
+TENSOR_CORES = (Group.WGMMA, Group.TENSOR)
+"""What goes on while threads do, and reads shared memory through the async proxy."""
 
 HOLE = Sym("hole")
 """The element of a hole, which is never read."""
@@ -286,8 +290,11 @@ class Flow(Mutable):
         found = self.landings(a, b) if a.site.launch is b.site.launch else None
         if found is None:
             return sides, order.unordered(a.site, b.site, sides, space, later=later)
-        settled = (a.event.engine or a.event.group is Group.WGMMA) and b.event.engine
-        return sides, [not_landed(a.site, b.site, found, sides, space, later=later, settled=settled)]
+        settled = (a.event.engine or a.event.group in TENSOR_CORES) and b.event.engine
+        entry = entered(b.site, self.reading) if space is Space.TENSOR else b.site
+        if entry is None:
+            return sides, [TRUE]
+        return sides, [not_landed(a.site, entry, found, sides, space, later=later, settled=settled)]
 
     def alone(self, a: Access, b: Access) -> bool:
         """Whether it is proved that accesses at one place are by one thread, in its own order."""
@@ -320,18 +327,21 @@ class Flow(Mutable):
 
     def landings(self, a: Access, b: Access) -> Sequence[Landing] | None:
         """Behind what `a` has come about for `b`; None where that is when its thread does it, as it reads registers before."""
-        lanes = self.space(a.home) is Space.LANES
+        lanes, columns = (self.space(a.home) is each for each in (Space.LANES, Space.TENSOR))
+        if columns and (Group.TENSOR not in (a.event.group, b.event.group) or pipelined(a.event, b.event)):
+            return None
         if isinstance(a.home, Sym) or (lanes and self.follow(a, b)):
             return None
         if a.event.kind == "async":
-            if (b.event.engine or b.event.group is Group.WGMMA) and not a.event.engine and a.write and not lanes:
+            if (b.event.engine or b.event.group in TENSOR_CORES) and not a.event.engine and a.write and not lanes:
                 raise Undecided("a copy of the engine reads what another asynchronous copy wrote")
             return self.landed(a.event, a.write, a.site, Load(a.home, a.index) if lanes else None)
         if b.event.group is Group.WGMMA and lanes:  # what a lane did to registers ends at a fence of its own
             register = Load(a.home, a.index)
             return known(a.site, same(a.site), self.ends.get(ended(a.event), ()), self.reading, REGISTERS, register)
-        if b.event.group is Group.WGMMA and a.write:
-            return known(a.site, same(a.site), self.ends.get(ended(a.event), ()), self.reading, "async")
+        if b.event.group in TENSOR_CORES and (a.write or columns):
+            kind = FENCED[BEFORE] if columns else "async"
+            return known(a.site, same(a.site), self.ends.get(ended(a.event), ()), self.reading, kind)
         if b.event.engine and (a.write or b.write):  # through different proxies: what the thread did ends at a fence of its own
             fences = known(a.site, same(a.site), self.ends.get(ended(a.event), ()), self.reading, "async")
             return fences if self.space(a.home) is Space.SHARED else ()
@@ -361,6 +371,11 @@ class Flow(Mutable):
         them."""
         if event.signal is not None:
             return tuple(self.phases.landings(self.phases.phases(itself(event.signal))))
+        if event.group is Group.TENSOR:
+            if (event, True, None, None) not in self.ended:
+                found = self.phases.committed(event, self.ends.get(ended(event), ()))
+                self.ended[event, True, None, None] = tuple(each.settled(event.site, self.premises) for each in found)
+            return self.ended[event, True, None, None]
         here, key = site or event.site, (event, write, site, None if register is None else register.index)
         if key not in self.ended:
             found = landed(event, here, self.ends.get(ended(event), ()), self.reading, write, register)

@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from texpr.affine.expr import Expr, Sym, expr
-from texpr.ir.operation import Awaits, Closes, Fences, Grouped
+from texpr.ir.operation import Awaits, Closes, Fences, Group, Grouped
+from texpr.ir.ops.columns import AFTER, FENCED
 from texpr.ir.proof.tags import End
 from texpr.ir.value import Load, Ref
 from texpr.isa.levels import Space
 from texpr.presburger.formula import FALSE, TRUE, Eq, Formula, among, conj, disj, negate, rename
+from texpr.presburger.isl.raw import Undecided
 from texpr.presburger.questions import Point, witness
 from texpr.presburger.solve.omega import refuted
 from texpr.proof.read.events import Event, Reading, Site
@@ -82,6 +84,28 @@ def anyone(site: Site) -> dict[Sym, Sym]:
     return {s: Sym(f"{s.name}○") for s in site.launch.threads}
 
 
+def entered(site: Site, reading: Reading) -> Site | None:
+    """The last fence behind which a thread sees what others did in tensor memory that certainly comes before a site in its own
+    thread: in the lists around it, in none of their inner ones."""
+    fences = {id(step.stmt): step.site for step in reading.steps if step.what == Fences(FENCED[AFTER])}
+    for block, at in reversed(site.path):
+        for stmt in reversed(block[:at]):
+            found = fences.get(id(stmt))
+            if found is not None and found.launch is site.launch:
+                return found
+    return None
+
+
+def pipelined(one: Event, other: Event) -> bool:
+    """Whether one thread starts both in tensor memory, and they keep their order there, of one shape (PTX ISA, "tcgen05 memory
+    consistency model": "Pipelined tcgen05 instructions"). Raises Undecided for others."""
+    if one.group is not Group.TENSOR or other.group is not Group.TENSOR:
+        return False
+    if getattr(one.stmt, "name", one) != getattr(other.stmt, "name", other):
+        raise Undecided("products of different shapes may have a column in common")
+    return True
+
+
 def not_landed(
     a: Site, b: Site, found: Iterable[Landing], sides: Sides, space: Space, *, later: bool, settled: bool = False
 ) -> Formula:
@@ -99,7 +123,9 @@ def not_landed(
 
 def never_lands(copy: Event, found: Callable[[Event, bool], Iterable[Landing]], premises: Formula) -> Point | None:
     """A copy that its thread does not wait for. Raises Undecided."""
-    return witness((*copy.site.where, *(negate(each.there) for each in found(copy, False))), premises)
+    itself = {other: own for own, other in anyone(copy.site).items()}
+    waits = (rename(each.there, itself) for each in found(copy, False))
+    return witness((*copy.site.where, *map(negate, waits)), premises)
 
 
 def endings(first: Site, names: Names, ends: Iterable[End], reading: Reading, fits: Fits) -> Iterator[Landing]:

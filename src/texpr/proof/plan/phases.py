@@ -18,7 +18,7 @@ from types import UnionType
 from typing import TypeAlias
 
 from texpr.affine.expr import ZERO, Expr, Sym
-from texpr.ir.operation import Arrives, Brings, Makes, Releases, Waits
+from texpr.ir.operation import Arrives, Brings, Commits, Makes, Releases, Waits
 from texpr.ir.proof.tags import TURNS, End, Instance, Turn
 from texpr.isa.levels import Space
 from texpr.presburger.formula import FALSE, TRUE, Eq, Formula, Ge, between, compare, conj, differ, disj, equal, negate
@@ -26,7 +26,7 @@ from texpr.presburger.questions import Point, witness
 from texpr.proof.common.asked import Asked, Claim
 from texpr.proof.plan.channels import Ring
 from texpr.proof.plan.landing import Landing, Names, anyone, known, located, not_landed, own_dims, said, same, there
-from texpr.proof.read.events import Channel, Reading, Signal
+from texpr.proof.read.events import Channel, Event, Reading, Signal
 from texpr.proof.read.order import Sides, equal_all, not_behind, unordered
 from texpr.support.record import Mutable, replace
 
@@ -139,6 +139,18 @@ class Phases(Mutable):
             else:
                 waits, lane = self.waits(phase)[0], self.lane(phase)
                 yield from (*waits, *(each.seen_by(lane) for each in waits if lane))
+
+    def committed(self, event: Event, ends: Iterable[End]) -> Iterator[Landing]:
+        """The completions of what a thread started: the waits for phases of commits behind it in that thread, of `ends`."""
+        for end in ends:
+            signal, own = self.reading.signals[end.step.of], same(event.site)
+            if not isinstance(signal.what, Commits) or signal.what.group is not event.group or end.groups:
+                raise ValueError("it is waited for by what it is no part of")
+            names = located(signal.site, end.step.at, own, event.site)
+            sides = Sides(own, names)
+            behind = negate(disj(not_behind(event.site, signal.site, sides, False)))
+            facts = there(signal.site, names), *equal_all(event.site.launch.threads, sides), behind
+            yield from self.landings([Named(signal.site, names, conj(facts), signal)])
 
     def lane(self, phase: Named) -> dict[Sym, int]:
         """In a ring, `anyone` as the first lane that uses slots: what it saw, others learn along the channel."""

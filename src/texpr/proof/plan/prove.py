@@ -21,6 +21,7 @@ from texpr.presburger.formula import Formula, compare, conj, negate
 from texpr.presburger.questions import Point, witness
 from texpr.proof.common.asked import Asked, Claim
 from texpr.proof.common.values import Unlike
+from texpr.proof.plan import columns
 from texpr.proof.plan.alike import families, pairs
 from texpr.proof.plan.asked import claim, element
 from texpr.proof.plan.copies import copied, untouched
@@ -115,7 +116,7 @@ class _Prover(Mutable):
             self.say(told, Verdict.UNDECIDED, why)
         self.match()
         of_threads, of_memory = (self.meeting(), self.flow.phases.questions()), (self.bounds(), self.memory(), self.arenas())
-        for told, question, args in chain(*of_threads, self.covered(), *of_memory, self.reads()):
+        for told, question, args in chain(*of_threads, self.covered(), *of_memory, self.reads(), columns.questions(self.flow)):
             self.ask(told, question, *args)
 
     def say(self, told: Claim, verdict: Verdict, how: str) -> None:

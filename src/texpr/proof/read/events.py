@@ -14,7 +14,7 @@ from texpr.affine.facts import Known
 from texpr.affine.ranges import Range, bounds
 from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
-from texpr.ir.operation import Agent, Arrives, Awaits, Brings, Closes, Fences, Group, Operation, Phased, Waits
+from texpr.ir.operation import Agent, Arrives, Awaits, Brings, Closes, Fences, Group, Lasts, Operation, Phased, Waits
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, operands
 from texpr.isa.levels import Level, Space
 from texpr.presburger.formula import TRUE, Eq, Formula, Ge, between, conj, negate
@@ -285,11 +285,11 @@ class Meeting(Record, eq=False):
 
 
 class Step(Record, eq=False):
-    """An operation that closes a group of copies, waits for groups, or is a fence."""
+    """An operation that closes a group of copies, waits for groups, is a fence, or takes or frees tensor memory."""
 
     stmt: Operation
     site: Site
-    what: Closes | Awaits | Fences
+    what: Closes | Awaits | Fences | Lasts
 
 
 class Reading(Mutable):

@@ -43,12 +43,14 @@ def not_understood(op: k.Collective, launch: Launch) -> str | None:
 def instructed(op: k.Collective, site: Site, kept: Kept, placed: Callable[[Load], Load]) -> Iterator[Event]:
     """The events of an instruction at a site. All lanes read before any register is written.
 
-    One that goes on by itself reads shared memory for all of its lanes: as if each of them did.
+    One that goes on by itself reads shared memory for all of its lanes: as if each of them did. What a thread starts alone it
+    does in rows of tensor memory that are no threads' own. Those that move columns move a thread's own ones.
 
     `kept`: an element of an array that lanes have, as a thread has it; `placed`: one of memory, over coordinates of the kernel.
     """
-    kernel, site = site.launch.kernel, replace(site, joint=True)
+    kernel = site.launch.kernel
     instr, names = kernel.instr_of[op.name], list(op.loops)
+    site = replace(site, joint=not any(operand.columns for operand in instr.operands))
     group, copy = ZERO, ZERO
     threads = op.threads or kernel.threads
     if threads > instr.lanes:
@@ -60,7 +62,7 @@ def instructed(op: k.Collective, site: Site, kept: Kept, placed: Callable[[Load]
     held = {operand.memory: (operand, each) for operand, each in zip(instr.operands, op.registers, strict=True)}
     known = {turn.sym: expr(sym) for turn, sym in zip(instr.loops, names, strict=True)}
     (thread,) = site.launch.threads  # what stands for its number in the address that a lane says
-    if instr.group is not None:
+    if instr.group is not None and not instr.is_alone:
         lanes = Eq(site.launch.thread // instr.lanes - group)
         site = replace(site, readers=replace(site, domain=(*site.domain, lanes), joint=False))
     ranges = {sym: (0, turn.extent - 1) for turn, sym in zip(instr.loops, names, strict=True)}
@@ -123,8 +125,9 @@ class _Doing(Mutable):
         if site.readers is not None:  # in the same loops, at the same time
             domain = (*site.domain, *(f for f in site.readers.domain if f not in site.domain))
             readers = replace(site, domain=domain, joint=False, readers=None)
-        mine = replace(site, domain=(*site.domain, Eq(thread - owner)), readers=readers)
-        place = self.element(target, thread)
+        alone = self.instr.is_alone
+        mine = replace(site, domain=site.domain if alone else (*site.domain, Eq(thread - owner)), readers=readers)
+        place = self.element(target, None if alone else thread)
         value = self.value(step.value)
         whole = value if step.update is None else combine(step.update, (place,), (value,))[0]
         kind = "plain" if self.op.GROUP is None else "async"

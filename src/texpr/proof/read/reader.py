@@ -17,9 +17,11 @@ from texpr.ir.operation import (
     Awaits,
     Brings,
     Closes,
+    Commits,
     Completion,
     Fences,
     Joins,
+    Lasts,
     Makes,
     Releases,
     Waits,
@@ -113,7 +115,8 @@ class _Reader(Mutable):
     def kernel(self, kernel: k.Kernel, time: Host, domain: tuple[Formula, ...]) -> None:
         for array in kernel.arrays:
             rows = replace(array.buffer, shape=(expr(kernel.threads), *array.buffer.shape))  # a row for each thread
-            made = self.lanes.setdefault(array.buffer, rows) if array.space is Space.LANES else array.buffer
+            own = array.space in (Space.LANES, Space.TENSOR)
+            made = self.lanes.setdefault(array.buffer, rows) if own else array.buffer
             self.found.spaces[made] = array.space
         blocks: list[Sym] = []
         threads: list[Sym] = []
@@ -191,7 +194,7 @@ class _Body(Mutable):
     def goes_on(self, stmt: k.Operation, site: Site, scope: _Scope) -> None:
         """Records the role of an operation in asynchronous copies; the copies themselves are recorded by their effects."""
         what = stmt.completion(self.maps)
-        if isinstance(what, Closes | Awaits | Fences):
+        if isinstance(what, Closes | Awaits | Fences | Lasts):
             self.reader.found.steps.append(Step(stmt, site, what))
         elif isinstance(what, Makes | Arrives | Waits | Releases):
             stmt = stmt.over(lambda value: value, lambda e: e.substitute(scope.exprs))
@@ -202,6 +205,8 @@ class _Body(Mutable):
         match what:
             case Makes():
                 what = Makes(self.load(what.at, scope), what.count)
+            case Commits(group=group):
+                what = Commits(self.load(what.at, scope), what.bytes, group)
             case Arrives():
                 what = Arrives(self.load(what.at, scope), what.bytes)
             case Releases():

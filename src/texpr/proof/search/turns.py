@@ -11,7 +11,8 @@ from itertools import product, takewhile
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr
 from texpr.ir import kernel as k
-from texpr.ir.operation import Arrives, Awaits, Brings, Closes, Fences, Makes, Waits
+from texpr.ir.operation import Arrives, Awaits, Brings, Closes, Commits, Fences, Group, Makes, Waits
+from texpr.ir.ops.columns import BEFORE, FENCED
 from texpr.ir.ops.warpgroup import REGISTERS
 from texpr.ir.proof.tags import TURNS, End, Instance, Parcel, Turn
 from texpr.ir.value import Load, Ref, walk
@@ -24,7 +25,7 @@ from texpr.proof.read.events import Event, Reading, Signal, Site, Step, read_by
 from texpr.proof.search.inverse import inverse
 from texpr.support.record import replace
 
-_FENCED = {"async": Space.SHARED, REGISTERS: Space.LANES}
+_FENCED = {"async": Space.SHARED, REGISTERS: Space.LANES, FENCED[BEFORE]: Space.TENSOR}
 """What a fence of a kind is about."""
 
 FAR = 64
@@ -43,7 +44,8 @@ def ends(reading: Reading) -> tuple[tuple[End, ...], ...]:
     """Where each event's copy ends, or what it reads and writes is behind a fence, ahead of what the engine does."""
     kinds = {step.what.kind: _FENCED[step.what.kind] for step in reading.steps if isinstance(step.what, Fences)
              and step.what.kind in _FENCED}  # fmt: skip
-    return tuple(tuple(_sure([*_ends(event, reading, kinds)], event.site, reading)) for event in reading.events)
+    found = ((event, [*_ends(event, reading, kinds)]) for event in reading.events)
+    return tuple(tuple(e if event.group is Group.TENSOR else _sure(e, event.site, reading)) for event, e in found)
 
 
 def _sure(ends: Sequence[End], copy: Site, reading: Reading) -> Iterator[End]:
@@ -186,6 +188,10 @@ def _ends(event: Event, reading: Reading, kinds: Mapping[str, Space]) -> Iterato
         for kind, space in kinds.items():
             yield from dict.fromkeys(_fences(event, reading, kind, space))
         return
+    for number, signal in enumerate(reading.signals):
+        if isinstance(signal.what, Commits) and signal.what.group is event.group:
+            commits = (End(Instance(number, _at(signal.site, found))) for found in _next(event.site, signal.site))
+            yield from (end for end in commits if signal.site.launch is event.site.launch)
     for number, step in enumerate(reading.steps):
         if step.site.launch is event.site.launch and isinstance(step.what, Awaits) and step.what.group is event.group:
             end = _end(event.site, number, step.what, reading)

@@ -31,6 +31,7 @@ from texpr.ir.value import Buffer, Index, Load, Value
 from texpr.ir.value import walk as value_walk
 from texpr.isa.target import Target
 from texpr.schedule.edits import Offers
+from texpr.schedule.joint.columns import Columns, in_vectors
 from texpr.schedule.joint.layout import place, solved, steps_of, tile_fragment
 from texpr.schedule.joint.match import match
 from texpr.schedule.joint.nests import Nest, nest_of
@@ -124,6 +125,8 @@ class Tile(Mutable):
     nests: dict[ir.Loop, Nest] = field(default_factory=dict[ir.Loop, Nest])
     held: Fragment = field(init=False)
     made: Buffer = field(init=False)
+    columns: Columns | None = None
+    """What brings parts of it to registers, where it is in tensor memory."""
 
     def __post_init__(self) -> None:
         tops = [s for s in ir.walk(self.home.body) if isinstance(s, ir.Par | ir.Seq) and mark(s, Joint)]
@@ -137,6 +140,8 @@ class Tile(Mutable):
             raise Misfit(f"two products sum up in `{self.tile.name}`, in lanes of their own each")
         self.held = first
         self.made = replace(self.tile, shape=(expr(first.lanes), expr(first.registers)))
+        if {nest.match.result.columns for nest in self.nests.values()} == {True}:
+            self.columns = Columns(self.made, self.lanes, self.by.target, self.by.function, self.by.fresh)
 
     @property
     def tile(self) -> Buffer:
@@ -179,7 +184,7 @@ class Tile(Mutable):
         elif not self.touches(stmt):
             yield stmt
         elif not inside:
-            yield self.spread(stmt)
+            yield from self.spread(stmt)
         elif stmt in self.nests:
             yield from self.product(self.nests[stmt])
         else:
@@ -207,8 +212,8 @@ class Tile(Mutable):
         else:
             yield with_blocks(stmt, bodies)
 
-    def spread(self, stmt: ir.Stmt) -> ir.Stmt:
-        """Loops over the tile, as loops over lanes and registers."""
+    def spread(self, stmt: ir.Stmt) -> Iterator[ir.Stmt]:
+        """Loops over the tile, as loops over lanes and registers, to which columns of tensor memory are brought first."""
         found = [load for s in ir.walk((stmt,)) for load in accesses(s) if load.buffer is self.tile]
         indices = {load.index for load in found}
         if len(indices) != 1 or found[0].data:
@@ -228,10 +233,22 @@ class Tile(Mutable):
         values |= {sym: ZERO for sym, loop in own.items() if isinstance(loop, ir.Par) and loop.extent is ONE}
         self._require_inside(stmt, frozenset(values), frozenset(used))
         body = self._without((stmt,), frozenset(values))
-        at = Load(self.made, (expr(lane), held.register))
+        part = self.columns.registers(held.digits[-1][1].size) if self.columns else self.made
+        at = Load(part, (expr(lane), expr(held.digits[-1][0]) if self.columns else held.register))
         simple = Simplifier(Known({lane: (0, self.lanes - 1), **{sym: (0, digit.size - 1) for sym, digit in held.digits}}))
         made = _renamed(body, {sym: simple(e) for sym, e in values.items()}, self.tile, lambda old: replace(at, span=old.span))
-        return self.over(lane, held.digits, made, stmt)
+        if self.columns is None:
+            yield self.over(lane, held.digits, made, stmt)
+            return
+        *outer, own_digit = held.digits
+        span, first = getattr(stmt, "span", self.new.span), sum((expr(s) * d.weight for s, d in outer), ZERO)
+        inner, made = (
+            in_vectors((own_digit,), made, self.by.fresh) if is_stored(self.by.function, made) else ([own_digit], made)
+        )
+        nodes: Body = tuple(self.columns.around(part, first, (self.over(lane, inner, made, stmt),), span))
+        for sym, digit in reversed(outer):
+            nodes = (ir.Seq(sym, expr(digit.size), nodes, span=span),)
+        yield from nodes
 
     def over(self, lane: Sym, digits: Sequence[tuple[Sym, Digit]], body: Body, stmt: ir.Stmt) -> ir.Par:
         """`body` for each lane and each of its registers."""

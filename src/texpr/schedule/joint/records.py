@@ -8,8 +8,8 @@ from math import prod
 
 from texpr.frontend import elaborate, parse_text
 from texpr.ir import program as ir
-from texpr.ir.instr import DESCRIBED, GROUPS, Instr, Operand
-from texpr.ir.value import walk
+from texpr.ir.instr import COLUMNS, DESCRIBED, GROUPS, Instr, Operand
+from texpr.ir.value import Load, walk
 from texpr.isa.instruction import Instruction
 from texpr.isa.registry import INSTRUCTIONS
 from texpr.isa.target import Target
@@ -59,6 +59,25 @@ def _ordered(records: Iterable[Instruction], function: ir.Function, target: Targ
     every |= {instr.name: instr for instr in function.instrs}
     found = [instr for instr in every.values() if instr and instr.template(target) is not None and instr.group is None]
     return tuple(sorted(found, key=lambda instr: -prod(turn.extent for turn in instr.loops)))
+
+
+def moving(function: ir.Function, target: Target, dtype: str, count: int, *, inward: bool) -> Instr | None:
+    """The instruction that moves so many columns of tensor memory to registers of lanes, or back."""
+    shipped = (called(e.name) for e in _waited() if e.template(target) is not None and _is_of_columns(e, dtype))
+    for instr in (*function.instrs, *(each for each in shipped if each is not None)):
+        columns = [operand for operand in instr.operands if operand.columns]
+        plain = len(instr.operands) == 2 and len(columns) == len(instr.gives) == 1 and instr.gives[0].update is None
+        if not plain or instr.template(target) is None or not isinstance(instr.gives[0].value, Load):
+            continue
+        shapes = {tuple(e.constant for e in operand.memory.shape) for operand in instr.operands}
+        same = {operand.fragment.layout for operand in instr.operands}
+        if len(shapes) == len(same) == 1 and columns[0].fragment.registers == count and columns[0].is_written != inward:
+            return instr
+    return None
+
+
+def _is_of_columns(record: Instruction, dtype: str) -> bool:
+    return all(each.dtype == dtype for each in record.operands) and any(o.fragment.startswith(COLUMNS) for o in record.operands)
 
 
 def alike(instr: Instr, operand: Operand) -> tuple[str, ...]:

@@ -1,0 +1,274 @@
+/* Tensor memory: 128 lanes of the columns that a block has taken, element `column * 128 + lane`. What a thread launches there reads
+   its matrices, and is done, in the order of the launches of that thread: when no thread can run, or when the seed says. A commit
+   behind it arrives at its barrier then: what was read and written was so by the agent of the barrier (phases.hpp). PTX ISA,
+   "tcgen05.mma", "tcgen05.commit", "tcgen05 memory consistency model".
+
+   What threads did in tensor memory comes before what others do there only behind a fence "before" of theirs, and one "after" of the
+   others', once these know of the first. */
+#ifndef TEXPR_EMULATOR_COLUMNS_HPP
+#define TEXPR_EMULATOR_COLUMNS_HPP
+
+#include "warpgroup.hpp"
+
+namespace tx_emu {
+
+constexpr long long ROWS = 128;
+
+inline const char *const AHEAD = "did it, and no fence `after` of this thread is behind one `before` of the first";
+
+inline Columns *columns_of(const char *what) {
+    Columns &columns = machine.current().block->columns;
+    if (columns.view && !columns.freed) return &columns;
+    found(Fault::illegal_address, party(machine.current(), what));
+    return nullptr;
+}
+
+inline void take_columns(View *word, long long at, View *view) {
+    before_access();
+    Fiber &me = machine.current();
+    Columns &columns = me.block->columns;
+    if (columns.view) return found(Fault::illegal_address, party(me, "took columns of tensor memory again"));
+    columns.view = view;
+    columns.freed = false;
+    columns.taker = access_of(me);
+    columns.first = 32u * (me.block->number % 4u);
+    columns.word = word->base + at * (long long)word->size;
+    me.block->met.resize(me.block->size);
+}
+
+inline unsigned first_column(View *word, long long at) {
+    before_access();
+    Fiber &me = machine.current();
+    Columns *columns = columns_of("asked where columns begin that nobody had taken");
+    if (!columns) return 0;
+    if (columns->word != word->base + at * (long long)word->size || !known_to(me, columns->taker))
+        found(Fault::race, *word, at, party(columns->taker, "took columns"), party(me, "asked where they begin"));
+    return columns->first;
+}
+
+inline void fence_columns(bool after) {
+    Fiber &me = machine.current();
+    Block &block = *me.block;
+    Columns &columns = block.columns;
+    columns.before.resize(block.size);
+    columns.seen.resize(block.size);
+    if (!after) return columns.before[me.index].push_back(machine.now++);
+    std::vector<Stamp> &row = columns.seen[me.index];
+    row.assign(columns_known(block), 0);
+    for (unsigned of = 0; of < row.size(); ++of) row[of] = of == me.index ? machine.now : knowledge(me, of);
+}
+
+/* Reports what was done at an element if no fences are between that and what this thread does. */
+inline void check_columns_fenced(const Fiber &me, View &view, long long index, const Access &past, const char *action) {
+    const Block &block = *me.block;
+    if (past.stamp < array_of(view).fresh || past.block != block.number) return;
+    const bool agent = past.thread >= FIRST_AGENT;
+    unsigned of = agent ? block.size + past.thread - FIRST_AGENT : past.thread;
+    if (!agent && past.thread == me.index) return;
+    const auto &columns = block.columns;
+    Stamp seen = me.index < columns.seen.size() && of < columns.seen[me.index].size() ? columns.seen[me.index][of] : 0;
+    if (agent && past.stamp <= seen) return;
+    if (!agent && past.thread < columns.before.size())
+        for (Stamp fence : columns.before[past.thread])
+            if (fence >= past.stamp && fence <= seen) return;
+    found(Fault::missing_fence, view, index, party(past, action), party(me, AHEAD));
+}
+
+inline void check_columns_fenced(const Fiber &me, View &view, long long index, Act act) {
+    const Cell &cell = array_of(view).cells[(std::size_t)index];
+    check_columns_fenced(me, view, index, cell.write, "wrote to tensor memory");
+    if (act != Act::read)
+        for (const Access &past : cell.reads) check_columns_fenced(me, view, index, past, "read of tensor memory");
+}
+
+/* Where a thread's own access to a column of a lane is. */
+inline void *touch_column(unsigned column, unsigned lane, bool write) {
+    static std::uint32_t nowhere;
+    before_access();
+    Fiber &me = machine.current();
+    Columns *columns = columns_of("touched tensor memory that the block does not have");
+    if (!columns) return &nowhere;
+    View &view = *columns->view;
+    long long index = (long long)(column - columns->first) * ROWS + lane;
+    if (column < columns->first || !inside(view, index)) return outside(view, index, write ? Act::write : Act::read);
+    if (me.index / LANES % 4 != lane / LANES) found(Fault::illegal_address, view, index, party(me, "is of a warp that does not reach this lane"));
+    if (machine.options.detect && view.watched) {
+        check_columns_fenced(me, view, index, write ? Act::write : Act::read);
+        if (write) check_element<Act::write>(view, index);
+        else check_element<Act::read>(view, index);
+    }
+    return view.base + index * (long long)view.size;
+}
+
+inline bool check_launched(const Fiber &me, View &view, long long first, long long count) {
+    if (first < 0 || first + count > view.count) return outside(view, first < 0 ? first : view.count, Act::write), false;
+    if (!machine.options.detect || !view.watched) return true;
+    SharedArray &array = array_of(view);
+    array.flying.resize((std::size_t)view.count);
+    for (long long index = first; index < first + count; ++index) {
+        const Flying *flying = array.flying[(std::size_t)index];
+        if (flying && same_thread(flying->start, access_of(me))) continue; /* of one thread they keep their order */
+        check_columns_fenced(me, view, index, Act::write);
+        check_element<Act::read>(view, index);
+        check_element<Act::write>(view, index);
+    }
+    return true;
+}
+
+inline std::deque<Launch> &launches_of(Fiber &me) {
+    auto &all = me.block->launches;
+    if (all.empty()) all.resize(me.block->size);
+    return all[me.index];
+}
+
+inline void launch_work(const LaunchOrder &order) {
+    before_access();
+    Fiber &me = machine.current();
+    Columns *columns = columns_of("launched a product in tensor memory that the block does not have");
+    if (!columns) return order.work->end();
+    View &view = *columns->view;
+    long long first = ((long long)order.column - columns->first) * ROWS, count = order.count * ROWS;
+    auto &mine = launches_of(me);
+    Launch &launch = mine.emplace_back();
+    static_cast<Flying &>(launch) = {access_of(me), "launched a product in it whose commit had not come", "launched a product that reads it whose commit had not come", false};
+    for (unsigned at = 0; at < order.number; ++at) {
+        const MatrixOrder &matrix = order.matrices[at];
+        launch.matrices.push_back({matrix.view, matrix.first, matrix.span, {matrix.elements, matrix.elements + matrix.count}});
+        if (!check_matrix(me, launch.matrices.back())) launch.matrices.back().elements.clear();
+    }
+    ++machine.launched;
+    if (!check_launched(me, view, first, count)) {
+        order.work->end();
+        return;
+    }
+    launch.work = order.work;
+    launch.view = &view;
+    launch.first = first;
+    launch.count = count;
+    if (!machine.options.detect || !view.watched) return;
+    SharedArray &array = array_of(view);
+    for (long long index = first; index < first + count; ++index) array.flying[(std::size_t)index] = &launch;
+    for (const Matrix &matrix : launch.matrices) {
+        SharedArray &read = array_of(*matrix.view);
+        read.reading.resize((std::size_t)read.view.count);
+        for (long long index : matrix.elements) read.reading[(std::size_t)index] = &launch;
+    }
+}
+
+inline void commit_columns(View *barriers, long long at) {
+    before_access();
+    Phases *phases = barrier_at(*barriers, at, "committed to a barrier that was not made");
+    if (!phases) return;
+    Fiber &me = machine.current();
+    if (!phases->fenced)
+        found(Fault::missing_fence, *barriers, at, party(phases->maker, "made the barrier"), party(me, "committed to it, and no fence of its maker is between"));
+    Launch &launch = launches_of(me).emplace_back();
+    launch.start = access_of(me);
+    launch.phases = phases;
+    ++machine.launched;
+}
+
+/* What was launched is no more under way: the agent of a barrier did it. */
+inline void land_launch(Block &block, Launch &launch, const Phases &phases) {
+    Access agent = launch.start;
+    agent.stamp = machine.now;
+    agent.thread = (std::uint16_t)(FIRST_AGENT + phases.agent);
+    for (const Matrix &matrix : launch.matrices) {
+        if (!matrix.view->watched || !machine.options.detect) continue;
+        SharedArray &array = array_of(*matrix.view);
+        for (long long index : matrix.elements) {
+            if (!array.reading.empty() && array.reading[(std::size_t)index] == &launch) array.reading[(std::size_t)index] = nullptr;
+            Check check{block.fibers[launch.start.thread], *matrix.view, index, Act::read, array.fresh};
+            check.keep(array.cells[(std::size_t)index].reads, agent);
+        }
+    }
+    if (launch.view && launch.view->watched && machine.options.detect) {
+        SharedArray &array = array_of(*launch.view);
+        for (long long index = launch.first; index < launch.first + launch.count; ++index) {
+            if (array.flying[(std::size_t)index] == &launch) array.flying[(std::size_t)index] = nullptr;
+            array.cells[(std::size_t)index].write = agent;
+        }
+    }
+}
+
+/* The next thing that a thread launched is done, or its commit comes. */
+inline void launch_next(Block &block, std::deque<Launch> &mine) {
+    for (std::size_t at = 0; at < mine.size(); ++at) {
+        Launch &launch = mine[at];
+        if (launch.done) continue;
+        launch.done = true;
+        --machine.launched;
+        if (launch.work) {
+            launch.work->run(launch.view->base + launch.first * (long long)launch.view->size);
+            launch.work->end();
+            return;
+        }
+        if (!launch.phases) return;
+        Phases &phases = *launch.phases;
+        for (std::size_t before = 0; before < at; ++before) land_launch(block, mine[before], phases);
+        if (at > 0 && mine[0].view) phases.unseen.push_back({launch.start, mine[0].first, mine[0].view});
+        mine.erase(mine.begin(), mine.begin() + (std::ptrdiff_t)at + 1);
+        if (phases.pending == 0) return bad_barrier(*phases.view, phases.index, "committed to a phase to which all had come");
+        --phases.pending;
+        try_complete(phases, block);
+        return;
+    }
+}
+
+inline bool launch_some(bool any) {
+    if (machine.launched == 0) return false;
+    if (!any && (machine.options.order != Order::random || machine.random.below(4) != 0)) return false;
+    for (Block *block : machine.blocks)
+        for (auto &mine : block->launches)
+            for (const Launch &launch : mine)
+                if (!launch.done) return launch_next(*block, mine), true;
+    return false;
+}
+
+inline void free_columns(unsigned first, long long count) {
+    before_access();
+    Fiber &me = machine.current();
+    Columns *columns = columns_of("gave back columns that the block does not have");
+    if (!columns) return;
+    View &view = *columns->view;
+    if (first != columns->first || count * ROWS != view.count || me.index / LANES != columns->taker.thread / LANES)
+        return found(Fault::illegal_address, view, 0, party(columns->taker, "took columns"), party(me, "gave back other ones, or of another warp"));
+    columns->freed = true;
+    if (!machine.options.detect || !view.watched) return;
+    for (long long index = 0; index < view.count; ++index) {
+        if (array_of(view).cells[(std::size_t)index].write.stamp < array_of(view).fresh) continue;
+        check_columns_fenced(me, view, index, Act::write);
+        check_element<Act::write>(view, index);
+    }
+}
+
+/* The current thread ends. */
+inline void report_uncommitted(const Fiber &me) {
+    if (me.block->launches.empty() || !machine.options.detect) return;
+    const auto &mine = me.block->launches[me.index];
+    bool open = false;
+    for (const Launch &launch : mine) open = launch.phases == nullptr;
+    if (open && mine.back().view) found(Fault::abandoned_copy, *mine.back().view, mine.back().first, party(mine.back().start, "launched a product in it and never committed"));
+}
+
+/* The block has ended, or is given up. */
+inline void forget_columns(Block &block) {
+    for (auto &mine : block.launches)
+        for (Launch &launch : mine) {
+            if (!launch.done) --machine.launched;
+            for (const Matrix &matrix : launch.matrices) {
+                auto &marks = array_of(*matrix.view).reading;
+                for (long long index : matrix.elements)
+                    if (!marks.empty() && marks[(std::size_t)index] == &launch) marks[(std::size_t)index] = nullptr;
+            }
+            if (launch.work && !launch.done) launch.work->end();
+        }
+    block.launches.clear();
+    if (block.columns.view && !block.columns.freed && !machine.stopped && machine.options.detect)
+        found(Fault::abandoned_copy, *block.columns.view, 0, party(block.columns.taker, "took columns of tensor memory, and nobody gave them back"));
+    block.columns = Columns{};
+}
+
+} // namespace tx_emu
+
+#endif
