@@ -1,4 +1,4 @@
-"""Products that the tensor core of a warpgroup does by itself, of operands that the copy engine brings turns ahead.
+"""Products that a tensor core does by itself, of operands that the copy engine brings turns ahead.
 
 split, split, …        blocks, warpgroups of a block, and a warpgroup's part, of rows and of columns; turns of the sum
 reorder, bind          grid, the sum's turns, warpgroups, their part
@@ -6,6 +6,7 @@ stage … in=registers   what is summed up
 stage … via=tma        both operands, in rows of as many bytes as the widest swizzle, as a descriptor says where elements lie
 mma, pipeline          the part of a warpgroup as instructions; copies some turns ahead
 
+A warpgroup's sums are in its registers; those that one thread launches are in tensor memory, and there is one such part a block.
 The instruction follows from types, and from which elements of an operand are neighbours in memory. The engine copies rows that
 begin at multiples of 16 bytes: where that is not promised, `stage` refuses, and another strategy has the nest; or threads copy
 them, of types that no instruction of a warp has.
@@ -23,10 +24,12 @@ from texpr.ir import program as ir
 from texpr.ir.instr import DESCRIBED, GROUPS, Operand
 from texpr.ir.instr.fragment import core_matrix
 from texpr.ir.value import Load
-from texpr.isa.cuda import WARPGROUP, WGMMA
+from texpr.isa.cuda import TCGEN05, WARPGROUP, WGMMA
 from texpr.isa.engine import CHUNK, LINE
 from texpr.isa.instruction import Instruction
 from texpr.isa.instruction import Operand as RecordOperand
+from texpr.isa.instructions.tcgen05 import COLUMNS, LANES
+from texpr.isa.instructions.tcgen05 import PART as MOVED
 from texpr.isa.instructions.wgmma import ROWS
 from texpr.isa.registry import INSTRUCTIONS
 from texpr.isa.target import Target
@@ -50,7 +53,7 @@ from texpr.planner.tensor.gathered import Gathered, gatherings, sides
 from texpr.planner.tensor.product import Product, by_warps, is_by_parts, keeps_few_bits, product_of
 from texpr.schedule.joint.match import Match
 from texpr.schedule.joint.records import called, usable_in
-from texpr.support.record import field, replace
+from texpr.support.record import Record, field, replace
 
 SPAN = LINE
 """Bytes of a row of an operand in shared memory: within as many a swizzle moves chunks."""
@@ -67,6 +70,28 @@ CLUSTER = 2
 GAIN = 0.95
 """What a cluster has to save of the bound: its blocks wait for each other in each turn, of which a bound says nothing."""
 
+class Unit(Record):
+    """What does it on a target with `feature`. `rows`: of an instruction; `teams`: parts of a block, along rows and along columns;
+    `tiles`: instructions of a part along rows; `lag`: turns that a slot rests; `columns`: of tensor memory, 0 where sums are in
+    registers."""
+
+    feature: str
+    rows: int
+    teams: tuple[tuple[int, int], ...]
+    tiles: tuple[int, ...] = (1, 2)
+    lag: int = 0
+    columns: int = 0
+
+    @property
+    def clusters(self) -> bool:
+        """Whether blocks may share strips in clusters."""
+        return not self.columns
+
+    def kept(self, part: tuple[int, int], words: float) -> float:
+        """Registers of a thread for sums of a part."""
+        return MOVED if self.columns else prod(part) * words / WARPGROUP
+
+
 LAG = 1
 """Turns for which a product may go on behind its own: for one the tensor core has the next before it has done the last."""
 
@@ -77,11 +102,15 @@ Asks: TypeAlias = Callable[["Operands"], Asked]
 Together: TypeAlias = tuple[Instruction, ...]
 """Instructions of the same number of columns, one for each sum."""
 
-TEAMS = ((2, 1), (1, 2), (1, 1))
-"""Warpgroups of a block, along rows and along columns."""
+OF_WARPGROUPS = Unit(WGMMA, ROWS, ((2, 1), (1, 2), (1, 1)), lag=LAG)
+UNITS = (OF_WARPGROUPS, Unit(TCGEN05, LANES, ((1, 1),), columns=COLUMNS))
+"""Of each generation."""
 
-TILES = (1, 2)
-"""Instructions of a warpgroup along rows."""
+
+def unit_of(target: Target) -> Unit | None:
+    """The unit of a target."""
+    return next((unit for unit in UNITS if unit.feature in target.features), None)
+
 
 
 class Operands(Tile):
@@ -90,6 +119,7 @@ class Operands(Tile):
 
     names: tuple[str, ...] = ()
     cluster: tuple[int, int] = (1, 1)
+    unit: Unit = OF_WARPGROUPS
 
     @property
     def instructions(self) -> tuple[str, ...]:
@@ -155,8 +185,9 @@ class WarpgroupScript(ProductScript, kw_only=True):
 
     def _ahead(self, turn: str) -> None:
         """The same, so that a turn's product goes on in the next turn, if there are slots for that."""
-        stages = self.tile.shape.stages
-        if stages < 2 + LAG or not self.may("pipeline", turn, stages=stages, lag=LAG):
+        assert isinstance(self.tile, Operands)
+        stages, lag = self.tile.shape.stages, self.tile.unit.lag
+        if not lag or stages < 2 + lag or not self.may("pipeline", turn, stages=stages, lag=lag):
             super()._ahead(turn)
 
 
@@ -233,42 +264,46 @@ def tiles_of(
     product: Product, records: Sequence[Together], nest: Nest, target: Target, gathered: Gathered | None = None
 ) -> Iterator[Operands]:
     """The tiles that fit a block; `gathered`: of as many rows as those."""
-    size = product.size
+    size, unit = product.size, unit_of(target)
+    assert unit is not None, "as it applies"
     depth = SPAN // size
     turns = prod(ceil(nest.trips[loop.sym] / (depth if loop is product.sum else 1)) for loop in nest.seqs)
     widest = sorted(records, key=lambda each: _columns(each[0]), reverse=True)
     rings = dict.fromkeys(min(stages, turns) for stages in (STAGES if turns <= FEW else STAGES[:1]))
-    for stages, together, (down, across), tiles in itertools.product(rings, widest, TEAMS, TILES):
-        part = tiles * ROWS, _columns(together[0])
+    for stages, together, (down, across), tiles in itertools.product(rings, widest, unit.teams, unit.tiles):
+        part = tiles * unit.rows, _columns(together[0])
         rows, columns = down * part[0], across * part[1]
         names = tuple(each.name for each in together)
-        tile = Operands(Shape(rows, columns, part, SPAN, stages), product, depth, gathered, names)
+        tile = Operands(Shape(rows, columns, part, SPAN, stages), product, depth, gathered, names, unit=unit)
         whole = all(extent(load.index[-1], tile.sizes) * size % SPAN == 0 for load in product.loads)
         whole = whole and (gathered is None or gathered.rows == rows)
-        kept, shared = prod(part) * product.words / WARPGROUP, stages * product.brought(rows, columns) * SPAN + BARRIERS
+        whole = whole and tiles * part[1] * len(product.sums) <= (unit.columns or part[1] * len(product.sums) * tiles)
+        kept, shared = unit.kept(part, product.words), stages * product.brought(rows, columns) * SPAN + BARRIERS
         if whole and kept <= WORDS and shared <= target.shared:
             yield tile
 
 
 def every_tile(product: Product, records: Sequence[Together], nest: Nest, target: Target) -> list[Operands]:
     """The tiles that fit a block, of rows that one loop counts, and then of those that several do."""
-    totals = sorted({down * tiles * ROWS for (down, _), tiles in itertools.product(TEAMS, TILES)})
+    unit = unit_of(target)
+    assert unit is not None, "as it applies"
+    totals = sorted({down * tiles * unit.rows for (down, _), tiles in itertools.product(unit.teams, unit.tiles)})
     ways = (None, *gatherings(nest, product, totals))
     return [tile for way in ways for tile in tiles_of(product, records, nest, target, way)]
 
 
 def asked(tile: Operands) -> Asked:
     """What a tile asks of a machine: each instruction reads its rows and columns."""
-    product, shape = tile.product, tile.shape
-    times = len(product.sums) * shape.rows * shape.columns // (ROWS * shape.part[1])
+    product, shape, unit = tile.product, tile.shape, tile.unit
+    times = len(product.sums) * shape.rows * shape.columns // (unit.rows * shape.part[1])
     return Asked(
         loops=(tile.seen.rows.sym, product.columns.sym, product.sum.sym),
         rows=shape.rows,
         columns=shape.columns,
         depth=tile.depth,
-        read=times * (ROWS + shape.part[1]) * SPAN,
+        read=times * (unit.rows + shape.part[1]) * SPAN,
         threads=WARPGROUP * (shape.rows * shape.columns // prod(shape.part)),
-        registers=int(prod(shape.part) * product.words / WARPGROUP) + ADDRESSES,
+        registers=int(unit.kept(shape.part, product.words)) + ADDRESSES,
         shared=shape.stages * product.brought(shape.rows, shape.columns) * SPAN + BARRIERS,
         of=product.operands[0].dtype,
         into=product.found.result.dtype,
@@ -282,7 +317,7 @@ def asked(tile: Operands) -> Asked:
 def _clusters(tile: Operands) -> Iterator[Operands]:
     """The same in clusters of two blocks, which are whole at the sizes that are known."""
     sides = (tile.product.rows, tile.shape.rows), (tile.product.columns, tile.shape.columns)
-    for at, (loop, size) in enumerate(sides):
+    for at, (loop, size) in enumerate(sides if tile.unit.clusters else ()):
         blocks = -(-loop.extent.constant // size) if loop.extent.is_constant else 1
         if blocks % CLUSTER == 0:
             yield replace(tile, cluster=(CLUSTER, 1) if at == 0 else (1, CLUSTER))
@@ -290,7 +325,7 @@ def _clusters(tile: Operands) -> Iterator[Operands]:
 
 def applies(subject: Subject) -> bool:
     """Whether a target has such units, and the nest whole boxes."""
-    return WGMMA in subject.state.target.features and isinstance(subject.nest, Nest) and not subject.nest.whole
+    return unit_of(subject.state.target) is not None and isinstance(subject.nest, Nest) and not subject.nest.whole
 
 
 def _is_alone(refused: Sequence[Refused], by_threads: bool) -> bool:
