@@ -284,8 +284,9 @@ class Walk(Mutable, eq=False):
             if not all(extent.is_constant for extent in stmt.source.buffer.shape[1:]):
                 self.counted.units(FAR, weight)
         if stmt.together:
-            team = self.kernel.warp if self.roughly else len(lanes)
-            self._together(self.kernel.instr_of[stmt.together], weight * team / self.kernel.warp)
+            instr = self.kernel.instr_of[stmt.together]
+            team = len(lanes) if instr.is_alone or not self.roughly else self.kernel.warp
+            self._together(instr, weight * team / (1 if instr.is_alone else self.kernel.warp))
         moved = stmt.moved(self.kernel.map_of)
         if moved is not None and stmt.AGENT is not k.Operation.AGENT:
             self._by_engine(moved, weight * len(lanes))
@@ -296,8 +297,8 @@ class Walk(Mutable, eq=False):
             self.counted.units({"lsu": 1.0}, weight)  # lanes get what others have
 
     def _together(self, instr: Instr, weight: float) -> None:
-        """What lanes do by one instruction: products of the matrix unit, or else something that is not known."""
-        found, groups = instr.products, self.kernel.warp / instr.lanes
+        """What lanes do by one instruction, or one of them starts: products of the matrix unit, or else something that is not known."""
+        found, groups = instr.products, 1.0 if instr.is_alone else self.kernel.warp / instr.lanes
         if found is not None:
             dtype, count = found
             self.counted.units({"matrix": 1.0}, weight)

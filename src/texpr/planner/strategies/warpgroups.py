@@ -70,6 +70,7 @@ CLUSTER = 2
 GAIN = 0.95
 """What a cluster has to save of the bound: its blocks wait for each other in each turn, of which a bound says nothing."""
 
+
 class Unit(Record):
     """What does it on a target with `feature`. `rows`: of an instruction; `teams`: parts of a block, along rows and along columns;
     `tiles`: instructions of a part along rows; `lag`: turns that a slot rests; `columns`: of tensor memory, 0 where sums are in
@@ -110,7 +111,6 @@ UNITS = (OF_WARPGROUPS, Unit(TCGEN05, LANES, ((1, 1),), columns=COLUMNS))
 def unit_of(target: Target) -> Unit | None:
     """The unit of a target."""
     return next((unit for unit in UNITS if unit.feature in target.features), None)
-
 
 
 class Operands(Tile):
