@@ -8,7 +8,7 @@ from itertools import combinations
 
 import pytest
 
-from texpr.lowering.sync.cover import Cover, cover
+from texpr.lowering.cover import Cover, cover
 
 Problem = tuple[list[frozenset[int]], list[int]]
 

@@ -22,8 +22,7 @@ from texpr.ir.proof.tags_parse import parse_tags
 from texpr.ir.proof.tags_text import tags_text
 from texpr.ir.value import Load, Ref
 from texpr.proof.plan import Question
-from texpr.proof.plan.asked import element
-from texpr.proof.plan.match import home_of, subscripts
+from texpr.proof.plan.match import element, home_of, subscripts
 from texpr.proof.read.actions import Program
 from texpr.support.diagnostic import CompilerBug, TexprError
 from texpr.support.record import replace

@@ -19,9 +19,16 @@ from typing import TYPE_CHECKING
 
 from texpr.affine.expr import ZERO
 from texpr.ir import operation
+from texpr.ir.instr.registers import WORD
 from texpr.ir.operation import Commits, Fences, Group, Lasts, Operation
 from texpr.ir.operation.form import Maybe, Name, Number, Word, barrier
-from texpr.ir.ops.collective import Collective, CollectiveAsync, Loops, Registers, descriptors_have_their_fields
+from texpr.ir.ops.collective import (
+    CollectiveAsync,
+    Loops,
+    Registers,
+    group_is_closed_and_waited_for,
+    lanes_are_whole_groups,
+)
 from texpr.ir.value import Load
 from texpr.isa.cuda import TCGEN05
 from texpr.isa.instructions.tcgen05 import COLUMNS, LEAST
@@ -55,8 +62,8 @@ def _arrays_fit(kernel: Kernel, count: int) -> Iterator[str]:
     taken: list[tuple[int, int, str]] = []
     for array in (each for each in kernel.arrays if each.space is Space.TENSOR):
         name, wide, first = array.buffer.name, array.buffer.shape[0], array.at
-        if first is None or array.buffer.rank != 1 or array.buffer.dtype.bits != 32 or not wide.is_constant:
-            yield f"{name} is no columns of 32 bits"
+        if first is None or array.buffer.rank != 1 or array.buffer.dtype.bits != WORD or not wide.is_constant:
+            yield f"{name} is no columns of {WORD} bits"
             continue
         if not 0 <= first <= count - wide.constant:
             yield f"{name} lies in columns {first} to {first + wide.constant}, and {count} are taken"
@@ -242,8 +249,7 @@ class CollectiveAlone(CollectiveAsync, eq=False):
     )
     RULES = (
         one_thread_launches,
-        *Collective.RULES[1:],
-        descriptors_have_their_fields,
+        *(rule for rule in CollectiveAsync.RULES if rule not in (lanes_are_whole_groups, group_is_closed_and_waited_for)),
         product_is_committed,
     )
     GROUP = Group.TENSOR

@@ -30,10 +30,10 @@ from texpr.isa.cuda import ASYNC_COPY
 from texpr.isa.target import Target
 from texpr.lowering.build.paths import ProgramPoint, lists
 from texpr.lowering.build.trips import Trips
+from texpr.lowering.cover import cover
 from texpr.lowering.dependences.dependence import Dependence, reach
 from texpr.lowering.engine.copies import is_copy
 from texpr.lowering.sync.barriers import Barriers
-from texpr.lowering.sync.cover import cover
 from texpr.mapping.bands import band
 from texpr.presburger.formula import Or
 from texpr.relation.conditions import condition

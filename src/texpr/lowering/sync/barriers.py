@@ -3,7 +3,7 @@
 A dependence is covered if each path between its ends (`lowering.build.paths`) contains a barrier of a scope that contains both
 ends. Any program point may have one: in a loop or before it, in both arms of a branch or around it. The cost of a barrier is
 the weight of its scope × its execution count; the total is minimal, and then the number of barriers, by the exact solver
-`lowering.sync.cover`, which proves it.
+`lowering.cover`, which proves it.
 
 Unknown execution counts are estimated (`lowering.build.trips`).
 """
@@ -20,8 +20,8 @@ from texpr.ir.steps import Branch, Loop, Node, below
 from texpr.isa.levels import WARP
 from texpr.lowering.build.paths import Paths, ProgramPoint, lists
 from texpr.lowering.build.trips import Trips
+from texpr.lowering.cover import TRIES, cover
 from texpr.lowering.dependences.dependence import Dependence, Scope, reach
-from texpr.lowering.sync.cover import TRIES, cover
 from texpr.support.diagnostic import limitation
 from texpr.support.record import Record, field
 
@@ -54,7 +54,7 @@ class Placed(Record):
 
 
 def behind_start(made: tuple[k.Covered, ...], shared: bool) -> k.Stmt:
-    """The barrier behind what makes the barriers of engines. `shared`: blocks of a cluster use those of others."""
+    """The barrier behind what makes the barriers of engines, or is the last use of them. `shared`: by blocks of a cluster."""
     return k.Barrier(k.Level.CLUSTER if shared else k.Level.BLOCK, made)
 
 

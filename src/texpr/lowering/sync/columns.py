@@ -26,6 +26,8 @@ from texpr.ir.value.types import BOOL, I32, U64
 from texpr.isa.instructions.tcgen05 import COLUMNS, LEAST
 from texpr.lowering.dependences.dependence import Dependence
 from texpr.lowering.names import Names
+from texpr.lowering.sync.barriers import behind_start
+from texpr.lowering.sync.phases import awaited
 from texpr.lowering.sync.roles import Split
 from texpr.lowering.sync.turns import Counted, around, completed
 from texpr.lowering.sync.warpgroup import Run, Started, runs
@@ -54,7 +56,7 @@ class Launched(Record, eq=False):
         span = self.run.steps[0].stmt.span
         names = dict.fromkeys(buffer.name for step in self.run.steps for buffer in _summed(step))
         covers = tuple(k.Covered("RAW", name, span, span) for name in names)
-        wait = k.BarrierWait(self.at, self.completed % 2, covers, span=span)
+        wait = awaited(self.at, self.completed, covers, span)
         return Step(FIRST, Ordering((k.CommitColumns(self.at, span=span),))), Step(ALL, Ordering((wait,)))
 
 
@@ -121,7 +123,7 @@ class InColumns(Record, eq=False):
         covers = tuple(k.Covered("WAR", each.barrier.name, each.run.steps[0].stmt.span, each.run.steps[0].stmt.span)
                        for each in self.launched.values())  # fmt: skip
         free = self._by_warp(k.FreeColumns(self.count))
-        return Step(ALL, Ordering((k.FenceColumns(BEFORE), k.Barrier(k.Level.BLOCK, covers), k.FenceColumns(AFTER), free)))
+        return Step(ALL, Ordering((k.FenceColumns(BEFORE), behind_start(covers, False), k.FenceColumns(AFTER), free)))
 
     def _by_warp(self, op: k.Stmt) -> k.Stmt:
         first = Op("lt", (Index(self.thread // self.warp, I32), Index(expr(1), I32)), BOOL)

@@ -18,12 +18,12 @@ from texpr.ir.value import Buffer
 from texpr.lowering.build.paths import Path, Paths, ProgramPoint, lists
 from texpr.lowering.build.team import surroundings
 from texpr.lowering.build.trips import Trips
+from texpr.lowering.cover import cover
 from texpr.lowering.dependences.conflict import Conflict, apart, landing
 from texpr.lowering.dependences.dependence import Dependence, reach
 from texpr.lowering.dependences.needs import Needs
 from texpr.lowering.engine.box_copy import BoxCopy
 from texpr.lowering.sync.barriers import Barriers
-from texpr.lowering.sync.cover import cover
 from texpr.mapping.nest import Nest
 
 

@@ -31,11 +31,11 @@ class Operations(Record):
     phases: Phases
     maps: Maps
 
-    def start(self) -> tuple[k.Stmt, ...]:
-        """The operations of one thread at the start: initialisation of the barriers, and a fence for the engine."""
+    def start(self, more: tuple[k.Stmt, ...] = ()) -> tuple[k.Stmt, ...]:
+        """The operations of one thread at the start: initialisation of the barriers, and of `more`, and a fence for engines."""
         every = ((g, g.at(Phase(expr(slot), ZERO))) for g in self.phases.groups for slot in range(g.barrier.shape[0].constant))
         made = (k.BarrierInit(barrier, 1, span=g.members[0].span) for g, barrier in every)
-        return (*made, k.Fence("init")) if self.phases.groups else ()
+        return (*made, *more, k.Fence("init")) if self.phases.groups or more else ()
 
     @property
     def made(self) -> tuple[k.Covered, ...]:

@@ -61,12 +61,10 @@ class _Weaver(Mutable):
         self.numbers = {id(each.nodes): each.number for each in lists(self.steps.body)}
         body = tuple(self._list(self.steps.body))
         begin, operations = list[Node](), self.order.operations
-        made, asked = operations.start(), operations.maps.prefetches()
+        columns = self.order.columns
+        made, asked = operations.start(columns.made if columns else ()), operations.maps.prefetches()
         if self.order.channel is not None:
             made = (*made[:-1], *self.order.channel.made, *made[-1:])
-        columns = self.order.columns
-        if columns is not None:
-            made = (*made[:-1], *columns.made, *(made[-1:] or (k.Fence("init"),)))
         if made or asked:
             begin.append(Step(FIRST, Ordering((*asked, *made))))
         if made:

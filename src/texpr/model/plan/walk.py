@@ -297,7 +297,7 @@ class Walk(Mutable, eq=False):
             self.counted.units({"lsu": 1.0}, weight)  # lanes get what others have
 
     def _together(self, instr: Instr, weight: float) -> None:
-        """What lanes do by one instruction, or one of them starts: products of the matrix unit, or else something that is not known."""
+        """What lanes do by one instruction, or one starts: products of the matrix unit, or else something that is not known."""
         found, groups = instr.products, 1.0 if instr.is_alone else self.kernel.warp / instr.lanes
         if found is not None:
             dtype, count = found

@@ -6,7 +6,7 @@ stage … in=registers   what is summed up
 stage … via=tma        both operands, in rows of as many bytes as the widest swizzle, as a descriptor says where elements lie
 mma, pipeline          the part of a warpgroup as instructions; copies some turns ahead
 
-A warpgroup's sums are in its registers; those that one thread launches are in tensor memory, and there is one such part a block.
+A warpgroup's sums are in its registers; those that one thread launches are in tensor memory, one such part a block.
 The instruction follows from types, and from which elements of an operand are neighbours in memory. The engine copies rows that
 begin at multiples of 16 bytes: where that is not promised, `stage` refuses, and another strategy has the nest; or threads copy
 them, of types that no instruction of a warp has.
@@ -72,9 +72,9 @@ GAIN = 0.95
 
 
 class Unit(Record):
-    """What does it on a target with `feature`. `rows`: of an instruction; `teams`: parts of a block, along rows and along columns;
-    `tiles`: instructions of a part along rows; `lag`: turns that a slot rests; `columns`: of tensor memory, 0 where sums are in
-    registers."""
+    """What does it on a target with `feature`. `rows`: of an instruction; `teams`: parts of a block, along rows and along
+    columns; `tiles`: instructions of a part along rows; `lag`: turns that a slot rests; `columns`: of tensor memory, 0 where
+    sums are in registers."""
 
     feature: str
     rows: int

@@ -31,9 +31,8 @@ from texpr.presburger.isl.raw import Undecided
 from texpr.presburger.questions import Point, is_false, witness
 from texpr.presburger.solve.omega import refuted
 from texpr.presburger.solve.relaxed import flat
-from texpr.proof.plan.asked import element
 from texpr.proof.plan.landing import Landing, entered, known, landed, not_landed, pipelined, same
-from texpr.proof.plan.match import Match, home_of, subscripts
+from texpr.proof.plan.match import Match, element, home_of, subscripts
 from texpr.proof.plan.phases import Phases, itself
 from texpr.proof.plan.places import COPY, ELEMENT, PLACE, THREAD, Address, address, follows
 from texpr.proof.read import order

@@ -15,6 +15,7 @@ from texpr.isa.levels import Space
 from texpr.presburger.existential import is_plain
 from texpr.presburger.formula import FALSE, Eq, Formula, between, conj, negate, rename, syms
 from texpr.presburger.solve.relaxed import flat
+from texpr.proof.common.asked import Claim
 from texpr.proof.common.values import Unlike, parts
 from texpr.proof.read.actions import Action, Program, Spot, frees, indices
 from texpr.proof.read.conditions import test
@@ -210,3 +211,14 @@ def home_of(place: Load | Ref) -> Buffer | Sym:
 def subscripts(place: Value) -> tuple[Expr, ...]:
     """The subscripts of a place; empty for a register."""
     return place.index if isinstance(place, Load) else ()
+
+
+def claim(event: Event, what: str, how: str, about: str | None = None) -> Claim:
+    """A claim about an event."""
+    place = element(home_of(event.target), subscripts(event.target)) if about is None else about
+    return Claim(what, place, how, event.span, event.site.launch.kernel.name)
+
+
+def element(home: Buffer | Sym, index: Sequence[Expr]) -> str:
+    """The text of a place: an element of an array, or a register."""
+    return f"{home.name}[{', '.join(map(str, index))}]" if isinstance(home, Buffer) else home.name.split("#")[0]

@@ -23,11 +23,10 @@ from texpr.proof.common.asked import Asked, Claim
 from texpr.proof.common.values import Unlike
 from texpr.proof.plan import columns
 from texpr.proof.plan.alike import families, pairs
-from texpr.proof.plan.asked import claim, element
 from texpr.proof.plan.copies import copied, untouched
 from texpr.proof.plan.flow import Access, Flow, at_end
 from texpr.proof.plan.landing import never_lands
-from texpr.proof.plan.match import Match, Pairing, home_of
+from texpr.proof.plan.match import Match, Pairing, claim, element, home_of
 from texpr.proof.plan.once import Coverage
 from texpr.proof.plan.overflow import overflows
 from texpr.proof.plan.sums import Sums, Wrong

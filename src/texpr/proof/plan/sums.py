@@ -29,9 +29,8 @@ from texpr.presburger.formula import Eq, Formula, between, conj, differ, disj, e
 from texpr.presburger.questions import witness
 from texpr.presburger.solve.relaxed import eliminated, flat
 from texpr.proof.common.asked import Asked
-from texpr.proof.plan.asked import claim
 from texpr.proof.plan.flow import Access, Flow, Home
-from texpr.proof.plan.match import Match, home_of, subscripts
+from texpr.proof.plan.match import Match, claim, home_of, subscripts
 from texpr.proof.read.actions import Action, indices
 from texpr.proof.read.events import Event, Site, plainly
 from texpr.proof.read.order import sides_of
