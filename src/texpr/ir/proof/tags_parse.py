@@ -63,7 +63,7 @@ class _Parser:
         self.counted("event", at)
         tag, ends = self.tag(), list[End]()
         while self.scan.accept("lands"):
-            ends.append(End(self.instance("steps"), self.several("groups", "steps")))
+            ends.append(End(self.instance("steps", "signals"), self.several("groups", "steps")))
         return tag, tuple(ends)
 
     def counted(self, what: str, at: int) -> None:

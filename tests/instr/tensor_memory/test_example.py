@@ -1,0 +1,36 @@
+"""The example of Blackwell's tensor core: right at ragged sizes, proved, and as the page on schedules shows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+from tests.lowering.emulated import run_plan
+from tests.proofs import undecided
+
+from texpr.driver import Compiled, load, lower
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "blackwell" / "product.te"
+
+
+@pytest.fixture(scope="module")
+def made() -> Compiled:
+    function = load(EXAMPLE)["product"]
+    return lower(function, "sm_100a", schedule=function.schedules[0])
+
+
+@pytest.mark.parametrize("sizes", [(136, 264, 200), (3, 8, 0)])
+def test_emulated(made: Compiled, sizes: tuple[int, int, int]) -> None:
+    rows, columns, deep = sizes
+    random = np.random.default_rng(3)
+    a, b = (random.integers(-3, 4, (each, deep)).astype(ml_dtypes.bfloat16) for each in (rows, columns))
+    wanted = (a.astype(np.float32) @ b.astype(np.float32).T).astype(ml_dtypes.bfloat16)
+    found = run_plan(made.function, made.plan, {"A": a, "B": b}, seed=1)
+    assert not found.reports, found.reports[0]
+    np.testing.assert_array_equal(found.arrays["C"], wanted)
+
+
+def test_proved(made: Compiled) -> None:
+    assert not list(undecided(made.function, made.plan))
