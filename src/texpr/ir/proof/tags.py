@@ -81,8 +81,8 @@ class Instance(Record):
 
 
 class End(Record):
-    """The step after which an event's effect is complete in its thread, and the steps in between that close groups; or the signal
-    of a commit behind what its thread started, for whose phase others wait."""
+    """The step after which an event's effect is complete in its thread, and the steps in between that close groups; or the
+    signal of a commit behind what its thread started, for whose phase others wait."""
 
     step: Instance
     groups: tuple[Instance, ...] = ()
