@@ -52,6 +52,21 @@ TAKE = "    if (i32((thread / 32)) < i32(1)) {\n        columns take first_colum
 START = f"    {BEFORE}    {BLOCK}    {AFTER}    columns have first_column[0]\n"
 SUM = 'operand d: f32[128, 64] update columns fragment "(128,(32,2)):(1@0,(1@1,32@1))"'
 HOW = "(128, 16, 1024)"
+LATE = (
+    "            if (i64(k_o - 2) >= 1:i64) uniform {\n"
+    "                mbarrier wait total_done[((k_o + 1) % 2)] parity (((k_o + 1) / 2) % 2)\n"
+    "            }\n"
+)
+LAST = (
+    "    if (i64(((K + 63) / 64)) >= 1:i64) uniform {\n"
+    "        mbarrier wait total_done[((((K + 63) / 64) + 1) % 2)] parity ((((((K + 63) / 64) + 1) / 2) + 1) % 2)\n"
+    "    }\n"
+)
+AHEAD = (
+    "                mbarrier expect B_s_A_s_full[(k_o % 4)] bytes 24576\n"
+    "                tensor load B_s[(k_o % 4), 0, 0, 0] = B_map[64 * k_o, 64 * j_b] arrives B_s_A_s_full[(k_o % 4)]\n"
+    "                tensor load A_s[(k_o % 4), 0, 0, 0] = A_map[64 * k_o, 128 * i_b] arrives B_s_A_s_full[(k_o % 4)]\n"
+)
 
 BUGS = {
     # fences
@@ -136,8 +151,24 @@ BUGS = {
     "meaning with a difference": Planted("d[i, j] add =", "d[i, j] sub ="),
     # results
     "results in other rows": Planted("vector C[128 * i_b + lane_1,", "vector C[128 * i_b - lane_1 + 127,"),
-    # one after the other
+    # the others
     "no wait, one after the other": Planted("        mbarrier wait total_done[0] parity (k_o % 2)\n", "", case="in turn"),
+    # waited for a turn late
+    "no wait for the turn before": Planted(LATE, "", case="late"),
+    "a wait for the turn before in the third one": Planted(LATE, LATE.replace(">= 1", ">= 2"), case="late"),
+    "a wait for the turn before with the other parity": Planted(
+        LATE, LATE.replace("((k_o + 1) / 2)", "(k_o / 2)"), case="late"
+    ),
+    "a wait for this turn with the parity of the one before": Planted(
+        LATE, LATE.replace("[((k_o + 1) % 2)]", "[(k_o % 2)]"), case="late"
+    ),
+    "no wait for the last": Planted(LAST, "", case="late"),
+    "a wait for the last but one": Planted(LAST, LAST.replace("/ 64) + 1) % 2)]", "/ 64) + 0) % 2)]"), case="late"),
+    "a wait for the last where there is none": Planted(LAST, LAST.replace(">= 1:i64", ">= 0:i64"), False, "late"),
+    "all commits to one barrier": Planted("columns commit total_done[(k_o % 2)]", "columns commit total_done[0]", case="late"),
+    "a slot filled again in the turn behind": Planted(f"{AHEAD}", AHEAD.replace("(k_o % 4)", "((k_o + 1) % 4)"), case="late"),
+    "no barrier between waits and copies": Planted(TURN, "        }\n    }\n", case="late"),
+    # one after the other
     "no barrier, one after the other": Planted("        barrier block\n", "", case="in turn"),
 }  # fmt: skip
 
@@ -159,7 +190,7 @@ def planted(bug: Planted) -> k.Plan:
     return parse_plan(text.replace(bug.old, bug.new).replace(*bug.also) if bug.also[0] else text.replace(bug.old, bug.new))
 
 
-@pytest.mark.parametrize("case", ["ring", "in turn"])
+@pytest.mark.parametrize("case", ["ring", "in turn", "late"])
 def test_plain_text_is_proved(case: str) -> None:
     made = compiled(case)
     assert not open_of(made, parse_plan(plain(plan_text(made.plan))))
@@ -180,7 +211,7 @@ def test_none_is_proved(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name, bug in BUGS.items() if bug.shown])
 def test_what_changes_results_is_shown(name: str) -> None:
     bug = BUGS[name]
-    made, (arguments, wanted) = compiled(bug.case), CASES[bug.case].arguments((128, 64, 200))
+    made, (arguments, wanted) = compiled(bug.case), CASES[bug.case].arguments((128, 64, 264))
     try:
         plan = planted(bug)
     except CompilerBug:

@@ -33,14 +33,16 @@ def test_emulated(name: str) -> None:
         emulated(name, (128, CASES[name].columns, 128), seed)
 
 
+@pytest.mark.parametrize("name", ["ring", "late"])
 @pytest.mark.parametrize("sizes", [(136, 72, 200), (1, 8, 8), (130, 128, 0), (0, 8, 8), (8, 0, 8)])
-def test_ragged_sizes_and_none(sizes: tuple[int, int, int]) -> None:
-    emulated("ring", sizes, 3)
+def test_ragged_sizes_and_none(name: str, sizes: tuple[int, int, int]) -> None:
+    emulated(name, sizes, 3)
 
 
 @pytest.mark.parametrize("seed", range(4, 10))
 def test_orders(seed: int) -> None:
     emulated("ring", (128, 128, 264), seed)
+    emulated("late", (128, 64, 520), seed)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -71,6 +73,14 @@ def test_one_commit_and_one_wait_a_turn() -> None:
     (kernel,) = k.kernels(compiled("ring").plan.steps)
     kinds = [type(stmt) for stmt in k.walk(kernel.body)]
     assert [kinds.count(each) for each in (k.CollectiveAlone, k.CommitColumns, k.BarrierWait)] == [1, 1, 2]
+
+
+def test_a_turn_late_two_are_under_way() -> None:
+    """Two barriers, a wait in each turn for the one before, and one behind the loop."""
+    (kernel,) = k.kernels(compiled("late").plan.steps)
+    waits = [s for s in k.walk(kernel.body) if isinstance(s, k.BarrierWait) and s.barrier.buffer.name == "total_done"]
+    made = [s for s in k.walk(kernel.body) if isinstance(s, k.BarrierInit) and s.barrier.buffer.name == "total_done"]
+    assert (len(waits), len(made)) == (2, 2)
 
 
 def test_roles_are_refused() -> None:

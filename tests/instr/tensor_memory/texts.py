@@ -53,12 +53,14 @@ _TYPES: dict[str, tuple[int, DTypeLike]] = {
 
 
 class Case(Record):
-    """A product of matrices of type `of`, with so many columns a tile, results of type `out`, and copies ahead in `stages`."""
+    """A product of matrices of type `of`, with so many columns a tile, results of type `out`, and copies ahead in `stages`, whose slots rest for `lag`
+    turns."""
 
     of: str
     columns: int
     out: str
     stages: int = 3
+    lag: int = 0
 
     @property
     def acc(self) -> str:
@@ -69,12 +71,14 @@ class Case(Record):
     def text(self) -> str:
         """It in the language."""
         size, whole = _TYPES[self.of][0], self.acc == "i32"
+        late = f", lag={self.lag}" if self.lag else ""
+        ring = f"pipeline(k_o, stages={self.stages}{late})" if self.stages > 1 else ""
         a, b = (f"i32({each})" if whole else each for each in ("A[i, k]", "B[j, k]"))
         return _TEXT.format(
             of=self.of, out=self.out, acc=self.acc, zero="0" if whole else "0.0", a=a, b=b, each=16 // size, deep=128 // size,
             given="total" if self.out == self.acc else f"{self.out}(total)", columns=self.columns,
             instr=f"tcgen05_m128n{self.columns}k{32 // size}_{self.acc}_{self.of}",
-            ring=f"pipeline(k_o, stages={self.stages})" if self.stages > 1 else "",
+            ring=ring,
         )  # fmt: skip
 
     def arguments(self, sizes: tuple[int, int, int]) -> tuple[Arguments, Array]:
@@ -90,6 +94,7 @@ class Case(Record):
 CASES = {
     "ring": Case("bf16", 64, "bf16"),
     "in turn": Case("bf16", 64, "f32", 1),
+    "late": Case("bf16", 64, "bf16", 4, 1),
     "n16": Case("f16", 16, "f16", 2),
     "n256": Case("bf16", 256, "bf16", 4),
     "tf32": Case("tf32", 32, "f32"),

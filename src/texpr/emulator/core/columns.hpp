@@ -93,11 +93,18 @@ inline void *touch_column(unsigned column, unsigned lane, bool write) {
     if (column < columns->first || !inside(view, index)) return outside(view, index, write ? Act::write : Act::read);
     if (me.index / LANES % 4 != lane / LANES) found(Fault::illegal_address, view, index, party(me, "is of a warp that does not reach this lane"));
     if (machine.options.detect && view.watched) {
+        if (write && !columns->launcher.empty()) columns->launcher[(std::size_t)index] = 0;
         check_columns_fenced(me, view, index, write ? Act::write : Act::read);
         if (write) check_element<Act::write>(view, index);
         else check_element<Act::read>(view, index);
     }
     return view.base + index * (long long)view.size;
+}
+
+/* Whether what is there was launched by this thread: what it launches next comes behind that. */
+inline bool mine(const Fiber &me, long long index) {
+    const auto &launcher = me.block->columns.launcher;
+    return !launcher.empty() && launcher[(std::size_t)index] == me.index + 1u;
 }
 
 inline bool check_launched(const Fiber &me, View &view, long long first, long long count) {
@@ -108,6 +115,14 @@ inline bool check_launched(const Fiber &me, View &view, long long first, long lo
     for (long long index = first; index < first + count; ++index) {
         const Flying *flying = array.flying[(std::size_t)index];
         if (flying && same_thread(flying->start, access_of(me))) continue; /* of one thread they keep their order */
+        if (!flying && mine(me, index)) {
+            Cell &cell = array.cells[(std::size_t)index];
+            Check{me, view, index, Act::write, array.fresh}.against(cell.reads, Act::read);
+            for (const Access &past : cell.reads) check_columns_fenced(me, view, index, past, "read of tensor memory");
+            cell.write = access_of(me);
+            cell.reads[0] = cell.reads[1] = Access{};
+            continue;
+        }
         check_columns_fenced(me, view, index, Act::write);
         check_element<Act::read>(view, index);
         check_element<Act::write>(view, index);
@@ -184,7 +199,9 @@ inline void land_launch(Block &block, Launch &launch, const Phases &phases) {
     }
     if (launch.view && launch.view->watched && machine.options.detect) {
         SharedArray &array = array_of(*launch.view);
+        block.columns.launcher.resize((std::size_t)launch.view->count);
         for (long long index = launch.first; index < launch.first + launch.count; ++index) {
+            block.columns.launcher[(std::size_t)index] = (std::uint16_t)(launch.start.thread + 1u);
             if (array.flying[(std::size_t)index] == &launch) array.flying[(std::size_t)index] = nullptr;
             array.cells[(std::size_t)index].write = agent;
         }

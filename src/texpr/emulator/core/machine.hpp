@@ -193,7 +193,7 @@ struct Launch : Flying {
 };
 
 /* The columns of tensor memory that a block has taken, from `first` on. `before`: by thread, when it fenced off what it did there;
-   `seen`: up to when it knew others and agents at its last fence "after". */
+   `launcher`: by element, one more than the thread that launched its last value, 0 where a thread stored it itself; `seen`: up to when it knew others and agents at its last fence "after". */
 struct Columns {
     View *view = nullptr;
     char *word = nullptr;
@@ -201,6 +201,7 @@ struct Columns {
     bool freed = false;
     Access taker{};
     std::vector<std::vector<Stamp>> before, seen;
+    std::vector<std::uint16_t> launcher;
 };
 
 /* A load that has landed and that nobody has waited for. */

@@ -3,7 +3,8 @@
     thread 0   launch …  launch …  commit done[0]          neighbours are one commit, a loop of nothing else among them
     all        wait done[0], ko % 2
 
-All threads wait right behind a commit: so nothing that comes later has to wait for it again. Between what threads move to or
+All threads wait right behind a commit: so nothing that comes later has to wait for it again. Where slots rest for a turn, they
+wait for the commit of the turn before, so that the next product is launched while one goes on. Between what threads move to or
 from tensor memory and what is launched there they meet: a fence is ahead of each of both, and one behind each move. A warp
 takes the columns when the kernel begins, and gives them back when all threads have come to its end.
 """
@@ -17,47 +18,78 @@ from texpr.affine.expr import ZERO, Expr, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.ops.columns import AFTER, BEFORE
-from texpr.ir.steps import Loop, Node, Step, Steps
+from texpr.ir.steps import Loop, Node, Step, Steps, leaves
 from texpr.ir.steps.threads import ALL
 from texpr.ir.steps.threads import ONE as FIRST
 from texpr.ir.steps.work import Order as Ordering
-from texpr.ir.value import Buffer, Index, Load, Op
-from texpr.ir.value.types import BOOL, I32, U64
+from texpr.ir.value import Buffer, Index, Literal, Load, Op
+from texpr.ir.value.types import BOOL, I32, I64, U64
 from texpr.isa.instructions.tcgen05 import COLUMNS, LEAST
 from texpr.lowering.dependences.dependence import Dependence
+from texpr.lowering.dependences.needs import Needs
 from texpr.lowering.names import Names
 from texpr.lowering.sync.barriers import behind_start
 from texpr.lowering.sync.phases import awaited
 from texpr.lowering.sync.roles import Split
-from texpr.lowering.sync.turns import Counted, around, completed
+from texpr.lowering.sync.turns import Counted, around, completed, turning
 from texpr.lowering.sync.warpgroup import Run, Started, runs
+from texpr.mapping.nest import Nest
 from texpr.support.diagnostic import limitation
 from texpr.support.record import Record, replace
+from texpr.support.span import Span
 
 
 class Launched(Record, eq=False):
-    """One commit: of the launches `run`, at the only barrier of `barrier`, before which so many phases of it are complete."""
+    """One commit: of the launches `run`, each turn's at the next of the barriers `barrier`; so many commits come before it.
+
+    With two barriers threads wait for the commit of the turn before: in turns of `loop` behind its first one with a launch, of
+    which there were as many as `turn`, and for the last one behind the loop, if it has `turns`.
+    """
 
     run: Run
     barrier: Buffer
-    completed: Expr
+    before: Expr
+    loop: Loop | None = None
+    turn: Expr = ZERO
+    turns: Expr = ZERO
 
     @property
-    def at(self) -> Load:
-        """Its barrier."""
-        return Load(self.barrier, (ZERO,))
+    def slots(self) -> int:
+        """How many barriers there are."""
+        return self.barrier.shape[0].constant
+
+    @property
+    def span(self) -> Span:
+        """Where it is in the text."""
+        return self.run.steps[0].stmt.span
+
+    def wait(self, before: Expr) -> k.Stmt:
+        """The wait for the commit that so many are before, or a multiple of all barriers' parities more."""
+        names = dict.fromkeys(buffer.name for step in self.run.steps for buffer in _summed(step))
+        covers = tuple(k.Covered("RAW", name, self.span, self.span) for name in names)
+        return awaited(Load(self.barrier, (before % self.slots,)), before // self.slots, covers, self.span)
 
     def ahead(self) -> Step:
         """The step ahead of the launches."""
-        return Step(ALL, Ordering((k.FenceColumns(AFTER, span=self.run.steps[0].stmt.span),)))
+        return Step(ALL, Ordering((k.FenceColumns(AFTER, span=self.span),)))
 
     def behind(self) -> tuple[Step, ...]:
         """The steps behind the launches."""
-        span = self.run.steps[0].stmt.span
-        names = dict.fromkeys(buffer.name for step in self.run.steps for buffer in _summed(step))
-        covers = tuple(k.Covered("RAW", name, span, span) for name in names)
-        wait = awaited(self.at, self.completed, covers, span)
-        return Step(FIRST, Ordering((k.CommitColumns(self.at, span=span),))), Step(ALL, Ordering((wait,)))
+        commit = k.CommitColumns(Load(self.barrier, (self.before % self.slots,)), span=self.span)
+        wait = self.wait(self.before)
+        if self.loop is not None:
+            wait = self._if(self.turn, self.wait(self.before - 1 + 2 * self.slots))
+        return Step(FIRST, Ordering((commit,))), Step(ALL, Ordering((wait,)))
+
+    def last(self) -> Step:
+        """The step behind the loop."""
+        assert self.loop is not None
+        latest = self.before.substitute({self.loop.stmt.sym: self.loop.stmt.sym - self.turn + self.turns - 1})
+        return Step(ALL, Ordering((self._if(self.turns, self.wait(latest)),)))
+
+    def _if(self, turns: Expr, wait: k.Stmt) -> k.Stmt:
+        some = Op("ge", (Index(turns, I64), Literal(1, I64)), BOOL)
+        return k.If(some, (wait,), uniform=True, span=self.span)
 
 
 class InColumns(Record, eq=False):
@@ -85,7 +117,8 @@ class InColumns(Record, eq=False):
     @property
     def made(self) -> tuple[k.Stmt, ...]:
         """What makes the barriers."""
-        return tuple(k.BarrierInit(each.at, 1, span=each.run.steps[0].stmt.span) for each in self.launched.values())
+        every = ((each, expr(slot)) for each in self.launched.values() for slot in range(each.slots))
+        return tuple(k.BarrierInit(Load(each.barrier, (slot,)), 1, span=each.span) for each, slot in every)
 
     def placed(self, array: k.Array) -> k.Array:
         """An array with its first column, if it has some."""
@@ -112,6 +145,10 @@ class InColumns(Record, eq=False):
         """The steps ahead of a node: the `at`-th of that list."""
         yield from (each.ahead() for each in self.launched.values() if (each.run.number, each.run.first) == (number, at))
 
+    def ended(self, node: Node) -> Iterator[Step]:
+        """The steps behind a loop."""
+        yield from (each.last() for each in self.launched.values() if each.loop is node)
+
     def begin(self, meeting: k.Stmt) -> Iterator[Step]:
         """The steps at the start, around the barrier `meeting`."""
         take = self._by_warp(k.TakeColumns(Load(self.word, (ZERO,)), self.count))
@@ -133,17 +170,24 @@ class InColumns(Record, eq=False):
 _DONE = "completes when what was launched before a commit is done"
 
 
-def in_columns(steps: Steps, started: Mapping[Step, Started], given: Sequence[Expr], names: Names) -> InColumns | None:
+def in_columns(steps: Steps, nest: Nest, started: Mapping[Step, Started], needs: Needs, names: Names) -> InColumns | None:
     """What `started` launches, if anything. Raises Limitation where it is too much for tensor memory, or cannot be counted."""
     arrays = [array for array in steps.arrays if array.space is k.Space.TENSOR]
     if not arrays:
         return None
-    launched: dict[Node, Launched] = {}
+    launched, met = dict[Node, Launched](), tuple(needs.meetings(nest, steps.body, started))
     for run in runs(steps.body, started):
-        name = next(buffer.name for step in run.steps for buffer in _summed(step))
-        barrier = Buffer(names.name(f"{name}_done"), U64, (expr(1),), "local", span=run.steps[0].stmt.span)
-        here = Counted(run.steps[0], name, run.steps[0].stmt.span)
-        launched[run.last] = Launched(run, barrier, completed(steps.body, here, given, run.last))
+        name, span = next(buffer.name for step in run.steps for buffer in _summed(step)), run.steps[0].stmt.span
+        here = Counted(run.steps[0], name, span)
+        turns = turning(steps.body, here, needs.model.given, run.last)
+        loop = _resting(steps.body, run, [m for m in met if m.source in run.steps and m.sink not in started])
+        barrier = Buffer(names.name(f"{name}_done"), U64, (expr(1 if loop is None else 2),), "local", span=span)
+        before = completed(steps.body, here, needs.model.given, run.last)
+        if loop is None:
+            launched[run.last] = Launched(run, barrier, before)
+        else:
+            first, end = turns[loop.stmt.sym]
+            launched[run.last] = Launched(run, barrier, before, loop, loop.stmt.sym - first, end - first)
     columns, end = dict[Buffer, int](), 0
     for array in arrays:
         columns[array.buffer] = end
@@ -153,6 +197,16 @@ def in_columns(steps: Steps, started: Mapping[Step, Started], given: Sequence[Ex
         raise limitation("E0541", arrays[0].buffer.span, told, help="smaller tiles need fewer")
     word = Buffer(names.name("first_column"), U64, (expr(1),), "local")
     return InColumns(launched, word, columns, steps.thread, steps.warp)
+
+
+def _resting(nodes: tuple[Node, ...], run: Run, met: Sequence[Dependence]) -> Loop | None:
+    """The innermost loop around launches, if whatever depends on them comes two turns later, or behind the loop."""
+    loops = [n for n in takewhile(lambda node: node is not run.last, around(nodes, run.steps[0])) if isinstance(n, Loop)]
+    if not loops:
+        return None
+    inside = frozenset(leaves(loops[-1].body))
+    later = (m.distance > 1 if m.carrier is loops[-1].stmt else m.carrier is not None or m.sink not in inside for m in met)
+    return loops[-1] if all(later) else None
 
 
 def moved(use: ir.Instruction, step: Step) -> tuple[Step, ...]:

@@ -69,7 +69,7 @@ def decide(
     met = tuple(needs.meetings(nest, nodes, engines.copies))
     copying, started = copying_leaves(nodes, places, target), engines.by_lanes
     warpgroup.require_apart(copying, engines.started)
-    launched = columns.in_columns(steps, engines.launched, needs.model.given, names)
+    launched = columns.in_columns(steps, nest, engines.launched, needs, names)
     going_on = copying | started.keys()
     between = needs.between(nest, nodes, places, engines.loads, going_on, engines.shared)
     turned = turns(engines, met, nodes)

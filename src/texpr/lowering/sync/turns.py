@@ -79,8 +79,18 @@ def around(nodes: tuple[Node, ...], leaf: Step) -> tuple[Loop | Branch, ...]:
 
 
 def completed(nodes: tuple[Node, ...], step: BoxCopy | Counted, given: Iterable[Expr], last: Node | None = None) -> Expr:
-    """The number of complete phases of its only barrier when a copy starts. Refuses a number that loop indices do not
-    determine.
+    """The number of complete phases of its only barrier when a copy starts: of turns before. Refuses as `turning` does."""
+    count = ZERO
+    for sym, (first, end) in turning(nodes, step, given, last).items():
+        count = count * (end - first) + sym - first
+    return count
+
+
+def turning(
+    nodes: tuple[Node, ...], step: BoxCopy | Counted, given: Iterable[Expr], last: Node | None = None
+) -> dict[Sym, tuple[Expr, Expr]]:
+    """The loops around a copy, each with the first of its turns that have the copy, and their end. Refuses turns that loop
+    indices do not determine.
 
     `given`: expressions that are non-negative everywhere. A branch may restrict the copy to a range of a loop's iterations.
     `last`: the node behind which it is counted, if that is around the step.
@@ -97,10 +107,7 @@ def completed(nodes: tuple[Node, ...], step: BoxCopy | Counted, given: Iterable[
         said |= _said(node)
         facts += in_loop(node.stmt.sym, node.stmt.extent)
         turns[node.stmt.sym] = ZERO, node.stmt.extent
-    count = ZERO
-    for sym, (first, end) in turns.items():
-        count = count * (end - first) + sym - first
-    return count
+    return turns
 
 
 def _left(

@@ -99,6 +99,8 @@ class _Weaver(Mutable):
                 yield Step(ALL, Ordering((k.CommitWarpgroup(span=_span(node)),)))
             if (columns := self.order.columns) is not None and node in columns.launched:
                 yield from columns.launched[node].behind()
+            if columns is not None:
+                yield from columns.ended(node)
             yield from self._gap((number, at))
 
     def _gap(self, gap: tuple[int, int]) -> Iterator[Step]:

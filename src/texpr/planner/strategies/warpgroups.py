@@ -104,7 +104,7 @@ Together: TypeAlias = tuple[Instruction, ...]
 """Instructions of the same number of columns, one for each sum."""
 
 OF_WARPGROUPS = Unit(WGMMA, ROWS, ((2, 1), (1, 2), (1, 1)), lag=LAG)
-UNITS = (OF_WARPGROUPS, Unit(TCGEN05, LANES, ((1, 1),), columns=COLUMNS))
+UNITS = (OF_WARPGROUPS, Unit(TCGEN05, LANES, ((1, 1),), lag=LAG, columns=COLUMNS))
 """Of each generation."""
 
 

@@ -93,7 +93,7 @@ class _Turns:
 
     def phases(self, user: Signal, arrivals: Sequence[Signal]) -> tuple[Instance, ...]:
         """The arrivals for a copy or a wait, the likeliest first."""
-        found = [each for s in arrivals if (each := self.begun(user, s)) is not None]
+        found = [each for s in arrivals for each in (self.begun(user, s), *self.latest(user, s)) if each is not None]
         every = [self.instance(s, values) for _, s, values in sorted(found, key=lambda each: each[0])]
         return tuple(each for each in every if not self.never(user, each))
 
@@ -135,6 +135,13 @@ class _Turns:
             return (-len(common), FAR), arrival, {**self.by_slot(arrival, user), **_shifted(common, 0 if first else -1)}
         return None
 
+    def latest(self, user: Signal, arrival: Signal) -> Iterator[tuple[tuple[int, int], Signal, Values]]:
+        """The arrivals in the last turns of loops behind which a wait stands."""
+        common = _common(user.site, arrival.site)
+        if isinstance(user.what, Waits) and isinstance(arrival.what, Commits) and _is_behind(user.site, arrival.site):
+            every = _last(arrival.site, common, _shifted(common, 0))
+            yield from (((-len(common), FAR + 1 + tests), arrival, values) for tests, values in every)
+
     def waited(self, arrival: Signal, wait: Signal) -> Values | None:
         """The wait for an arrival."""
         common = _common(arrival.site, wait.site)
@@ -143,6 +150,8 @@ class _Turns:
             values = {**_first(wait.site, common), **_shifted(common, turns)}
             if _slot(wait, values) is _slot(arrival, {}):
                 return values
+        if isinstance(arrival.what, Commits) and _is_behind(wait.site, arrival.site):
+            return _shifted(common, 0)
         if len(common) < len(wait.site.loops):
             return {**self.by_slot(wait, arrival), **_shifted(common, 0 if first else 1)}
         return None
@@ -302,6 +311,11 @@ def _precedes(a: Site, b: Site) -> bool:
         if one is not other or at != to:
             return one is other and at < to
     return False
+
+
+def _is_behind(a: Site, b: Site) -> bool:
+    """Whether `a` is behind loops that `b` is in, in no others."""
+    return len(_common(a, b)) == len(a.loops) < len(b.loops) and _precedes(b, a)
 
 
 def _shifted(common: Sequence[k.For], turns: int) -> Values:
