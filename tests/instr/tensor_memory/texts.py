@@ -53,8 +53,8 @@ _TYPES: dict[str, tuple[int, DTypeLike]] = {
 
 
 class Case(Record):
-    """A product of matrices of type `of`, with so many columns a tile, results of type `out`, and copies ahead in `stages`, whose slots rest for `lag`
-    turns."""
+    """A product of matrices of type `of`, with so many columns a tile, results of type `out`, and copies ahead in `stages`,
+    whose slots rest for `lag` turns."""
 
     of: str
     columns: int
@@ -75,7 +75,8 @@ class Case(Record):
         ring = f"pipeline(k_o, stages={self.stages}{late})" if self.stages > 1 else ""
         a, b = (f"i32({each})" if whole else each for each in ("A[i, k]", "B[j, k]"))
         return _TEXT.format(
-            of=self.of, out=self.out, acc=self.acc, zero="0" if whole else "0.0", a=a, b=b, each=16 // size, deep=128 // size,
+            of=self.of, out=self.out, acc=self.acc, zero="0" if whole else "0.0", a=a, b=b, each=16 // size,
+            deep=128 // size,
             given="total" if self.out == self.acc else f"{self.out}(total)", columns=self.columns,
             instr=f"tcgen05_m128n{self.columns}k{32 // size}_{self.acc}_{self.of}",
             ring=ring,
