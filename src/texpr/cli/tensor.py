@@ -34,7 +34,8 @@ def _operand(each: Data) -> str:
     shape, source = " × ".join(map(str, each["shape"])), each["source"]
     if each["access"] == "descriptor":
         return f"{each['name']}: {shape} of {each['dtype']}, core matrices {each['fragment']} in {_lies(source)}"
-    held = f"{each['registers']} registers of {each['array']}, {each['fragment']}"
+    held = f"{each['columns'] or each['registers']} {'columns' if each['columns'] else 'registers'} of {each['array']}"
+    held += f"{' in tensor memory' if each['columns'] else ''}, {each['fragment']}"
     loaded = "" if source is None else f", from {_lies(source)}"
     return f"{each['name']}: {shape} of {each['dtype']}, {held}{loaded}"
 

@@ -220,13 +220,14 @@ def copies(kernel: k.Kernel) -> Iterator[Data]:
 
 
 def instructions(kernel: k.Kernel) -> Iterator[Data]:
-    """What lanes do together: by how many, with how many registers of each operand; `uses`: how many are written out."""
+    """What lanes do together: by how many, with how many registers of each operand; `alone`: one of them starts it for all.
+    `uses`: how many are written out."""
     for instr in kernel.instrs:
         uses = 0
         for stmt, around in _within(kernel.body, 1):
             uses += around if isinstance(stmt, k.Operation) and stmt.together == instr.name else 0
-        registers = {o.name: 0 if o.is_shared else o.fragment.registers for o in instr.operands}
-        yield {"name": instr.name, "lanes": instr.lanes, "registers": registers, "uses": uses}
+        registers = {o.name: 0 if o.is_shared or o.columns else o.fragment.registers for o in instr.operands}
+        yield {"name": instr.name, "lanes": instr.lanes, "registers": registers, "uses": uses, "alone": instr.is_alone}
 
 
 def _within(body: tuple[k.Stmt, ...], times: int) -> Iterator[tuple[k.Stmt, int]]:

@@ -66,7 +66,8 @@ def _operand(kernel: k.Kernel, operand: Operand, held: Held, stages: Mapping[str
         "access": operand.access,
         "array": held.first.buffer.name,
         "fragment": operand.fragment.layout,
-        "registers": 0 if operand.is_described else operand.fragment.registers,
+        "registers": 0 if operand.is_described or operand.columns else operand.fragment.registers,
+        "columns": operand.fragment.registers if operand.columns else 0,
         "source": source,
     }
 

@@ -223,6 +223,8 @@ def _kernel(console: Console, kernel: Data, speed: Data | None) -> None:
 
 def _instruction(each: Data) -> str:
     registers = ", ".join(f"{name} {count}" for name, count in each["registers"].items() if count)
+    if each["alone"]:
+        return f"{each['name']}, {each['uses']} of them, by one thread for {each['lanes']} lanes of tensor memory"
     return f"{each['name']}, {each['uses']} of them, by {each['lanes']} lanes with registers {registers} each"
 
 
