@@ -102,7 +102,7 @@ WRONG = [
     (HEAD + "event 1\n}", "2: expected event 0"),
     (HEAD + "event 0 does 1 [] }", "2: there are 1 statements only, from 0 on"),
     (HEAD + "event 0 does -1 [] }", "2: there are 1 statements only, from 0 on"),
-    (HEAD + "event 0\nlands 0 [] }", "3: there are 0 steps only, from 0 on"),
+    (HEAD + "event 0\nlands 0 [] }", "3: there are 0 steps or signals only, from 0 on"),
     (HEAD + "event 0 does 0 [i / (2 - 2)] }", "2: expected what is not 0"),
     (HEAD + "event 0 does 0 [i % 0] }", "2: expected what is not 0"),
     (HEAD + "event 0 does 0 [xor(i, j, 65)] }", "2: expected how many bits are swizzled"),
