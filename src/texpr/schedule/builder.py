@@ -135,9 +135,13 @@ class Schedule:
         """Clusters of `blocks` blocks along a loop of the grid."""
         return self._and("cluster", (loop, blocks), {}, ())
 
-    def persistent(self, loop: str, blocks: int, *, names: tuple[str, ...] = ()) -> Schedule:
-        """Iterations of a loop that so many blocks go through, one after the other: loops over blocks and over turns."""
-        return self._and("persistent", (loop,), {"blocks": blocks}, names)
+    def persistent(
+        self, *loops: str, blocks: int, order: str | tuple[str, int] | None = None, names: tuple[str, ...] = ()
+    ) -> Schedule:
+        """Iterations that so many blocks go through, one after the other: loops over blocks and over turns. `order`: in which
+        tiles of several loops are counted: "rows", "columns", or ("grouped", 8), of so many rows at a time."""
+        asked = order if order is None or isinstance(order, str) else _group("persistent", order)
+        return self._and("persistent", loops, {"blocks": blocks, "order": asked}, names)
 
     def place(self, buffer: str, space: str) -> Schedule:
         """The placement of a local: shared, registers or workspace."""
@@ -164,7 +168,7 @@ class Schedule:
         `via="tma"`; `save_traffic`: boxes of holes only are not loaded; `multicast`: the loop, or loops, along which blocks
         of a cluster share the copy. `along`: only accesses that vary with this loop use it.
         """
-        boxes = None if box is None else ir.Group(tuple(ir.Argument(_value("stage", extent)) for extent in box))
+        boxes = None if box is None else _group("stage", box)
         among = ir.Group(tuple(map(ir.Argument, multicast))) if isinstance(multicast, tuple) else multicast
         keys = {"at": at, "in": in_, "via": via, "fill": fill, "box": boxes, "swizzle": swizzle, "multicast": among}
         keys |= {"save_traffic": "true" if save_traffic else None, "along": along}
@@ -236,6 +240,11 @@ class Schedule:
         made._record = replace(self._record, directives=(*self._record.directives, directive))
         made._state = None if self._state is None else _followed(self._state, directive)
         return made
+
+
+def _group(directive: str, values: tuple[object, ...]) -> ir.Group:
+    """Several values as one argument."""
+    return ir.Group(tuple(ir.Argument(_value(directive, value)) for value in values))
 
 
 def _value(directive: str, value: object) -> ir.ArgumentValue:
