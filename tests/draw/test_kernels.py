@@ -7,7 +7,7 @@ from tests.draw.graphs import texts
 
 from texpr.draw.mapping import draw_mapping
 from texpr.draw.owners import owners
-from texpr.draw.timeline import draw_timeline, moments
+from texpr.draw.timeline.statements import draw_timeline, moments
 from texpr.driver import lower, parse
 from texpr.ir.kernel import Kernel, kernels
 from texpr.isa.memories import COALESCING

@@ -17,7 +17,7 @@ from tests.schedule.laid import Laid, binary, counts, laid, refusal, wrong
 from references import FOLDER
 from texpr.affine.expr import expr
 from texpr.backends.cuda import print_kernels
-from texpr.draw.timeline import draw_timeline
+from texpr.draw.timeline.statements import draw_timeline
 from texpr.driver import lower
 from texpr.explain.kernels import explain
 from texpr.frontend import parse

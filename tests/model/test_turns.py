@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
+from itertools import pairwise
 from math import inf
 
 import pytest
@@ -16,7 +18,7 @@ from texpr.ir.kernel.text import plan_text
 from texpr.isa.registry import DEVICES
 from texpr.model.plan.turn import steady_parts, turn_clocks
 from texpr.model.plan.work import launched
-from texpr.model.turns import Lanes, Meet, Part, Start, Wait, period
+from texpr.model.turns import TURNS, Lanes, Meet, Part, Ring, Span, Start, Wait, period, trace
 
 ONE = Lanes(0.0, 100.0)
 """Lanes that nobody gets in the way of."""
@@ -61,6 +63,49 @@ def test_a_wait_for_all_takes_no_less(parts: list[Part]) -> None:
     """Of one warpgroup."""
     all_of = [Wait(0) if isinstance(part, Wait) else part for part in [*parts, Wait(0)]]
     assert period([*parts, Wait(0)], 1, 1) <= period(all_of, 1, 1) + 1e-6
+
+
+RING = Ring(3, 100.0, 50.0)
+LATE = (Lanes(16.0, 20.0), Start(80.0), Wait(1))
+"""A turn whose product may go on in the next one."""
+
+
+def of(spans: Iterable[Span], does: str, turn: int) -> list[Span]:
+    return [each for each in spans if each.does == does and each.turn == turn]
+
+
+@pytest.mark.parametrize("ring", [RING, Ring(2, 30.0, 10.0), Ring(4, 300.0, 400.0)])
+@pytest.mark.parametrize("parts", [LATE, (Start(80.0), Wait(0), Lanes(100.0, 130.0), Meet())])
+def test_slots_are_filled_when_all_are_done_with_them_and_used_when_they_are_full(parts: tuple[Part, ...], ring: Ring) -> None:
+    late = any(isinstance(each, Wait) and each.pending for each in parts)
+    if late and ring.slots < 3:
+        return
+    spans = trace(parts, 2, 1, ring)
+    for turn in range(TURNS):
+        (copy,) = of(spans, "copy", turn)
+        assert all(each.begin >= copy.end for each in of(spans, "product", turn))
+        free = [each.end for each in of(spans, "release", turn - ring.slots)]
+        assert copy.begin >= max(free, default=0.0) and (turn < ring.slots or len(free) == 2)
+        done = {each.group: each.end for each in of(spans, "product", turn)}
+        assert all(each.end >= done[each.group] for each in of(spans, "release", turn))
+
+
+def test_a_slow_engine_is_what_a_turn_takes() -> None:
+    copies = [each.begin for each in trace(LATE, 2, 1, RING, 12) if each.does == "copy"]
+    begins = [min(each.begin for each in of(trace(LATE, 2, 1, Ring(3, 400.0, 0.0), 12), "product", n)) for n in (4, 8)]
+    assert (begins[1] - begins[0]) / 4 == pytest.approx(400.0)
+    assert len(copies) == 12
+
+
+def test_the_matrix_unit_does_one_product_at_a_time() -> None:
+    products = sorted((each.begin, each.end) for each in trace(LATE, 3, 2, RING) if each.does == "product")
+    assert all(end <= begin for (_, end), (begin, _) in pairwise(products))
+
+
+def test_a_trace_takes_as_long_as_a_period_says() -> None:
+    spans = trace(LATE, 2, 1, None)
+    first, last = (max(each.end for each in of(spans, "wait", turn)) for turn in (TURNS // 2 - 1, TURNS - 1))
+    assert (last - first) / (TURNS - TURNS // 2) == pytest.approx(period(LATE, 2, 1), rel=0.05)
 
 
 @cache

@@ -15,11 +15,14 @@ from texpr.draw.mapping import draw_mapping
 from texpr.draw.page.picture import captioned, document, line, stacked
 from texpr.draw.page.text import CAPTION
 from texpr.draw.staged import written
-from texpr.draw.timeline import draw_timeline
+from texpr.draw.timeline.statements import draw_timeline
+from texpr.draw.timeline.turns import turns_of
 from texpr.driver import fix_schedule, lower
 from texpr.ir import program as ir
 from texpr.ir.kernel import Kernel, collectives, kernels
+from texpr.ir.kernel.point import SIZE
 from texpr.ir.program.selection import select_schedule
+from texpr.isa.registry import DEVICES
 from texpr.isa.target import Target
 from texpr.planner.plan import plan
 from texpr.relation.facts import known
@@ -121,8 +124,13 @@ def draw_owners(function: ir.Function, schedule: ir.Schedule | None, target: Tar
 
 
 def draw_time(function: ir.Function, schedule: ir.Schedule | None, target: Target) -> str:
-    """Buffers and barriers in statement order."""
-    return draw_timeline(function.name, tuple(kernels(lower(function, target.name, schedule=schedule).plan.steps)))
+    """Buffers and barriers in statement order; above them, where products go on by themselves, a few turns by the model."""
+    made = lower(function, target.name, schedule=schedule)
+    every = tuple(kernels(made.plan.steps))
+    sizes = {**{sym: SIZE for sym in made.plan.sizes}, **dict(made.plan.fixed)}
+    device = DEVICES.get(target.name)
+    charts = {kernel.name: turns_of(kernel, sizes, target, device) for kernel in every} if device is not None else {}
+    return draw_timeline(function.name, every, {name: chart for name, chart in charts.items() if chart is not None})
 
 
 def draw_instructions(function: ir.Function, schedule: ir.Schedule | None, target: Target) -> str:

@@ -56,8 +56,50 @@ def lanes(instructions: float) -> Lanes:
 Part: TypeAlias = Lanes | Start | Wait | Meet
 
 
+class Ring(Record):
+    """Of slots that an engine fills ahead, one a turn: for so many `clocks`, and `latency` more until all of it is there."""
+
+    slots: int
+    clocks: float
+    latency: float
+
+
+class Span(Record):
+    """From `begin` to `end` a warpgroup `does` something in a turn: "lanes", "product" (the matrix unit, for it), "wait",
+    "meet"; "full": it waits for its slot; "release": it is done with that, at `end`. Of a block "copy": its slot is filled."""
+
+    group: int
+    does: str
+    turn: int
+    begin: float
+    end: float
+
+
+class _Copies(Mutable):
+    """The engine: when what turns of blocks use is there, and how many warpgroups are to be done with a slot."""
+
+    ring: Ring
+    groups: int
+    free: float = 0.0
+    arrived: dict[tuple[int, int], float] = field(default_factory=dict[tuple[int, int], float])
+    released: dict[tuple[int, int], list[float]] = field(default_factory=dict[tuple[int, int], list[float]])
+
+    def arrives(self, block: int, turn: int, spans: list[Span]) -> float | None:
+        """When a turn's slot is full; None where nobody knows yet when it will be empty."""
+        if (block, turn) not in self.arrived:
+            last = self.released.get((block, turn - self.ring.slots), [])
+            if turn >= self.ring.slots and len(last) < self.groups:
+                return None
+            begin = max(self.free, *last) if last else self.free
+            self.free = begin + self.ring.clocks
+            self.arrived[block, turn] = self.free + self.ring.latency
+            spans.append(Span(block * self.groups, "copy", turn, begin, self.arrived[block, turn]))
+        return self.arrived[block, turn]
+
+
 class _Group(Mutable):
-    """A warpgroup: `at` which part it is, how much of that is `left`, when it is `ready`, when its products are done."""
+    """A warpgroup: `at` which part it is, how much of that is `left`, when it is `ready`, when its products are done, in which
+    turns they are, and how many of them it has waited for."""
 
     block: int
     at: int = 0
@@ -65,6 +107,8 @@ class _Group(Mutable):
     turns: int = 0
     ready: float = 0.0
     products: list[float] = field(default_factory=list[float])
+    of: list[int] = field(default_factory=list[int])
+    awaited: int = 0
     meets: bool = False
 
 
@@ -74,12 +118,29 @@ def period(parts: Sequence[Part], groups: int, blocks: int) -> float:
     return (late - early) / (TURNS - TURNS // 2)
 
 
-def _run(parts: Sequence[Part], groups: int, blocks: int, turns: int) -> float:
+def trace(parts: Sequence[Part], groups: int, blocks: int, ring: Ring | None, turns: int = TURNS) -> tuple[Span, ...]:
+    """What all warpgroups of a multiprocessor do in so many turns, by when it begins; with copies, where there is a ring."""
+    spans: list[Span] = []
+    _run(parts, groups, blocks, turns, spans, None if ring is None else _Copies(ring, groups))
+    return tuple(sorted(spans, key=lambda each: (each.begin, each.group)))
+
+
+def _run(
+    parts: Sequence[Part],
+    groups: int,
+    blocks: int,
+    turns: int,
+    spans: list[Span] | None = None,
+    copies: _Copies | None = None,
+) -> float:
     every = [_Group(at // groups, left=_issued(parts[0])) for at in range(groups * blocks)]
+    noted: list[Span] = [] if spans is None else spans
     issue = matrix = 0.0
     while running := [each for each in every if each.turns < turns and not each.meets]:
         group = min(running, key=lambda each: each.ready)
-        part, now = parts[group.at], group.ready
+        part, now, number = parts[group.at], group.ready, every.index(group)
+        if copies is not None and isinstance(part, Start) and not _has_slot(group, number, copies, every, noted):
+            continue
         match part:
             case Lanes(issued, clocks):
                 slice = min(SLICE, group.left)
@@ -87,20 +148,51 @@ def _run(parts: Sequence[Part], groups: int, blocks: int, turns: int) -> float:
                 issue = begins + slice
                 group.left -= slice
                 group.ready = begins + (slice * clocks / issued if issued else clocks)
+                noted.append(Span(number, "lanes", group.turns, begins, group.ready))
             case Start(clocks):
-                matrix = max(matrix, now) + clocks
+                begins = max(matrix, group.ready)
+                matrix = begins + clocks
                 group.products.append(matrix)
+                group.of.append(group.turns)
+                noted.append(Span(number, "product", group.turns, begins, matrix))
             case Wait(pending):
-                done = group.products[: max(0, len(group.products) - pending)]
-                group.ready = max(now, *done) if done else now
+                count = max(0, len(group.products) - pending)
+                group.ready = max(now, *group.products[:count]) if count else now
+                noted.append(Span(number, "wait", group.turns, now, group.ready))
+                _released(group, number, count, copies, noted)
             case Meet():
                 group.meets = True
+                noted.append(Span(number, "meet", group.turns, now, now))
         if group.left <= 0:
             group.at = (group.at + 1) % len(parts)
             group.turns += not group.at
             group.left = _issued(parts[group.at])
         _meet(every, group.block, turns)
     return max(each.ready for each in every)
+
+
+def _has_slot(group: _Group, number: int, copies: _Copies, every: Sequence[_Group], noted: list[Span]) -> bool:
+    """Whether what a product reads is there, or it is known when: then the warpgroup waits for it; otherwise others go on."""
+    there = copies.arrives(group.block, group.turns, noted)
+    if there is None:
+        later = [each.ready for each in every if each is not group and each.ready >= group.ready]
+        group.ready = min(later, default=group.ready) + SLICE
+        return False
+    if there > group.ready:
+        noted.append(Span(number, "full", group.turns, group.ready, there))
+        group.ready = there
+    return True
+
+
+def _released(group: _Group, number: int, count: int, copies: _Copies | None, noted: list[Span]) -> None:
+    """Notes which turns' slots a warpgroup is done with: of whose last product it has waited."""
+    for at in range(group.awaited, count):
+        turn, last = group.of[at], at + 1 == len(group.of) or group.of[at + 1] != group.of[at]
+        if last:
+            noted.append(Span(number, "release", turn, group.ready, group.ready))
+        if last and copies is not None:
+            copies.released.setdefault((group.block, turn), []).append(group.ready)
+    group.awaited = max(group.awaited, count)
 
 
 def _issued(part: Part) -> float:

@@ -105,6 +105,16 @@ ACCESSES: dict[str, str] = {
 }
 """The classes of a timeline's cells, with their legend."""
 
+TURNS: dict[str, str] = {
+    "owner3": "the matrix unit, for a warpgroup",
+    "owner2": "lanes of a warpgroup",
+    "skipped": "waits for its product",
+    "left": "waits for a slot to be full",
+    "owner4": "the engine fills a slot",
+    "owner0": "a full slot",
+}
+"""The classes of a steady turn's chart, with their legend."""
+
 BUSY: dict[str, str] = {"plain": "not asked", "owner2": "one word", "owner3": "several words: so many rounds"}
 """The classes of a bank, with their legend."""
 

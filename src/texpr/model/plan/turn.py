@@ -16,7 +16,7 @@ from texpr.isa.cuda import WARPGROUP
 from texpr.isa.speed import Device
 from texpr.isa.target import Target
 from texpr.model.plan.walk import Walk, walk_of
-from texpr.model.turns import Meet, Part, Start, Wait, lanes, period
+from texpr.model.turns import Meet, Part, Ring, Start, Wait, lanes, period
 from texpr.support.record import Record, as_dict, field
 
 
@@ -72,7 +72,8 @@ class _Timed(Walk, eq=False):
                 self.noted.append(Meet())
             case _ if instr is not None and instr.group is not None and instr.products is not None:
                 dtype, count = instr.products
-                self.started += count * self.clocks.get(dtype.name, 0.0) * weight / self.each
+                name = "f8" if dtype.name.startswith("f8") else dtype.name.replace("u8", "i8")
+                self.started += count * self.clocks.get(name, 0.0) * weight / self.each
             case _:
                 pass
 
@@ -105,6 +106,17 @@ def computing(kernel: k.Kernel) -> int:
     """The threads of a block that start products: those of their role, or all."""
     own = (each for each in k.walk(kernel.body) if isinstance(each, k.If) and each.role and _ends(each.then, kernel))
     return next((each.role.warps * kernel.warp for each in own if each.role), kernel.threads)
+
+
+def ring_of(kernel: k.Kernel, blocks: int, device: Device) -> Ring | None:
+    """What an engine fills ahead in the loop of products: as many slots as it has, with its share of the second-level cache."""
+    asked = [each for each in k.walk(kernel.body) if isinstance(each, k.BarrierExpect) and each.barrier.buffer.shape]
+    rate, many, latency = device.bandwidth.l2.value, device.multiprocessors.value, device.latency.l2.value
+    rings = [each for each in asked if each.barrier.buffer.shape[0].constant > 1]
+    if not rings or rate is None or many is None or latency is None:
+        return None
+    slots = min(each.barrier.buffer.shape[0].constant for each in rings)
+    return Ring(slots, sum(each.bytes for each in rings) / (rate / many), latency)
 
 
 def turn_clocks(

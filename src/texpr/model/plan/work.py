@@ -73,21 +73,22 @@ _COMPARED: Mapping[str, Callable[[int, int], bool]] = {
 def instructed(kernel: k.Kernel, sizes: Mapping[Sym, int], target: Target) -> tuple[Work, Shape]:
     """What lanes of one launch run, by a block from between, and its shape: no requests of memory."""
     sums = (counted := walk_of(kernel, sizes, target.coalescing, roughly=True).run()).sums
-    return Work(sums["issued"], _units(sums), counted.products), _shape(kernel, sizes)
+    return Work(sums["issued"], _units(sums), counted.products), shape_of(kernel, sizes)
 
 
 def _units(sums: Mapping[str, float]) -> dict[str, float]:
     return {name: amount for name, amount in sums.items() if name not in _NAMES}
 
 
-def _shape(kernel: k.Kernel, sizes: Mapping[Sym, int]) -> Shape:
+def shape_of(kernel: k.Kernel, sizes: Mapping[Sym, int]) -> Shape:
+    """How a launch is cut, its registers unknown."""
     blocks = prod(extent_of(axis.extent, sizes) for axis in kernel.axes if axis.level is Level.GRID)
     return Shape(blocks, kernel.threads, 0, shared_bytes(kernel))
 
 
 def _launched(kernel: k.Kernel, times: int, sizes: Mapping[Sym, int], target: Target) -> Launched:
     counted = walk_of(kernel, sizes, target.coalescing).run()
-    shape = _shape(kernel, sizes)
+    shape = shape_of(kernel, sizes)
     everywhere = _reach(kernel, sizes, False)
     sums = counted.sums
     l2, dram = sum(_l2(kernel, counted, sizes, shape.blocks)), sum(_dram(kernel, counted, everywhere, sizes))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from texpr.draw.page.grid import Axis, Cell, grid
 from texpr.draw.page.picture import Picture, captioned, document, legend, line, stacked
 from texpr.draw.page.style import ACCESSES
 from texpr.draw.page.text import CAPTION, fit
+from texpr.draw.timeline.turns import Chart
 from texpr.ir import kernel as k
 from texpr.ir.kernel.shared import array_bytes
 from texpr.ir.operation import Awaits, Group
@@ -37,12 +38,16 @@ class Moment(Record):
     waits: bool = False
 
 
-def draw_timeline(name: str, kernels: Sequence[k.Kernel]) -> str:
-    """The timeline of each kernel of the function `name` as an SVG document."""
+def draw_timeline(name: str, kernels: Sequence[k.Kernel], turns: Mapping[str, Chart] | None = None) -> str:
+    """The timeline of each kernel of the function `name` as an SVG document. `turns`: charts of steady turns, by kernel."""
     pictures: list[Picture] = []
     words: list[str] = []
     for kernel in kernels:
         found = tuple(moments(kernel.body))
+        chart = None if turns is None else turns.get(kernel.name)
+        if chart is not None:
+            pictures.append(captioned(f"{kernel.name}: {chart.said}", chart.picture))
+            words.append(f"{kernel.name}: {chart.said}. {chart.told}")
         pictures.append(captioned(f"{kernel.name}: its statements in order", _kernel(kernel, found)))
         words.append(f"{kernel.name}: {'; '.join(moment.words.strip() for moment in found)}.")
     return document(stacked(pictures), f"{name}: buffers and barriers over time", " ".join(words))
