@@ -246,7 +246,7 @@ def test_nothing_of_a_tile_is_empty(name: str, of: dict[str, int]) -> None:
 def test_rows_that_one_loop_counts_are_left_to_it() -> None:
     text = PLAIN.replace("3, 3, C, F", "1, 1, C, F").replace("seq 3", "seq 1").replace("(0, 1, 1, 0)", "(0, 0, 0, 0)")
     found = tile(lower(parse(text)["f"], "sm_90a", sizes(B=8, H=32, W=256, C=64, F=64), schedule="auto"))
-    assert found["tile"] == {"q": 256, "f": 64, "c": 64}
+    assert found["tile"] == {"q": 128, "f": 64, "c": 64}
 
 
 @pytest.mark.parametrize(("name", "copies"), [("plain", "UTMALDG.4D"), ("deep", "UTMALDG.5D")])

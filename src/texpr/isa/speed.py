@@ -88,6 +88,15 @@ class Latency(Record):
     barrier: Figure
 
 
+class Between(Record):
+    """Microseconds for which a multiprocessor waits between two tiles of blocks that have it to themselves. `begin`: at least,
+    from the last product of a block to the first one of the next, whose operands are on their way; `store`: for each KiB of
+    results that lanes store, while the copy engine would do so beside the products of the next tile."""
+
+    begin: Figure = UNKNOWN
+    store: Figure = UNKNOWN
+
+
 class Allocation(Record):
     """In what portions a multiprocessor hands out its registers (to a warp) and its shared memory (to a block), in registers
     and bytes; `reserved`: bytes of shared memory of each block that are the system's."""
@@ -105,7 +114,7 @@ class Device(Record):
     """One device. `targets`: those that it stands for, where nobody says which device there is; `cards`: as drivers name it.
     `schedulers`: of a multiprocessor, each issues one instruction of a warp a clock.
 
-    `clock`: MHz, the highest, since a bound must be below every time.
+    `clock`: MHz, the highest, since a bound must be below every time. `cache`: bytes of the second-level cache.
     """
 
     name: str
@@ -119,12 +128,15 @@ class Device(Record):
     latency: Latency
     allocation: Allocation = ALLOCATION
     cards: tuple[str, ...] = ()
+    between: Between = Between()
+    cache: Figure = UNKNOWN
 
     def figures(self) -> Iterator[tuple[str, Figure]]:
         """Every number by its name."""
         yield "multiprocessors", self.multiprocessors
         yield "clock", self.clock
-        for group in ("rates", "matrix", "bandwidth", "latency"):
+        yield "cache", self.cache
+        for group in ("rates", "matrix", "bandwidth", "latency", "between"):
             part = getattr(self, group)
             for name in part.__struct_fields__:
                 yield f"{group}.{name}", getattr(part, name)

@@ -155,6 +155,10 @@ def _tile_lines(nest: Data) -> Iterator[str]:
         yield f"{part} a {team}, by {nest['instruction']}; {turns}"
         if max(nest.get("cluster", (1,))) > 1:
             yield f"{' × '.join(map(str, nest['cluster']))} blocks in a cluster, which share copies"
+        if nest.get("blocks"):
+            yield f"{nest['blocks']} blocks go through all tiles, and a warp of each copies for the next one meanwhile"
+        if nest.get("stored"):
+            yield "results leave through shared memory, by the engine"
     if "panels" in nest:
         yield f"{', '.join(nest['panels'])}: {nest['panel_bytes']} bytes, packed for each block"
         yield f"{nest['reads']:.2g} reads of memory for each vector of products"

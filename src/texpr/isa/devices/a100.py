@@ -52,4 +52,5 @@ DEVICE = Device(
         constant=Figure(30, "assumed"),
         barrier=Figure(20, "assumed"),
     ),
+    cache=Figure(40 << 20, f"{_PAPER}: 40 MB"),
 )

@@ -1,10 +1,11 @@
 """H100 SXM5."""
 
-from texpr.isa.speed import Bandwidth, Device, Figure, Latency, Matrix, Rates
+from texpr.isa.speed import Bandwidth, Between, Device, Figure, Latency, Matrix, Rates
 
 _PAPER = "NVIDIA H100 Tensor Core GPU Architecture, whitepaper 1.04"
 _SHEET = "NVIDIA H100 Tensor Core GPU, data sheet"
 _GUIDE = "CUDA C++ Programming Guide, Arithmetic Instructions, compute capability 9.0"
+_LADDER = "fast.cu, README.md at commit a1bb7b2, 8192³ on an H100 SXM"
 _LUO = "Luo et al., Benchmarking and Dissecting the Nvidia Hopper GPU Architecture, arXiv 2402.13499 (H100 PCIe)"
 
 DEVICE = Device(
@@ -52,4 +53,9 @@ DEVICE = Device(
         constant=Figure(30, "assumed"),
         barrier=Figure(20, "assumed"),
     ),
+    between=Between(
+        begin=Figure(3.0, f"3 to 6 by blocks that an H200 was measured with; 4 by {_LADDER}: kernels 4 and 5, 16 tiles each"),
+        store=Figure(0.0142, f"{_LADDER}: kernels 7 and 11, 1376 and 1361 µs, 16 tiles of 64 KiB each"),
+    ),
+    cache=Figure(50 << 20, f"{_PAPER}: 50 MB"),
 )

@@ -11,6 +11,7 @@ DEVICE = replace(
     name="H200 SXM",
     targets=(),
     cards=("NVIDIA H200",),
+    cache=Figure(60 << 20, "what the driver says of a device (cudaDeviceProp)"),
     bandwidth=replace(
         h100.DEVICE.bandwidth,
         dram=Figure(4.8e12, f"{_SHEET}: 4.8 TB/s, six stacks of HBM3e"),

@@ -140,8 +140,7 @@ class ProductScript(Copies, kw_only=True):
         nests = self._apart(rows[2], columns[2], inner, warps)
         for warp, level in zip(warps, ("block.z", "block.y"), strict=False):
             self.must("bind", warp, level)
-        self._grid(rows[0], columns[0])
-        self._sums(grid[-1])
+        self._sums(self._grid(grid, rows[0], columns[0]))
         if len(product.operands) < len(product.loads):
             parts = dict(zip((product.rows.sym, product.columns.sym), nests[0], strict=False))
             self.along |= {load.index: parts[sym] for load in product.loads for sym in parts if moves(load, sym)}
@@ -169,8 +168,9 @@ class ProductScript(Copies, kw_only=True):
         """Has operands copied turns ahead, where that is possible."""
         self.may("pipeline", turn, stages=self.tile.shape.stages)
 
-    def _grid(self, rows: str, columns: str) -> None:
-        """Binds loops of the grid, which need not be."""
+    def _grid(self, grid: Sequence[str], rows: str, columns: str) -> str:
+        """Binds loops of the grid, which need not be; the loop whose iterations are tiles."""
+        return grid[-1]
 
     def _counted(self) -> tuple[dict[Sym, str], str]:
         """The loop over rows; where several loops count these, that over those of a tile, and the loops around that."""
@@ -327,6 +327,7 @@ def asked(tile: Tile) -> Asked:
         sync=True,
         sums=len(product.sums),
         strips=product.strips,
+        along=product.along,
     )
 
 

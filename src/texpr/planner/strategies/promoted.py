@@ -71,6 +71,7 @@ class PartsScript(WarpgroupScript, kw_only=True):
     def _ahead(self, turn: str) -> None:
         """A product is waited for in its turn, as its part is added up there."""
         ProductScript._ahead(self, turn)
+        self.apart_from_copies(turn)
 
 
 def sums(nest: Nest, product: Product) -> tuple[Buffer, ...]:
@@ -83,9 +84,9 @@ def sums(nest: Nest, product: Product) -> tuple[Buffer, ...]:
 
 
 def doubled(tile: Operands) -> Asked:
-    """What a tile asks of a machine: of registers for parts, too."""
-    found = asked(tile)
-    return replace(found, registers=found.registers + int(prod(tile.shape.part) * tile.product.words / WARPGROUP))
+    """What a tile asks of a machine: of registers for parts, too, each of which is added up."""
+    found, words = asked(tile), prod(tile.shape.part) * tile.product.words / WARPGROUP
+    return replace(found, registers=found.registers + int(words), added=words)
 
 
 def _fits(tile: Operands) -> bool:
@@ -113,7 +114,7 @@ def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
         return None
     assert isinstance(nest, Nest), "as it has tiles"
     by_threads = not by_warps(nest, usable_in(subject.state.function, target))
-    best = chosen(every, doubled, refused, nest, target, by_threads)
+    best = chosen(every, doubled, refused, subject, by_threads)
     if best is None:
         return None
     cost, tile = best

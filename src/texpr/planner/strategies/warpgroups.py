@@ -31,8 +31,10 @@ from texpr.isa.instruction import Operand as RecordOperand
 from texpr.isa.instructions.tcgen05 import COLUMNS, LANES
 from texpr.isa.instructions.tcgen05 import PART as MOVED
 from texpr.isa.instructions.wgmma import ROWS
+from texpr.isa.levels import WARP
 from texpr.isa.registry import INSTRUCTIONS
 from texpr.isa.target import Target
+from texpr.model.tiles import Goes
 from texpr.planner.follow import Refused, Value
 from texpr.planner.nest import Nest
 from texpr.planner.strategies.products import (
@@ -48,9 +50,10 @@ from texpr.planner.strategies.products import (
     unmarked,
 )
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
-from texpr.planner.tensor.cores import Asked, microseconds, require_filled
+from texpr.planner.tensor.cores import Asked, at_once, microseconds, most_saved, require_filled, tiles_in
 from texpr.planner.tensor.gathered import Gathered, gatherings, sides
-from texpr.planner.tensor.product import Product, by_warps, is_by_parts, keeps_few_bits, product_of
+from texpr.planner.tensor.going import Limits, limits_of, ordered, ways, written
+from texpr.planner.tensor.product import Along, Product, by_warps, is_by_parts, keeps_few_bits, product_of
 from texpr.schedule.joint.match import Match
 from texpr.schedule.joint.records import called, usable_in
 from texpr.support.record import Record, field, replace
@@ -70,6 +73,8 @@ CLUSTER = 2
 GAIN = 0.95
 """What a cluster has to save of the bound: its blocks wait for each other in each turn, of which a bound says nothing."""
 
+WORTH = 0.98
+"""What another way of blocks through tiles has to save: less is within what a model can tell."""
 
 class Unit(Record):
     """What does it on a target with `feature`. `rows`: of an instruction; `teams`: parts of a block, along rows and along
@@ -115,16 +120,32 @@ def unit_of(target: Target) -> Unit | None:
 
 class Operands(Tile):
     """A tile whose instructions, `names` for each sum, read operands in shared memory. `cluster`: blocks of one along rows, and
-    columns."""
+    columns; `goes`: how blocks go through tiles; `result`: what is written of each place, where that is one
+    element; `along`: the loops with which operands vary."""
 
     names: tuple[str, ...] = ()
     cluster: tuple[int, int] = (1, 1)
     unit: Unit = OF_WARPGROUPS
+    goes: Goes = Goes()
+    result: Load | None = None
+    along: Along = (frozenset(), frozenset())
 
     @property
     def instructions(self) -> tuple[str, ...]:
         """What does the part of a warpgroup of each sum."""
         return self.names
+
+    @property
+    def groups(self) -> int:
+        """Warpgroups of a block that multiply."""
+        return self.shape.rows * self.shape.columns // prod(self.shape.part)
+
+    @property
+    def shared(self) -> int:
+        """Bytes of shared memory of a block."""
+        shape, result = self.shape, self.result
+        stored = shape.rows * shape.columns * result.dtype.bytes if result is not None and self.goes.stored else 0
+        return shape.stages * self.product.brought(shape.rows, shape.columns) * SPAN + stored + BARRIERS
 
     @property
     def is_clustered(self) -> bool:
@@ -133,7 +154,8 @@ class Operands(Tile):
 
     def data(self) -> dict[str, Any]:
         """For `explain`."""
-        return {**super().data(), "team": "warpgroup", "cluster": list(self.cluster)}
+        goes = {"blocks": self.goes.blocks, "stored": self.goes.stored}
+        return {**super().data(), "team": "warpgroup", "cluster": list(self.cluster), **goes}
 
 
 class WarpgroupScript(ProductScript, kw_only=True):
@@ -144,10 +166,15 @@ class WarpgroupScript(ProductScript, kw_only=True):
     by_threads: bool = False
     """Whether threads copy what the engine does not."""
 
-    def _grid(self, rows: str, columns: str) -> None:
-        """Has neighbours in clusters, if that pays."""
+    def _grid(self, grid: Sequence[str], rows: str, columns: str) -> str:
+        """Has neighbours in clusters, or blocks go through tiles, if that pays; and the engine store what is written."""
         tile = self.tile
         assert isinstance(tile, Operands)
+        own = self._shared_out(grid) if tile.goes.blocks else grid[-1]
+        if tile.goes.stored and tile.result is not None:
+            (name,) = self.fresh(tile.result.buffer.name, "s")
+            keys = by_engine(tile.result, tile.sizes)
+            self.must("stage", tile.result.buffer.name, results=(name,), of=tile.result.buffer, at=own, **keys)
         loops = (tile.product.rows.sym, tile.product.columns.sym)
         for sym, name, blocks, level in zip(loops, (rows, columns), tile.cluster, ("grid.x", "grid.y"), strict=True):
             if tile.is_clustered:
@@ -155,6 +182,19 @@ class WarpgroupScript(ProductScript, kw_only=True):
             if blocks > 1:
                 self.must("cluster", name, blocks)
                 self.clusters[sym] = name
+        return own
+
+    def _shared_out(self, grid: Sequence[str]) -> str:
+        """Has blocks go through all tiles; the loop over those of a block."""
+        tile = self.tile
+        assert isinstance(tile, Operands)
+        block, turn = self.fresh("tile", "b", "t")
+        keys: dict[str, Value] = {"blocks": tile.goes.blocks}
+        if tile.goes.group != 1:
+            keys["order"] = grouped(tile.goes.group) if tile.goes.group else "columns"
+        self.must("persistent", *grid, results=(block, turn), of=None, **keys)
+        self.must("bind", block, "grid.x")
+        return turn
 
     def to_shared(self, load: Load, at: str) -> None:
         """Has the engine copy an operand, in rows of as many bytes as the swizzle."""
@@ -189,6 +229,19 @@ class WarpgroupScript(ProductScript, kw_only=True):
         stages, lag = self.tile.shape.stages, self.tile.unit.lag
         if not lag or stages < 2 + lag or not self.may("pipeline", turn, stages=stages, lag=lag):
             super()._ahead(turn)
+        self.apart_from_copies(turn)
+
+    def apart_from_copies(self, turn: str) -> None:
+        """Has a warp of its own copy, where blocks go through tiles: the operands of the next one, while results leave."""
+        tile = self.tile
+        assert isinstance(tile, Operands)
+        if tile.goes.blocks:
+            self.must("roles", turn, copy=1, compute=tile.groups)
+
+
+def grouped(rows: int) -> ir.Group:
+    """The order of so many rows of tiles at a time."""
+    return ir.Group((ir.Argument("grouped"), ir.Argument(rows)))
 
 
 def by_engine(load: Load, sizes: Mapping[Sym, int]) -> dict[str, Value]:
@@ -264,7 +317,7 @@ def tiles_of(
     product: Product, records: Sequence[Together], nest: Nest, target: Target, gathered: Gathered | None = None
 ) -> Iterator[Operands]:
     """The tiles that fit a block; `gathered`: of as many rows as those."""
-    size, unit = product.size, unit_of(target)
+    size, unit, result, along = product.size, unit_of(target), written(nest, product), product.along
     assert unit is not None, "as it applies"
     depth = SPAN // size
     turns = prod(ceil(nest.trips[loop.sym] / (depth if loop is product.sum else 1)) for loop in nest.seqs)
@@ -274,12 +327,12 @@ def tiles_of(
         part = tiles * unit.rows, _columns(together[0])
         rows, columns = down * part[0], across * part[1]
         names = tuple(each.name for each in together)
-        tile = Operands(Shape(rows, columns, part, SPAN, stages), product, depth, gathered, names, unit=unit)
+        shape = Shape(rows, columns, part, SPAN, stages)
+        tile = Operands(shape, product, depth, gathered, names, unit=unit, result=result, along=along)
         whole = all(extent(load.index[-1], tile.sizes) * size % SPAN == 0 for load in product.loads)
         whole = whole and (gathered is None or gathered.rows == rows)
         whole = whole and tiles * part[1] * len(product.sums) <= (unit.columns or part[1] * len(product.sums) * tiles)
-        kept, shared = unit.kept(part, product.words), stages * product.brought(rows, columns) * SPAN + BARRIERS
-        if whole and kept <= WORDS and shared <= target.shared:
+        if whole and unit.kept(part, product.words) <= WORDS and tile.shared <= target.shared:
             yield tile
 
 
@@ -302,15 +355,19 @@ def asked(tile: Operands) -> Asked:
         columns=shape.columns,
         depth=tile.depth,
         read=times * (unit.rows + shape.part[1]) * SPAN,
-        threads=WARPGROUP * (shape.rows * shape.columns // prod(shape.part)),
+        threads=WARPGROUP * tile.groups + WARP * (tile.goes.blocks > 0),
         registers=int(unit.kept(shape.part, product.words)) + ADDRESSES,
-        shared=shape.stages * product.brought(shape.rows, shape.columns) * SPAN + BARRIERS,
+        shared=tile.shared,
         of=product.operands[0].dtype,
         into=product.found.result.dtype,
         sync=False,
         sums=len(product.sums),
         strips=product.strips,
         cluster=tile.cluster,
+        along=tile.along,
+        goes=tile.goes,
+        writes=0 if tile.result is None else tile.result.dtype.bytes,
+        groups=tile.groups,
     )
 
 
@@ -320,7 +377,23 @@ def _clusters(tile: Operands) -> Iterator[Operands]:
     for at, (loop, size) in enumerate(sides if tile.unit.clusters else ()):
         blocks = -(-loop.extent.constant // size) if loop.extent.is_constant else 1
         if blocks % CLUSTER == 0:
-            yield replace(tile, cluster=(CLUSTER, 1) if at == 0 else (1, CLUSTER))
+            yield replace(tile, cluster=(CLUSTER, 1) if at == 0 else (1, CLUSTER), goes=Goes(group=0))
+
+
+def going(tile: Operands, asks: Asks, limits: Limits, nest: Nest, target: Target) -> Iterator[Operands]:
+    """The same as blocks may go through tiles, with as many slots of the ring as there is room for: of sums in registers."""
+    if tile.unit.columns:
+        return
+    seen, slots = tile.seen_in(nest), range(tile.shape.stages, min(tile.shape.stages, LAG + 2) - 1, -1)
+    for each in ways(limits, tile.result is not None):
+        made = (replace(tile, goes=goes, shape=replace(tile.shape, stages=n)) for goes in each for n in slots)
+        fits = next((one for one in made if one.shared <= target.shared), None)
+        if fits is None or not fits.goes.blocks:
+            yield from () if fits is None else (fits,)
+            continue
+        blocks = at_once(asks(fits), seen, target)
+        if 0 < blocks < tiles_in(asks(fits), seen):
+            yield replace(fits, goes=replace(fits.goes, blocks=blocks))
 
 
 def applies(subject: Subject) -> bool:
@@ -345,7 +418,7 @@ def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
     if is_by_parts(found[0], nest) or keeps_few_bits(found[0], nest):
         return None  # what adds parts up would be shared out otherwise than the tile is
     by_threads = not by_warps(nest, usable_in(subject.state.function, target))
-    best = chosen(every_tile(*found, nest, target), asked, refused, nest, target, by_threads)
+    best = chosen(every_tile(*found, nest, target), asked, refused, subject, by_threads)
     if best is None:
         return None
     cost, tile = best
@@ -354,21 +427,46 @@ def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
 
 
 def chosen(
-    every: Sequence[Operands], asks: Asks, refused: Sequence[Refused], nest: Nest, target: Target, by_threads: bool
+    every: Sequence[Operands], asks: Asks, refused: Sequence[Refused], subject: Subject, by_threads: bool
 ) -> tuple[float, Operands] | None:
-    """The cheapest of tiles, in clusters where that pays, with its cost; None where all were refused. Raises Forbidden."""
+    """The cheapest of tiles, in clusters or with blocks that go through tiles where that pays, with its cost; None where all
+    were refused. Raises Forbidden."""
+    assert isinstance(subject.nest, Nest), "as it has tiles"
+    nest, target = subject.nest, subject.state.target
+    limits, refused = limits_of(nest, subject.in_step, refused)
     gathered, tiles = ([tile for tile in every if (tile.gathered is None) is plain] for plain in (False, True))
     alone = _is_alone(refused, by_threads) and not gathered
-    ways = [cheapest(tiles, asks, nest, target) for tiles in (tiles, gathered) if tiles]
-    best = in_turn(ways, () if alone else refused)
+    costs = [[(microseconds(asks(tile), tile.seen_in(nest), target), tile) for tile in ways] for ways in (tiles, gathered)]
+    best = in_turn([min(each, key=lambda way: way[0]) for each in costs if each], () if alone else refused)
     if best is None:
         return None
     cost, tile = best
     if not alone and len(nest.pars) == len(tile.cluster):
         clustered = cheapest([*(each for tile in tiles for each in _clusters(tile))] or tiles, asks, nest, target)
         cost, tile = clustered if clustered[0] < GAIN * cost else (cost, tile)
+    least = (cost, asks, nest, target)
+    saving = [each for before, each in costs[tile.gathered is not None] if _may_save(each, before, *least)]
+    shared = _going(saving, asks, limits, nest, target)
+    cost, tile = shared if shared is not None and shared[0] < WORTH * cost else (cost, tile)
     require_filled(asks(tile), tile.seen_in(nest), target)
     return cost, tile
+
+
+def _may_save(tile: Operands, before: float, best: float, asks: Asks, nest: Nest, target: Target) -> bool:
+    """Whether a tile that takes so long where each has a block may be better than the best in another way."""
+    return before - most_saved(asks(tile), tile.seen_in(nest), target) < WORTH * best
+
+
+def _going(tiles: Sequence[Operands], asks: Asks, limits: Limits, nest: Nest, target: Target) -> tuple[float, Operands] | None:
+    """The cheapest way of blocks through tiles, if there is one: the best tile line by line, and for that the best order."""
+    ways = [way for tile in tiles for way in going(tile, asks, limits, nest, target)]
+    if not ways:
+        return None
+    cost, best = cheapest(ways, asks, nest, target)
+    if not best.goes.blocks:
+        return cost, best
+    rows = -(-best.seen_in(nest).trips[best.seen.rows.sym] // best.shape.rows)
+    return cheapest([replace(best, goes=each) for each in ordered(best.goes, rows)], asks, nest, target)
 
 
 def _others(subject: Subject) -> Iterator[Proposal]:

@@ -7,6 +7,7 @@ hundredth of what the others are asked for decides among equals.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import ceil, prod
 
 from texpr.affine.expr import Sym
@@ -16,8 +17,12 @@ from texpr.isa.registry import DEVICES
 from texpr.isa.speed import Device
 from texpr.isa.target import Target
 from texpr.model.bound import SYNC, Bound, bound
+from texpr.model.machine import residence
+from texpr.model.tiles import Goes, Strips, between, brought
+from texpr.model.turns import Meet, Start, Wait, lanes, period
 from texpr.model.work import Shape, Work
 from texpr.planner.nest import Forbidden, Nest
+from texpr.planner.tensor.product import Along
 from texpr.support.record import Record, replace
 
 LESSER = 0.01
@@ -55,6 +60,16 @@ class Asked(Record):
     """Operands along rows, and along columns."""
     cluster: tuple[int, int] = (1, 1)
     """Blocks of a cluster along rows, which share columns, and along columns, which share rows."""
+    along: Along = (frozenset(), frozenset())
+    """The loops with which operands along rows vary, and those along columns."""
+    goes: Goes = Goes()
+    """How blocks go through tiles."""
+    writes: int = 0
+    """Bytes of an element of results, where they are of one array; 0 otherwise."""
+    added: float = 0.0
+    """Instructions of a warp that add up what a turn has left, which the next product waits for."""
+    groups: int = 0
+    """Warpgroups of a block, where turns are timed."""
 
 
 def microseconds(asked: Asked, nest: Nest, target: Target) -> float:
@@ -64,14 +79,60 @@ def microseconds(asked: Asked, nest: Nest, target: Target) -> float:
         return 0.0
     work, shape = _work(asked, nest, device), _shape(asked, nest)
     found = bound(work, shape, target, device)
-    return max(found.us, _alone(found, shape, device)) + LESSER * sum(part.us or 0.0 for part in found.parts)
+    least = max(found.us, _alone(asked, found, shape, device), _turns(asked, nest, found, shape, device))
+    return least + LESSER * sum(part.us or 0.0 for part in found.parts)
 
 
-def _alone(found: Bound, shape: Shape, device: Device) -> float:
+def most_saved(asked: Asked, nest: Nest, target: Target) -> float:
+    """Microseconds that another way of blocks through tiles saves at most: what they wait for, and half of what lanes store."""
+    device, tiles = DEVICES.get(target.name), tiles_in(asked, nest)
+    if device is None or device.bandwidth.l2.value is None:
+        return 0.0
+    waits = between(Goes(), tiles / (device.multiprocessors.value or 1.0), 0.0, device)
+    stored = tiles * asked.rows * asked.columns * asked.into.bytes / (device.bandwidth.l2.value * (device.clock.value or 1.0))
+    return (waits or 0.0) + stored
+
+
+def tiles_in(asked: Asked, nest: Nest) -> int:
+    """How many tiles there are."""
+    return prod(_blocks(asked, nest))
+
+
+def at_once(asked: Asked, nest: Nest, target: Target) -> int:
+    """How many of these blocks all multiprocessors hold at once; 0 where nobody says how many there are."""
+    device = DEVICES.get(target.name)
+    if device is None:
+        return 0
+    return int(device.multiprocessors.value or 0) * residence(_shape(asked, nest), target, device).blocks
+
+
+def _alone(asked: Asked, found: Bound, shape: Shape, device: Device) -> float:
     """The time of blocks of which a multiprocessor holds few: each works when it has its operands and until its results are
     away, and only others are at work then."""
     each = shape.blocks / (device.multiprocessors.value or 1.0)
-    return (found.us + each * WAITS) / min(found.residence.blocks, max(1, ceil(each)))
+    results = asked.rows * asked.columns * (asked.writes or asked.into.bytes)
+    waits = between(asked.goes, each, results, device)
+    return (found.us + (each * WAITS if waits is None else waits)) / min(found.residence.blocks, max(1, ceil(each)))
+
+
+def _turns(asked: Asked, nest: Nest, found: Bound, shape: Shape, device: Device) -> float:
+    """The time of all turns one behind the other, where lanes add up what each leaves: warpgroups that copy for themselves meet
+    in each, and then none of them multiplies while they add; 0 where nothing is added."""
+    clock, name = device.matrix.clock.value, _unit(asked.of)
+    rate = device.matrix.rate(name).value
+    if not asked.added or rate is None or clock is None:
+        return 0.0
+    product = asked.sums * asked.rows * asked.columns * asked.depth / asked.groups / rate
+    held, each = found.residence.blocks, shape.blocks / (device.multiprocessors.value or 1.0)
+    turns = _sums(asked, nest) * ceil(nest.trips[asked.loops[2]] / asked.depth)
+    return ceil(each) * turns * _turn(product, asked.added, asked.goes.blocks > 0, asked.groups, held) / clock
+
+
+@lru_cache(maxsize=1 << 10)
+def _turn(product: float, added: float, apart: bool, groups: int, blocks: int) -> float:
+    """Clocks of a turn of a block whose warpgroups wait for a product of so many, and add so much up."""
+    meets = () if apart else (Meet(),)
+    return period((Start(product), Wait(0), lanes(added), *meets), groups, blocks) / blocks
 
 
 def require_filled(asked: Asked, nest: Nest, target: Target) -> None:
@@ -90,8 +151,13 @@ def require_filled(asked: Asked, nest: Nest, target: Target) -> None:
 def _blocks(asked: Asked, nest: Nest) -> tuple[int, int, int]:
     """How many strips of rows there are, how many of columns, and how many such products beside each other."""
     rows, columns, _ = (nest.trips[sym] for sym in asked.loops)
-    others = prod(nest.trips[loop.sym] for loop in nest.pars if loop.sym not in asked.loops)
+    others = prod(_beside(asked, nest).values())
     return ceil(rows / asked.rows), ceil(columns / asked.columns), others
+
+
+def _beside(asked: Asked, nest: Nest) -> dict[Sym, int]:
+    """The loops over products beside each other."""
+    return {loop.sym: nest.trips[loop.sym] for loop in nest.pars if loop.sym not in asked.loops}
 
 
 def _sums(asked: Asked, nest: Nest) -> int:
@@ -109,15 +175,27 @@ def _work(asked: Asked, nest: Nest, device: Device) -> Work:
     each = _sums(asked, nest)
     blocks, turns = across * down, each * ceil(along / asked.depth)
     size, (left, right) = asked.of.bytes, asked.strips
-    brought = left * down * rows / asked.cluster[1] + right * across * columns / asked.cluster[0]
-    name = "f8" if asked.of.name.startswith("f8") else asked.of.name.replace("u8", "i8")
+    moved = left * down * rows / asked.cluster[1] + right * across * columns / asked.cluster[0]
+    name = _unit(asked.of)
     products = asked.sums * others * blocks * asked.rows * asked.columns * turns * asked.depth
     written = (left * asked.rows + right * asked.columns) * asked.depth * size
+    results = rows * columns * (asked.writes if asked.goes.stored else asked.into.bytes)
+    strips = left * rows * along * size / across, right * columns * along * size / down
+    one, other = asked.along
+    beside = _beside(asked, nest)  # what neither varies with is a part of the sum, of which both have their own
+    others_of = (prod(n for sym, n in beside.items() if sym in mine or sym not in one | other) for mine in asked.along)
+    round = asked.goes.blocks or int(device.multiprocessors.value or 1)
+    from_memory = brought(Strips(across, down, *strips, others, *others_of), asked.goes, round, device)
     return Work(
         issued=0,
         units={},
         products={name + SYNC * asked.sync: products},
         shared=others * blocks * turns * (asked.read + written) / (device.bandwidth.shared.value or 1.0),
-        l2=others * (brought * each * along * size + rows * columns * asked.into.bytes),
-        dram=others * ((left * rows + right * columns) * along * size + rows * columns * asked.into.bytes),
+        l2=others * (moved * each * along * size + results),
+        dram=from_memory + others * rows * columns * (asked.writes or asked.into.bytes),
     )
+
+
+def _unit(dtype: DType) -> str:
+    """The name of a type as devices have it."""
+    return "f8" if dtype.name.startswith("f8") else dtype.name.replace("u8", "i8")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import prod
+from typing import TypeAlias
 
 from texpr.affine.expr import Sym, expr
 from texpr.ir import program as ir
@@ -19,6 +20,9 @@ from texpr.isa.instructions.wgmma import PART
 from texpr.planner.nest import Nest
 from texpr.schedule.joint.match import Match, cut
 from texpr.support.record import Record, replace
+
+Along: TypeAlias = tuple[frozenset[Sym], frozenset[Sym]]
+"""Loops with which operands along rows vary, and those along columns."""
 
 
 class Product(Record):
@@ -64,6 +68,15 @@ class Product(Record):
     def strips(self) -> tuple[int, int]:
         """How many operands go along rows, and along columns."""
         rows, columns = (sum(moves(load, loop.sym) for load in self.loads) for loop in (self.rows, self.columns))
+        return rows, columns
+
+    @property
+    def along(self) -> Along:
+        """The loops with which operands along rows vary, and those along columns."""
+        rows, columns = (
+            frozenset(s for load in self.loads if moves(load, loop.sym) for e in load.index for s in e.syms())
+            for loop in (self.rows, self.columns)
+        )
         return rows, columns
 
     def brought(self, rows: int, columns: int) -> int:

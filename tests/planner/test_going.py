@@ -1,0 +1,193 @@
+"""Products whose blocks go through tiles, with a warp that copies and an engine that stores, as the model finds that it pays.
+
+A device with few multiprocessors stands for a whole one: there are as many tiles for each, and the emulator has few to go
+through.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from tests.lowering.emulated import run_plan
+from tests.machine_code import built, code_of, serialised, spills_nothing
+from tests.schedule.rows import open_of
+
+from texpr.driver import Compiled, lower, parse
+from texpr.ir.program.text import print_schedule
+from texpr.isa.registry import DEVICES
+from texpr.isa.speed import Figure
+from texpr.model.plan.work import launches
+from texpr.support.record import Record, replace
+
+NUMPY: Mapping[str, type[np.generic]] = {
+    "bf16": ml_dtypes.bfloat16, "f16": np.float16, "f8e4m3": ml_dtypes.float8_e4m3fn, "i8": np.int8,
+}  # fmt: skip
+
+
+SCALED, POSITIVE = "f32(s) * b[j]", "max(s + b[j], 0.0)"
+"""What becomes of a sum."""
+
+
+class Case(Record):
+    """A product of `of`, summed up in `into` and stored as `out`: of `sizes` M, N, K, and as many of them as `batch`."""
+
+    sizes: tuple[int, int, int]
+    of: str = "bf16"
+    into: str = "f32"
+    out: str = "bf16"
+    right: str = "N, K"
+    batch: int = 0
+    more: str = "s"
+
+    @property
+    def text(self) -> str:
+        """The program."""
+        m, n, k = self.sizes
+        at, many, one = ("h, ", f"{self.batch}, ", f"par {self.batch} |h| {{ ") if self.batch else ("", "", "")
+        b, shape = ("j, k", f"{n}, {k}") if self.right == "N, K" else ("k, j", f"{k}, {n}")
+        reads = f"A[{at}i, k]", f"B[{at}{b}]"
+        left, right = (f"i32({each})" if self.into == "i32" else each for each in reads)
+        done = f"{self.out}({self.more})" if self.out != self.into else self.more
+        head = f"A: {self.of}[{many}{m}, {k}] align(16), B: {self.of}[{many}{shape}] align(16), b: f32[{n}]"
+        return f"""
+fn f({head}): {self.out}[{many}{m}, {n}] align(16) {{
+    new C: {self.out}[{many}{m}, {n}]
+    {one}par {m} |i| {{ par {n} |j| {{
+        new s: {self.into} = {"0" if self.into == "i32" else "0.0"}
+        seq {k} |k| reduce(s) {{ s += {left} * {right} }}
+        C[{at}i, j] = {done}
+    }} }}{" }" if self.batch else ""}
+    return C
+}}
+"""
+
+
+REAL = {
+    "batched": Case((1024, 1024, 1024), batch=16),
+    "few terms": Case((8192, 8192, 512)),
+    "few terms, f16, transposed": Case((8192, 4096, 512), of="f16", out="f16", right="K, N"),
+    "ragged": Case((4000, 4080, 528)),
+    "i8, batched": Case((1024, 2048, 1024), of="i8", into="i32", batch=8, more=SCALED),
+    "f8, batched": Case((1024, 1024, 1024), of="f8e4m3", batch=16),
+    "with a bias": Case((1024, 1024, 1024), batch=16, more=POSITIVE),
+}
+"""Of a whole device."""
+
+SMALL = {
+    "batched": Case((200, 136, 192), batch=3),
+    "ragged": Case((328, 264, 328)),
+    "f16, transposed": Case((264, 264, 136), of="f16", out="f16", right="K, N"),
+    "f8": Case((136, 264, 272), of="f8e4m3"),
+    "i8": Case((264, 272, 640), of="i8", into="i32", more=SCALED),
+    "with a bias": Case((264, 264, 320), more=POSITIVE),
+}
+"""Of a device with two multiprocessors."""
+
+
+def device_of(multiprocessors: int) -> Any:
+    device = DEVICES["sm_90a"]
+    return {**DEVICES, "sm_90a": replace(device, multiprocessors=Figure(float(multiprocessors), "of a test"))}
+
+
+@cache
+def real(name: str) -> Compiled:
+    return lower(parse(REAL[name].text)["f"], "sm_90a", schedule="auto")
+
+
+@cache
+def small(name: str) -> Compiled:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("texpr.planner.tensor.cores.DEVICES", device_of(2))
+        return lower(parse(SMALL[name].text)["f"], "sm_90a", schedule="auto")
+
+
+def said(made: Compiled) -> str:
+    return "" if made.schedule is None or made.written is None else print_schedule(made.schedule, made.written)
+
+
+def without_lines(source: str) -> list[str]:
+    return re.sub(r"TX_AT\(\d+\)|//.*", "", source).split()
+
+
+@pytest.mark.parametrize("name", [
+    pytest.param(each, marks=pytest.mark.long if "few" in each else ()) for each in REAL
+])  # fmt: skip
+def test_blocks_share_tiles(name: str) -> None:
+    text = said(real(name))
+    assert re.search(r"persistent\((h, )?i_b, j_b, blocks=\d+", text) and "roles(" in text, text
+    assert open_of(real(name)) == []
+
+
+@pytest.mark.parametrize("name", ["batched", "f8, batched"])
+def test_what_is_found_can_be_written(name: str) -> None:
+    made = real(name)
+    function = parse(REAL[name].text + said(made).replace('"automatic"', '"pasted"'))["f"]
+    again = lower(function, "sm_90a", schedule=function.schedules[0])
+    assert without_lines(again.source) == without_lines(made.source)
+
+
+@pytest.mark.parametrize("name", [
+    pytest.param(each, marks=() if each == "f8" else pytest.mark.long) for each in SMALL
+])  # fmt: skip
+def test_right(name: str) -> None:
+    case, made = SMALL[name], small(name)
+    assert "persistent(" in said(made) and "roles(" in said(made)
+    m, n, k = case.sizes
+    rng, outer = np.random.default_rng(3), (case.batch,) if case.batch else ()
+    a, b = (rng.integers(-2, 3, (*outer, rows, k)) for rows in (m, n))
+    bias = rng.integers(-3, 4, n).astype(np.float32)
+    right = b if case.right == "N, K" else np.ascontiguousarray(b.swapaxes(-1, -2))
+    given: dict[str, NDArray[Any]] = {"A": a.astype(NUMPY[case.of]), "B": right.astype(NUMPY[case.of]), "b": bias}
+    wanted = a @ b.swapaxes(-1, -2)
+    wanted = {"s": wanted, SCALED: wanted * bias, POSITIVE: np.maximum(wanted + bias, 0)}[case.more]
+    for seed in (None, 1):
+        ran = run_plan(made.function, made.plan, given, {}, seed=seed)
+        assert ran.reports == []
+        assert np.array_equal(ran.arrays["C"].astype(np.float64), wanted.astype(ran.arrays["C"].dtype).astype(np.float64))
+
+
+def test_open_sizes_leave_each_tile_a_block() -> None:
+    """Nobody knows how many tiles there are, so not how many blocks may share them."""
+    text = REAL["few terms"].text.replace("8192", "M")
+    assert "persistent(" not in said(lower(parse(text)["f"], "sm_90a", schedule="auto"))
+
+
+def test_where_nothing_is_waited_for_tiles_have_blocks() -> None:
+    """As many tiles as multiprocessors: each has one anyway."""
+    assert "persistent(" not in said(lower(parse(Case((128 * 11, 256 * 12, 512)).text)["f"], "sm_90a", schedule="auto"))
+
+
+def test_a_device_that_waits_for_nothing_has_nothing_to_gain() -> None:
+    """It is the model's own figure by which blocks share tiles; the engine writes whole lines all the same."""
+    device = DEVICES["sm_90a"]
+    still = replace(device, between=replace(device.between, begin=Figure(0.0, "of a test")))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("texpr.planner.tensor.cores.DEVICES", {**DEVICES, "sm_90a": still})
+        made = lower(parse(REAL["batched"].text)["f"], "sm_90a", schedule="auto")
+    assert "persistent(" not in said(made) and "roles(" not in said(made) and "stage(C, at=j_b, via=tma" in said(made)
+
+
+@pytest.mark.parametrize("name", ["batched", "f8, batched"])
+def test_machine_code(name: str) -> None:
+    code = code_of(binary := built(real(name).source))
+    assert spills_nothing(binary) and not serialised(binary)
+    assert "UTMASTG" in code and "UTMALDG" in code
+
+
+def test_no_bound_is_worse() -> None:
+    """The engine writes whole lines, so that the second-level cache moves less."""
+    made = real("batched")
+    (launch,) = launches(made.plan, {}, made.target)
+    assert made.schedule is not None
+    left = tuple(each for each in made.schedule.directives if each.args[0].value != "C")
+    function = parse(REAL["batched"].text)["f"]
+    other = lower(function, "sm_90a", schedule=replace(made.schedule, directives=left))
+    (without,) = launches(other.plan, {}, other.target)
+    assert launch.work.l2 is not None and without.work.l2 is not None and launch.work.l2 < 0.95 * without.work.l2
