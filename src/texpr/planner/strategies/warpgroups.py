@@ -76,6 +76,7 @@ GAIN = 0.95
 WORTH = 0.98
 """What another way of blocks through tiles has to save: less is within what a model can tell."""
 
+
 class Unit(Record):
     """What does it on a target with `feature`. `rows`: of an instruction; `teams`: parts of a block, along rows and along
     columns; `tiles`: instructions of a part along rows; `lag`: turns that a slot rests; `columns`: of tensor memory, 0 where
