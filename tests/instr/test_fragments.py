@@ -79,23 +79,28 @@ def test_shipped_fragments_are_those_of_the_figures() -> None:
             assert held(fragment(operand.fragment, operand.shape)) == wanted, (name, operand.name)
 
 
-LOADS = {
-    "ldmatrix_x4": (False, (0, 0), (1, 0), (0, 1), (1, 1)), "ldmatrix_x4_along": (False, (0, 0), (0, 1), (1, 0), (1, 1)),
-    "ldmatrix_x4_trans": (True, (0, 0), (1, 0), (0, 1), (1, 1)),
-    "ldmatrix_x4_trans_along": (True, (0, 0), (0, 1), (1, 0), (1, 1)),
-}  # fmt: skip
-"""Whether a lane gets what is in a column, and where the four matrices are, in rows and columns of matrices."""
+def matrices_of(name: str) -> tuple[bool, list[tuple[int, int]]]:
+    """Whether a lane has what is in a column, and where matrices are, in rows and columns of matrices, by the name of a record:
+    as the text of a call is written, matrix after matrix."""
+    count, along = int(name.split("_x")[1][0]), "_along" in name
+    corners = [(0, 0), (0, 1), (1, 0), (1, 1)] if along else [(0, 0), (1, 0), (0, 1), (1, 1)]
+    return "_trans" in name, corners[:count]
 
 
-@pytest.mark.parametrize("name", [name for name in INSTRUCTIONS if name.startswith("ldmatrix")])
-def test_shipped_loads_are_those_of_the_figures(name: str) -> None:
-    """Lanes 8 · n to 8 · n + 7 address the rows of matrix n; a lane gets 4 bytes of a row, or two elements of a column."""
-    source, target = INSTRUCTIONS[name].operands
-    of = {"f16": 2, "bf16": 2, "tf32": 4, "i8": 1, "u8": 1}[source.dtype]
-    turned, *matrices = LOADS[name.removesuffix(f"_{source.dtype}")]
+MOVES = [name for name in INSTRUCTIONS if "matrix_x" in name]
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_shipped_moves_are_those_of_the_figures(name: str) -> None:
+    """Lanes 8 · n to 8 · n + 7 address the rows of matrix n, others repeat; a lane has 4 bytes of a row, or two elements of a
+    column."""
+    source, target = sorted(INSTRUCTIONS[name].operands, key=lambda operand: "shared" not in operand.fragment)
+    of = {"f16": 2, "bf16": 2, "tf32": 4, "i8": 1, "u8": 1, "f8e4m3": 1, "f8e5m2": 1}[source.dtype]
+    turned, matrices = matrices_of(name)
     width, per = 16 // of, 4 // of
     addressed = held(fragment(source.fragment.removeprefix("shared "), source.shape))
     got = held(fragment(target.fragment, target.shape))
+    assert len(got) == 32 * per * len(matrices) and len(addressed) == 32 * width
     for number, (down, along) in enumerate(matrices):
         for row in range(8):
             lane = row_of_ldmatrix(number, row)
@@ -108,17 +113,31 @@ def test_shipped_loads_are_those_of_the_figures(name: str) -> None:
             assert [got[lane, per * number + i] for i in range(per)] == [(8 * down + r, width * along + c) for r, c in places]
 
 
+def test_all_moves_are_there() -> None:
+    """Counts, orders, and for 16 bits both directions; stores of 16 bits alone."""
+    orders = ["x4", "x4_along", "x2", "x2_along", "x1"]
+    turned = [f"{each[:2]}_trans{each[2:]}" for each in orders]
+    wanted = {
+        f"{verb}_{each}_{of}" for verb in ("ldmatrix", "stmatrix") for each in (*orders, *turned) for of in ("f16", "bf16")
+    }
+    wanted |= {f"ldmatrix_{each}_{of}" for each in orders for of in ("tf32", "i8", "u8", "f8e4m3", "f8e5m2")}
+    assert {*MOVES} == wanted
+
+
 def shipped_use(name: str) -> str:
-    """A function that uses a shipped instruction on parts of arrays, rows of shared memory first copied there."""
+    """A function that uses a shipped instruction on parts of arrays; rows of shared memory are copied there, or from there."""
     shipped = INSTRUCTIONS[name]
     params = ", ".join(operand.text for operand in shipped.operands)
     views = ", ".join(operand.name for operand in shipped.operands)
     copied = {o.name: o for o in shipped.operands if o.fragment.startswith("shared")}
     shapes = {each: ", ".join(map(str, o.shape)) for each, o in copied.items()}
     news = "".join(f"new {each}_s: {o.dtype}[{shapes[each]}]\n" for each, o in copied.items())
-    fills = "".join(f"par {shapes[each]} |i, j| {{ {each}_s[i, j] = {each}[i, j] }}\n" for each in copied)
+    fills = "".join(
+        f"par {shapes[each]} |i, j| {{ {each}_s[i, j] = {each}[i, j] }}\n" for each, o in copied.items() if not o.inout
+    )
+    ends = "".join(f"par {shapes[each]} |i, j| {{ {each}[i, j] = {each}_s[i, j] }}\n" for each, o in copied.items() if o.inout)
     given = ", ".join(f"{each}_s" if each in copied else each for each in views.split(", "))
-    return f"fn use({params}) {{ par 1 |block| {{\n{news}{fills}fully par 32 |lane| {{ {name}({given}) }}\n}} }}"
+    return f"fn use({params}) {{ par 1 |block| {{\n{news}{fills}fully par 32 |lane| {{ {name}({given}) }}\n{ends}}} }}"
 
 
 OF_WARPS = [
@@ -135,7 +154,9 @@ def test_shipped_instructions_are_records_of_the_same_form(name: str) -> None:
     program = elaborate(parse_text(shipped_use(name)), library=parse_text(library()))
     uses = [stmt for stmt in walk(program["use"].body) if isinstance(stmt, Instruction)]
     assert [use.instr is not None and use.instr.name for use in uses] == [name]
-    made = lower(program["use"], "sm_90a" if "_f64_f64" in name or "_f8" in name else "sm_80", schedule=None)
+    made = lower(
+        program["use"], "sm_90a" if "_f64_f64" in name or "_f8" in name or "stmatrix" in name else "sm_80", schedule=None
+    )
     assert not list(undecided(made.function, made.plan))
 
 

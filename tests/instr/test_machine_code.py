@@ -24,6 +24,8 @@ MADE = [
     ("m16n8k16 u8", "sm_90a", ("IMMA.16816.U8.U8",)),
     ("m8n8k4 f64", "sm_80", ("DMMA.884",)),
     ("met", "sm_90a", ("SHFL.DOWN",)),
+    ("stmatrix", "sm_90", ("STSM.16.M88.4", "HMMA.16816.F32.BF16")),
+    ("few matrices", "sm_90a", ("STSM.16.MT88.2", "LDSM.16.M88")),
 ]
 
 

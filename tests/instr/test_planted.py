@@ -26,6 +26,7 @@ A, B = 'fragment "((4,8),(2,2,2)) : ((2@1,1@0),(1@1,8@0,8@1))"', 'fragment "((4,
 C = 'fragment "((4,8),(2,2)) : ((2@1,1@0),(1@1,8@0))"'
 MMA = "        instr mma_m16n8k16 [i, j, k] a[0] 8 read, b[0] 4 read, c[0] 4 update\n"
 ADDRESS = "S[8 * ((thread / 8) % 2) + (thread % 8), 8 * (thread / 16)] 8 address"
+STORED = "S[8 * ((thread / 8) % 2) + (thread % 8), 8 * (thread / 16)] 8 stored"
 SIDE = "8 * ((thread / 8) % 2)"
 
 
@@ -109,12 +110,40 @@ BUGS = {
     ),
     "addresses of the first rows": Planted("ldmatrix", ADDRESS, "S[(thread % 8), 8 * (thread / 16)] 8 address"),
     "addresses between rows": Planted("ldmatrix", ADDRESS, ADDRESS.replace("8 * (thread / 16)]", "4 * (thread / 16)]")),
+    # addresses at which results are stored
+    "rows of results read before they are there": Planted(
+        "stmatrix", "        barrier warp covers WAW S from 30 to 30 carried bj, RAW S from 30 to 31\n", ""
+    ),
+    "rows of results stored before others are read": Planted(
+        "stmatrix", "        barrier warp covers WAW S from 30 to 30 carried bj, WAR S from 31 to 30 carried bj\n", ""
+    ),
+    "results at rows in another order": Planted("stmatrix", STORED, f"S[8 * (thread / 16) + (thread % 8), {SIDE}] 8 stored"),
+    "results at the first rows": Planted("stmatrix", STORED, "S[(thread % 8), 8 * (thread / 16)] 8 stored"),
+    "results between rows": Planted("stmatrix", STORED, STORED.replace("8 * (thread / 16)]", "4 * (thread / 16)]")),
+    "results never stored": Planted("stmatrix", f"        instr stmatrix_x4 [i'2, j'2] d[0] 8 read, {STORED}\n", ""),
+    "results of half of the lanes stored": Planted(
+        "stmatrix", f"        instr stmatrix_x4 [i'2, j'2] d[0] 8 read, {STORED}\n",
+        f"        if (i32(thread) < i32(16)) {{\n        instr stmatrix_x4 [i'2, j'2] d[0] 8 read, {STORED}\n        }}\n",
+    ),
+    "results stored from a fragment with its registers swapped": Planted(
+        "stmatrix", 'read fragment "((4,8),(2,2,2)) : ((2@1,1@0),(1@1,8@0,8@1))"\n        operand p',
+        'read fragment "((4,8),(2,2,2)) : ((2@1,1@0),(1@1,8@1,8@0))"\n        operand p',
+    ),
+    "results stored by columns": Planted(
+        "stmatrix", 'read fragment "((4,8),(2,2,2)) : ((2@1,1@0),(1@1,8@0,8@1))"\n        operand p',
+        'read fragment "((4,8),(2,2,2)) : ((2@0,1@1),(1@0,8@0,8@1))"\n        operand p',
+    ),
+    "rows that are stored said to be read": Planted("stmatrix", "8 stored", "8 address", False),
+    "two matrices at one's rows": Planted("few matrices", "S[8 * ((thread / 8) % 2) + (thread % 8), 0] 8 stored",
+                                          "S[(thread % 8), 0] 8 stored"),
+    "a matrix loaded before it is stored": Planted("few matrices", "    barrier warp covers RAW S from 24 to 25\n", ""),
+    "a matrix of other rows": Planted("few matrices", "S[(thread % 8) + 8, 0] 8 address", "S[(thread % 8), 0] 8 address"),
 }  # fmt: skip
 
 
 @cache
 def compiled(case: str) -> Compiled:
-    return lower(parse(CASES[case].text, "case.te")[CASES[case].name], "sm_80", schedule=None)
+    return lower(parse(CASES[case].text, "case.te")[CASES[case].name], CASES[case].target, schedule=None)
 
 
 def planted(bug: Planted) -> k.Plan:

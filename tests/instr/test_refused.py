@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.instr.texts import LDMATRIX, MMA_16816, REGISTERS, ROTATED, SCALED, SEED, TILE
+from tests.instr.texts import LDMATRIX, MMA_16816, REGISTERS, ROTATED, SCALED, SEED, STMATRIX, TILE
 
 from texpr.checks import check
 from texpr.driver import lower
@@ -80,12 +80,33 @@ WRONG: dict[str, tuple[str, str, str, str, str]] = {
         "E0328",
         "what a lane says the address of is 16 bytes",
     ),
-    "rows of several lanes": (
+    "rows that are too long": (
         LDMATRIX,
         "shared ((8,2,2),8) : ((1@0,8@0,8@1),1@1)",
         "shared ((8,2,2),16) : ((1@0,8@0,0),1@1)",
         "E0328",
-        "several lanes say where one element of `p` is",
+        "what a lane says the address of is 32 bytes",
+    ),
+    "rows that are added to": (
+        STMATRIX,
+        "p[i, j] = d[i, j]",
+        "p[i, j] += d[i, j]",
+        "E0328",
+        "`p` is in shared memory, and is read and written, or a part of it is written",
+    ),
+    "rows stored in part": (
+        STMATRIX,
+        "par 16 |j| { p[i, j] = d[i, j] }",
+        "par 8 |j| { p[i, j] = d[i, j] }",
+        "E0328",
+        "`p` is in shared memory, and is read and written, or a part of it is written",
+    ),
+    "rows stored later": (
+        STMATRIX,
+        "    meaning { par 16 |i| { par 16 |j| { p",
+        "    effect joins wgmma group;\n    meaning { par 16 |i| { par 16 |j| { p",
+        "E0330",
+        "is the effect of what 128 lanes do",
     ),
     # a template
     "operand left out": (REGISTERS, "{c}, {a}, {b}, {c}", "{c}, {a}, {c}, {c}", "E0329", "the template does not name `{b}`"),

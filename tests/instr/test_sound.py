@@ -21,7 +21,19 @@ from texpr.proof.plan import question
 from texpr.proof.search import certified
 from texpr.support.diagnostic import TexprError
 
-NAMES = ("registers", "ldmatrix", "scaled", "some warps", "tile", "warps", "turned", "met", "m16n8k32 i8")
+NAMES = (
+    "registers",
+    "ldmatrix",
+    "scaled",
+    "some warps",
+    "tile",
+    "warps",
+    "turned",
+    "met",
+    "m16n8k32 i8",
+    "stmatrix",
+    "few matrices",
+)
 HEADS = ("param", "result", "size", "buffer", "axis", "array", "asm", "operand")
 NUMBER = re.compile(r"(?<![\w.'])\d+(?![\w.])")
 
@@ -78,5 +90,5 @@ def check(
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_proved_is_right(name: str, tried: int) -> None:
     case = CASES[name]
-    made = lower(parse(case.text, "case.te")[case.name], "sm_80", schedule=None)
+    made = lower(parse(case.text, "case.te")[case.name], case.target, schedule=None)
     check(made, *case.arguments(), Random(name), tried)

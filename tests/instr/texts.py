@@ -318,14 +318,87 @@ fn product(A: bf16[32, 16], B: bf16[16, 8]): f32[32, 8] {
 )
 """A part for each warp, at the top of a function."""
 
+STMATRIX = (
+    MMA_16816
+    + """
+instr stmatrix_x4(d: bf16[16, 16], inout p: bf16[16, 16]) {
+    fragment d: ((4,8),(2,2,2)) : ((2@1,1@0),(1@1,8@0,8@1));
+    fragment p: shared ((8,2,2),8) : ((1@0,8@0,8@1),1@1);
+    asm "sm_90": "stmatrix.sync.aligned.m8n8.x4.shared.b16 [{p}], {d};";
+    meaning { par 16 |i| { par 16 |j| { p[i, j] = d[i, j] } } }
+}
+
+fn product(A: bf16[16 * m, 16 * p], B: bf16[16 * p, 16 * n]): bf16[16 * m, 16 * n] {
+    new C: bf16[16 * m, 16 * n]
+    par m |bi| {
+        new S: bf16[16, 16]
+        fully par 32 |lane| #align(32) #block {
+            seq n |bj| {
+                reg c: f32[8] = 0.0
+                seq p |ki| {
+                    static for t in 0..2 {
+                        mma_m16n8k16(A[16 * bi : +16, 16 * ki : +16], B[16 * ki : +16, 16 * bj + 8 * t : +8], c[4 * t : +4])
+                    }
+                }
+                reg d: bf16[8]
+                seq 8 |r| { d[r] = bf16(c[r]) }
+                stmatrix_x4(d, S)
+                seq 8 |r| { C[16 * bi + lane / 2, 16 * bj + 8 * (lane % 2) + r] = S[lane / 2, 8 * (lane % 2) + r] }
+            }
+        }
+    }
+    return C
+}
+"""
+)
+"""Results that leave registers by rows of shared memory, each of which a lane says the address of."""
+
+FEW_MATRICES = """\
+instr stmatrix_x2(d: f16[16, 8], inout p: f16[16, 8]) {
+    fragment d: ((4,8),(2,2)) : ((2@0,1@1),(1@0,8@0));
+    fragment p: shared ((8,2,2),8) : ((1@0,8@0,0),1@1);
+    asm "sm_90": "stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [{p}], {d};";
+    meaning { par 16 |i| { par 8 |j| { p[i, j] = d[i, j] } } }
+}
+
+instr ldmatrix_x1(p: f16[8, 8], inout d: f16[8, 8]) {
+    fragment p: shared ((8,4),8) : ((1@0,0),1@1);
+    fragment d: ((4,8),2) : ((2@1,1@0),1@1);
+    asm "sm_80": "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {{d}}, [{p}];";
+    meaning { par 8 |i| { par 8 |j| { d[i, j] = p[i, j] } } }
+}
+
+fn swapped(x: f16[16 * n, 8]): f16[16 * n, 8] {
+    new y: f16[16 * n, 8]
+    par n |b| {
+        new S: f16[16, 8]
+        fully par 32 |lane| {
+            reg d: f16[4]
+            reg low: f16[2]
+            reg high: f16[2]
+            seq 4 |r| { d[r] = x[16 * b + 2 * (lane % 4) + r % 2 + 8 * (r / 2), lane / 4] }
+            stmatrix_x2(d, S)
+            ldmatrix_x1(S[0 : +8, :], low)
+            ldmatrix_x1(S[8 : +8, :], high)
+            seq 2 |r| { y[16 * b + lane / 4, 2 * (lane % 4) + r] = high[r] }
+            seq 2 |r| { y[16 * b + 8 + lane / 4, 2 * (lane % 4) + r] = low[r] }
+        }
+    }
+    return y
+}
+"""
+"""Two matrices stored by columns, loaded one by one by rows: of 32 lanes 16, and 8, say where rows are; others repeat."""
+
 
 class Case(Record):
-    """A text, the function of it, arguments, and what it is to give. `assembles`: its template is of a real machine."""
+    """A text, the function of it, arguments, and what it is to give. `assembles`: its template is of a real machine.
+    `target`: the first one that has its instructions."""
 
     text: str
     name: str
     arguments: Callable[[], tuple[Arguments, str, Array]]
     assembles: bool = True
+    target: str = "sm_80"
 
 
 def _product(m: int, n: int, p: int) -> Callable[[], tuple[Arguments, str, Array]]:
@@ -352,6 +425,16 @@ def _scaled() -> tuple[Arguments, str, Array]:
     return {"x": x, "s": s}, "y", (x.reshape(3, 8) * s[:, None]).reshape(-1)
 
 
+def _stored() -> tuple[Arguments, str, Array]:
+    given, wanted = numbers("m16n8k16 bf16", 1, 4, 2)
+    return {"A": given["A"], "B": given["B"]}, "C", (wanted - given["C"]).astype(NUMPY["bf16"])
+
+
+def _swapped() -> tuple[Arguments, str, Array]:
+    x = np.arange(256).astype(np.float16).reshape(32, 8)
+    return {"x": x}, "y", x.reshape(2, 2, 8, 8)[:, ::-1].reshape(32, 8)
+
+
 def _seed() -> tuple[Arguments, str, Array]:
     given, wanted = numbers("m16n8k16 bf16", 1, 1, 1)
     return {"a": given["A"], "b": given["B"]}, "d", (wanted - given["C"]).astype(np.float32)
@@ -371,6 +454,8 @@ CASES = {
     "met": Case(MET, "met", _met),
     "seed": Case(SEED, "mma", _seed),
     "ldmatrix": Case(LDMATRIX, "product", _product(2, 1, 2)),
+    "stmatrix": Case(STMATRIX, "product", _stored, target="sm_90"),
+    "few matrices": Case(FEW_MATRICES, "swapped", _swapped, target="sm_90"),
     "warps": Case(WARPS, "product", _product(4, 1, 3)),
     "some warps": Case(SOME_WARPS, "product", _product(1, 1, 1)),
     "parts of warps": Case(PARTS_OF_WARPS, "product", _product(2, 1, 1)),

@@ -89,9 +89,11 @@ class Case(Record):
 
 BYTES = "i32(A[i, k]) * i32(B[k, j])"
 BF16, LOADS = "mma_m16n8k16_f32_bf16", ("ldmatrix_x4_bf16", "ldmatrix_x4_trans_bf16")
+FEW = ("ldmatrix_x4_bf16", "ldmatrix_x2_trans_bf16")
+"""Where a warp has one tile of columns: b is two matrices."""
 CASES = {
-    "one tile": Case(product() + tiled("16, 16", "8, 8"), ("ldmatrix_x4_bf16", BF16)),
-    "warps": Case(product() + tiled(), ("ldmatrix_x4_bf16", BF16)),
+    "one tile": Case(product() + tiled("16, 16", "8, 8"), (*FEW, BF16)),
+    "warps": Case(product() + tiled(), (*FEW, BF16)),
     "tiles of a warp": Case(product() + tiled("64, 32", "32, 16", 32), (*LOADS, BF16), ((65, 33, 70), (64, 32, 64))),
     "a ring": Case(product() + tiled("32, 32", "16, 16", 32) + "", (*LOADS, BF16)),
     "rows that are longer": Case(
@@ -109,17 +111,18 @@ CASES = {
         product(value="B[k, j] * A[i, k]") + tiled("32, 32", "32, 32"),
         ("ldmatrix_x4_trans_along_bf16", "ldmatrix_x4_along_bf16", BF16),
     ),
-    "f16": Case(product("f16") + tiled(), ("ldmatrix_x4_f16", "mma_m16n8k16_f32_f16")),
-    "f16 into f16": Case(product("f16", "f16") + tiled(), ("ldmatrix_x4_f16", "mma_m16n8k16_f16_f16")),
+    "f16": Case(product("f16") + tiled(), ("ldmatrix_x4_f16", "ldmatrix_x2_trans_f16", "mma_m16n8k16_f32_f16")),
+    "f16 into f16": Case(product("f16", "f16") + tiled(), ("ldmatrix_x4_f16", "ldmatrix_x2_trans_f16", "mma_m16n8k16_f16_f16")),
     "tf32": Case(product("tf32") + tiled(depth=8), ("ldmatrix_x4_tf32", "mma_m16n8k8_f32_tf32")),
     "i8": Case(product("i8", "i32", BYTES) + tiled(depth=32), ("ldmatrix_x4_i8", "mma_m16n8k32_i32_i8")),
     "u8": Case(product("u8", "i32", BYTES) + tiled(depth=32), ("ldmatrix_x4_u8", "mma_m16n8k32_i32_u8")),
     "f64": Case(product("f64", "f64") + tiled("16, 8", "16, 8", 4), ("mma_m8n8k4_f64_f64",)),
     "by name": Case(
-        product() + tiled(depth=8, mma="mma(ii, jj, ki, mma_m16n8k8_f32_bf16) -> (i_t, j_t, k_t)"), ("mma_m16n8k8_f32_bf16",)
+        product() + tiled(depth=8, mma="mma(ii, jj, ki, mma_m16n8k8_f32_bf16) -> (i_t, j_t, k_t)"),
+        ("ldmatrix_x2_bf16", "ldmatrix_x1_trans_bf16", "mma_m16n8k8_f32_bf16"),
     ),
     "of the text": Case(
-        MMA_16816 + product() + tiled(mma="mma(ii, jj, ki, mma_m16n8k16)"), ("ldmatrix_x4_bf16", "mma_m16n8k16")
+        MMA_16816 + product() + tiled(mma="mma(ii, jj, ki, mma_m16n8k16)"), (*FEW, "mma_m16n8k16")
     ),
     "from memory of callers": Case(
         product(where="M % 32 == 0, N % 16 == 0, K % 16 == 0")
@@ -127,7 +130,7 @@ CASES = {
         (BF16,), ((32, 16, 16), (64, 48, 32), (0, 16, 16)),
     ),
     "what follows on registers": Case(
-        FOLLOWED + tiled().replace("stage(C, at=bj, in=registers) -> sums", ""), ("ldmatrix_x4_bf16", BF16)
+        FOLLOWED + tiled().replace("stage(C, at=bj, in=registers) -> sums", ""), (*FEW, BF16)
     ),
 }  # fmt: skip
 

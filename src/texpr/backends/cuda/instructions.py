@@ -21,7 +21,7 @@ from texpr.backends.c.scope import Scope
 from texpr.backends.c.text import comment
 from texpr.backends.c.types import C_NAMES
 from texpr.ir import kernel as k
-from texpr.ir.instr import Give, Instr, Operand, Step, Turn
+from texpr.ir.instr import ADDRESS, STORED, Give, Instr, Operand, Step, Turn
 from texpr.ir.instr.descriptor import along, is_summed
 from texpr.ir.instr.fragment import Fragment
 from texpr.ir.instr.registers import MASK, PLACE, Packing, packed, places
@@ -86,7 +86,7 @@ class _Registers:
 
 
 def _assembler(instr: Instr, template: str) -> Iterator[str]:
-    written = [operand for operand in instr.operands if operand.is_written and not operand.columns]
+    written = [operand for operand in instr.operands if operand.is_written and not (operand.columns or operand.is_shared)]
     read = [operand for operand in instr.operands if operand not in written]
     found, first = dict[str, _Registers](), 0
     for operand in (*written, *read):
@@ -172,8 +172,10 @@ def _emulated(instr: Instr, dialect: Dialect) -> Iterator[str]:
         if operand.columns:
             yield f"tx_emu::InColumns<{C_NAMES[operand.dtype]}, At_{name}> {own}({name}, {name}_at, {instr.lanes});"
             continue
-        kind = f"tx_emu::Held<{C_NAMES[operand.dtype]}, {fragment.registers}, At_{name}>"
-        yield f"{kind} {own}({name}, {name}_at, {instr.lanes}, lanes);"
+        kind = "Stored" if operand.access == STORED else "Held"
+        says = f", At_{name}::says((int)tx_emu::own_lane() % {instr.lanes})" if _is_said_again(operand) else ""
+        typed = f"tx_emu::{kind}<{C_NAMES[operand.dtype]}, {fragment.registers}, At_{name}>"
+        yield f"{typed} {own}({name}, {name}_at, {instr.lanes}, lanes{says});"
     scope, variable = scope.integer(LANE, (0, instr.lanes - 1))
     written = next((operand.name for operand in instr.operands if operand.is_written), None)
     if written is not None:
@@ -183,6 +185,7 @@ def _emulated(instr: Instr, dialect: Dialect) -> Iterator[str]:
         yield from (
             f"{INDENT}held_{operand.name}.copy = (copy + (int)tx_emu::own_lane()) % {operand.fragment.copied};"
             for operand in instr.operands
+            if not operand.is_address
         )
     yield from meaning_lines(instr, scope, dialect)
     if instr.copied > 1:
@@ -300,7 +303,16 @@ def finder(operand: Operand) -> Iterator[str]:
     yield f"struct At_{operand.name} {{"
     yield f"{INDENT}static int lane(int e, int copy) {{ return (void)e, (void)copy, {lane}; }}"
     yield f"{INDENT}static int slot(int e, int copy) {{ return (void)e, (void)copy, {slot}; }}"
+    if _is_said_again(operand):
+        scope, _ = Scope.empty().integer(number, (0, operand.fragment.lanes - 1))
+        copies = (digit.of(expr(number), operand.fragment.lanes) for digit in operand.fragment.copies if digit.of_lane)
+        yield f"{INDENT}static bool says(int e) {{ return {index_text(sum(copies, ZERO), scope)} == 0; }}"
     yield "};"
+
+
+def _is_said_again(operand: Operand) -> bool:
+    """Whether several lanes say one address, of which the first reads what is there."""
+    return operand.access == ADDRESS and bool(operand.fragment.copies)
 
 
 def meaning_lines(instr: Instr, scope: Scope, dialect: Dialect) -> Iterator[str]:

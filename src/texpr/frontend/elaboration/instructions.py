@@ -11,7 +11,7 @@ from texpr.affine.expr import Sym
 from texpr.frontend.tree import Instr as Text
 from texpr.frontend.tree import Param
 from texpr.ir import instr as record
-from texpr.ir.instr import ADDRESS, COLUMNS, DESCRIBED, GROUPS, SHARED, Give, Operand, Step, Turn
+from texpr.ir.instr import ADDRESS, COLUMNS, DESCRIBED, GROUPS, SHARED, STORED, Give, Operand, Step, Turn
 from texpr.ir.instr.descriptor import ROWS
 from texpr.ir.instr.fragment import Fragment, Misfit, core_matrix, fragment
 from texpr.ir.instr.registers import WORD, packing, places, unnamed
@@ -55,12 +55,12 @@ def recorded(text: Text, function: Function) -> record.Instr | None:
     operands = tuple(
         Operand(b, _access(b, meaning), found[b.name], columns=True)
         if places[b.name] == COLUMNS
-        else Operand(b, places[b.name] or _access(b, meaning), found[b.name])
+        else Operand(b, _used(places[b.name], _access(b, meaning)), found[b.name])
         for b in function.params
     )
     made = record.Instr(text.name.name, operands, text.asm, meaning, " ".join(text.effects), _rounding(text))
     for operand in operands:
-        if operand.is_written and operand.fragment.copies:
+        if operand.is_written and operand.fragment.copies and not operand.is_shared:
             raise error("E0328", spans[operand.name], f"several lanes hold one element of `{operand.name}`, which is written")
         if operand.is_address:
             _require_address(operand, _access(operand.memory, meaning), spans[operand.name])
@@ -121,6 +121,11 @@ def _place(layout: str) -> str | None:
 _PLACES = {SHARED: ADDRESS, DESCRIBED: DESCRIBED, COLUMNS: COLUMNS}
 
 
+def _used(place: str | None, access: str) -> str:
+    """How an operand at a place is used, of which the meaning reads or writes all or some elements."""
+    return STORED if place == ADDRESS and access == "write" else place or access
+
+
 def _steps(body: tuple[Stmt, ...], span: Span) -> tuple[Step, ...]:
     """A meaning as loops around what gets values."""
     found: list[Step] = []
@@ -166,12 +171,11 @@ def _written(give: Give, loops: tuple[Turn, ...]) -> Iterator[tuple[int, ...]]:
 
 
 def _require_address(operand: Operand, access: str, span: Span) -> None:
-    """That lanes give addresses of rows that are only read, 16 bytes or less."""
+    """That lanes give addresses of rows that are only read, or all of which get values, 16 bytes or less."""
     name, size = operand.name, operand.fragment.registers * operand.dtype.bytes
-    if access != "read":
-        raise error("E0328", span, f"`{name}` is in shared memory, and is written: what lanes do together writes registers")
-    if operand.fragment.copies:
-        raise error("E0328", span, f"several lanes say where one element of `{name}` is")
+    if access == "update":
+        told = f"`{name}` is in shared memory, and is read and written, or a part of it is written"
+        raise error("E0328", span, told, help="give each element a value by `=`, which is computed from other operands")
     if not operand.fragment.is_run or size not in ADDRESSED:
         told = f"what a lane says the address of is {size} bytes of `{name}`, and {_ADDRESSED} of one row are meant"
         raise error("E0328", span, told, help="the second mode is of consecutive elements along the last dimension")
@@ -205,6 +209,10 @@ def _require_group(instr: record.Instr, span: Span) -> None:
     if instr.group is not None and (not described or instr.lanes != WARPGROUP):
         told = f"`{words}` is the effect of what {WARPGROUP} lanes do of an operand that is described"
         raise error("E0330", span, told, help=f"leave it out, or write a fragment that begins with `{DESCRIBED}`")
+    stored = next((operand.name for operand in instr.operands if operand.access == STORED), None)
+    if instr.group is not None and stored is not None:
+        told = f"`{stored}` is stored to shared memory, and what goes on while lanes do gives values to registers"
+        raise error("E0330", span, told, help="store results by an instruction of their own, behind the wait")
 
 
 def _require_columns(operand: Operand, span: Span) -> None:

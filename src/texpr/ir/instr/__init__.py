@@ -30,7 +30,10 @@ from texpr.isa.target import Target
 from texpr.support.record import Record
 
 ADDRESS = "address"
-"""The access of an address operand in shared memory; `SHARED` begins its fragment in the text."""
+"""The access of an address operand in shared memory that is read; `SHARED` begins its fragment in the text."""
+
+STORED = "stored"
+"""The access of an address operand in shared memory that gets values; its fragment begins likewise."""
 
 SHARED = "shared"
 
@@ -50,9 +53,9 @@ ALONE = frozenset({"tcgen05"})
 class Operand(Record, eq=False):
     """An operand: `memory` represents it in the meaning.
 
-    `access`: "read", "write" or "update", of registers; "address": each lane gives the address in shared memory of
-    consecutive elements, those that the fragment has for it; or "descriptor": the fragment is of a core matrix.
-    `columns`: it is in tensor memory, where a lane has columns for registers.
+    `access`: "read", "write" or "update", of registers; "address" or, where these are written, "stored": each lane gives the
+    address in shared memory of consecutive elements, those that the fragment has for it; or "descriptor": the fragment is of a
+    core matrix. `columns`: it is in tensor memory, where a lane has columns for registers.
     """
 
     memory: Buffer
@@ -68,7 +71,7 @@ class Operand(Record, eq=False):
     @property
     def is_address(self) -> bool:
         """Whether it is an address operand, in shared memory."""
-        return self.access == ADDRESS
+        return self.access in (ADDRESS, STORED)
 
     @property
     def is_described(self) -> bool:
@@ -77,8 +80,8 @@ class Operand(Record, eq=False):
 
     @property
     def is_written(self) -> bool:
-        """Whether it gets values: it is in registers then."""
-        return self.access in ("write", "update")
+        """Whether it gets values, in registers or at addresses."""
+        return self.access in ("write", "update", STORED)
 
     @property
     def is_shared(self) -> bool:
@@ -156,8 +159,9 @@ class Instr(Record, eq=False):
 
     @property
     def copied(self) -> int:
-        """The greatest number of copies of one element of an operand."""
-        return max((operand.fragment.copied for operand in self.operands), default=1)
+        """The greatest number of copies of one element of an operand in registers. Of lanes that say one address the first one
+        does."""
+        return max((operand.fragment.copied for operand in self.operands if not operand.is_address), default=1)
 
     @property
     def by_memory(self) -> Mapping[Buffer, Operand]:

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator
 
 from texpr.affine.expr import expr
-from texpr.ir.instr import ADDRESS, DESCRIBED, Give, Instr, Operand, Step, Turn
+from texpr.ir.instr import ADDRESS, DESCRIBED, STORED, Give, Instr, Operand, Step, Turn
 from texpr.ir.instr.fragment import Misfit, core_matrix, fragment
 from texpr.ir.value import Buffer
 from texpr.ir.value.parse import ValueParser, dtype, integer_list, named, separated
@@ -21,7 +21,7 @@ from texpr.ir.value.text import list_text, value_text
 from texpr.isa import rounding
 from texpr.isa.rounding import Rounding
 
-ACCESSES = ("read", "write", "update", ADDRESS, DESCRIBED)
+ACCESSES = ("read", "write", "update", ADDRESS, STORED, DESCRIBED)
 
 
 def instr_lines(instr: Instr, pad: str) -> Iterator[str]:
@@ -87,7 +87,7 @@ def _operand(scan: Scanner) -> Operand:
         found = core_matrix(layout, len(shape)) if access == DESCRIBED else fragment(layout, shape)
     except Misfit as wrong:
         scan.reject(str(wrong))
-    memory = Buffer(name, of, tuple(map(expr, shape)), "inout" if access in ("write", "update") else "input")
+    memory = Buffer(name, of, tuple(map(expr, shape)), "inout" if access in ("write", "update", STORED) else "input")
     return Operand(memory, access, found, columns)
 
 

@@ -9,7 +9,7 @@ from texpr.affine.expr import Expr, Sym
 from texpr.affine.facts import Known
 from texpr.affine.ranges import Range
 from texpr.ir import operation
-from texpr.ir.instr import ADDRESS, DESCRIBED, Instr, stays_in_warps
+from texpr.ir.instr import ADDRESS, DESCRIBED, STORED, Instr, stays_in_warps
 from texpr.ir.instr.descriptor import SWIZZLES, Descriptor
 from texpr.ir.instr.text import ACCESSES
 from texpr.ir.operation import Awaits, Closes, Group, Joins, Operation
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from texpr.ir.operation.printing import Printing
 
 _ACCESS: dict[str, Access] = {
-    name: {"write": Access.WRITE, "update": Access.UPDATE}.get(name, Access.READ) for name in ACCESSES
+    name: {"write": Access.WRITE, STORED: Access.WRITE, "update": Access.UPDATE}.get(name, Access.READ) for name in ACCESSES
 }
 
 
 class Held(Record):
     """An operand of one lane: `count` elements of an array from `first` on, with their access, one of `ACCESSES`.
 
-    By address: elements of shared memory that the lane says, for all lanes. By a descriptor: where its matrix starts, the
-    elements of a row of a core matrix, and `how` the rest of it lies.
+    By address: elements of shared memory that the lane says, for all lanes, read or stored. By a descriptor: where its matrix
+    starts, the elements of a row of a core matrix, and `how` the rest of it lies.
     """
 
     first: Load
@@ -54,8 +54,8 @@ class Held(Record):
 
 
 def _touched(held: Held) -> Iterator[Operand]:
-    if held.access == ADDRESS:
-        yield Operand(held.first, Access.READ, held.count)
+    if held.access in (ADDRESS, STORED):
+        yield Operand(held.first, _ACCESS[held.access], held.count)
     elif held.how is not None:  # of a matrix the first element stands for all
         yield Operand(held.first, Access.READ)
     else:
@@ -162,9 +162,8 @@ def registers_are_those_of_the_operands(stmt: Stmt, at: Place) -> Iterator[str]:
             told = "are not in it, or are other ones in each turn"
             yield f"{first.buffer.name}[{first.index[0]}] and {held.count - 1} more {told}"
     written = [held for held in stmt.registers if _ACCESS[held.access] is not Access.READ]
-    other = [held for held in stmt.registers if held.access not in (ADDRESS, DESCRIBED)]
-    if any(a is not b and _may_overlap(a, b) for a in written for b in other):
-        yield f"{stmt.name} writes registers that it is given twice"
+    if any(a is not b and _may_overlap(a, b) for a in written for b in stmt.registers):
+        yield f"{stmt.name} writes what it is given twice"
 
 
 def is_in(held: Held, at: Place) -> bool:
@@ -178,9 +177,11 @@ def is_in(held: Held, at: Place) -> bool:
 
 
 def _may_overlap(a: Held, b: Held) -> bool:
-    """Whether two operands may have a register in common."""
+    """Whether two operands may have a register in common, or are of one array in shared memory."""
     if a.first.buffer is not b.first.buffer:
         return False
+    if a.access == STORED or b.how is not None:
+        return True
     apart = b.first.index[0] - a.first.index[0]
     return not apart.is_constant or -b.count < apart.constant < a.count
 
@@ -251,7 +252,7 @@ class Collective(Operation, eq=False):
         """The lanes synchronise, and the meaning takes effect."""
         effects.meets()
         for held in self.registers:
-            if held.access == ADDRESS:
+            if held.access in (ADDRESS, STORED):
                 effects.at_once(held.count, held.first)
         effects.instructs(self)
 

@@ -1,9 +1,11 @@
-"""Products of small matrices by the lanes of a warp, and loads of their operands from rows of shared memory.
+"""Products of small matrices by the lanes of a warp, loads of their operands from rows of shared memory, and stores of results.
 
 Fragments are (lane, register) → (row, column), as the figures of the PTX ISA have them: four lanes have a row, eight such
 groups are eight rows. Sums of floating-point numbers are in an order, and with a rounding, of the machine's own, but for those
 of f64, which are rounded as IEEE 754 says.
 """
+
+from collections.abc import Iterator
 
 from texpr.isa.instruction import Instruction, Operand
 from texpr.isa.levels import Level
@@ -83,57 +85,77 @@ def _mma(
     )
 
 
-def _ldmatrix(
-    name: str, of: str, title: str, shape: tuple[int, int], fragments: tuple[str, str], turned: bool = False
+_PIECES = {False: "2@1,1@0", True: "2@0,1@1"}
+"""What four lanes of each of eight groups hold of a matrix of 16-bit elements: of a row each, or *turned* of a column each."""
+
+
+def _moved(
+    verb: str, of: str, count: int, shape: tuple[int, int], named: str, title: str, fragments: tuple[str, str], turned: bool
 ) -> Instruction:
-    """Four matrices of 8 rows of 16 bytes: lanes 8 · n to 8 · n + 7 say where the rows of the n-th are. `turned`: a lane gets
-    what is in a column."""
+    """`count` matrices of 8 rows of 16 bytes: lanes 8 · n to 8 · n + 7 say where the rows of the n-th are; of fewer than four
+    the others say the same again. `verb`: "ldmatrix" brings them to registers, "stmatrix" stores what is there."""
+    loads = verb == "ldmatrix"
     rows, columns = shape
+    addressed = Operand("p", of, shape, not loads, f"shared {fragments[0]}")
+    held = Operand("d", of, shape, loads, fragments[1])
+    text, all = f"{verb}.sync.aligned.m8n8.x{count}{'.trans' if turned else ''}.shared.b16", "{{d}}" if count == 1 else "{d}"
     return Instruction(
-        f"ldmatrix_x4{name}_{of}",
+        f"{verb}_x{count}{'_trans' if turned else ''}{named}_{of}",
         title,
         Level.WARP,
-        (
-            Operand("p", of, shape, fragment=f"shared {fragments[0]}"),
-            Operand("d", of, shape, inout=True, fragment=fragments[1]),
-        ),
-        (("sm_80", f"ldmatrix.sync.aligned.m8n8.x4{'.trans' if turned else ''}.shared.b16 {{d}}, [{{p}}];"),),
-        f"par {rows} |i| {{ par {columns} |j| {{ d[i, j] = p[i, j] }} }}",
+        (addressed, held) if loads else (held, addressed),
+        (("sm_80", f"{text} {all}, [{{p}}];") if loads else ("sm_90", f"{text} [{{p}}], {all};"),),
+        f"par {rows} |i| {{ par {columns} |j| {{ {'d[i, j] = p[i, j]' if loads else 'p[i, j] = d[i, j]'} }} }}",
         effect="joins warp",
-        source='PTX ISA 8.5, "ldmatrix"',
+        source=f'PTX ISA 8.5, "{verb}"',
     )
 
 
-def _loads(of: str) -> tuple[Instruction, ...]:
-    """Of elements of 16 bits, matrices down the rows first, or along them; of which lanes get rows, or columns."""
-    down, along = "((8,2,2),8):((1@0,8@0,8@1),1@1)", "((8,2,2),8):((1@0,8@1,8@0),1@1)"
-    title = "four matrices of 8 × 8 elements, {} first, from rows that lanes say the addresses of, {}"
-    rows, columns = "by rows", "by columns"
-    return (
-        _ldmatrix("", of, title.format("down", rows), (16, 16), (down, _HALVES[0])),
-        _ldmatrix("_along", of, title.format("along", rows), (16, 16), (along, "((4,8),(2,2,2)):((2@1,1@0),(1@1,8@1,8@0))")),
-        _ldmatrix(
-            "_trans", of, title.format("down", columns), (16, 16), (down, "((4,8),(2,2,2)):((2@0,1@1),(1@0,8@0,8@1))"), True
-        ),
-        _ldmatrix(
-            "_trans_along",
-            of,
-            title.format("along", columns),
-            (16, 16),
-            (along, "((4,8),(2,2,2)):((2@0,1@1),(1@0,8@1,8@0))"),
-            True,
-        ),
-    )
+_COUNTS = {4: "four matrices", 2: "two matrices", 1: "a matrix"}
 
 
-def _rows(of: str, width: int, fragments: tuple[str, str]) -> tuple[Instruction, ...]:
-    """Of wider or narrower elements, by rows: 16 bytes of one are `width` of them."""
-    down, along = (f"((8,2,2),{width}):((1@0,{order}),1@1)" for order in (f"8@0,{width}@1", f"{width}@1,8@0"))
-    title = "four matrices of 8 rows of 16 bytes, {} first, from rows that lanes say the addresses of"
-    return (
-        _ldmatrix("", of, title.format("down"), (16, 2 * width), (down, fragments[0])),
-        _ldmatrix("_along", of, title.format("along"), (16, 2 * width), (along, fragments[1])),
-    )
+def _order(count: int, width: int, along: bool) -> tuple[str, ...]:
+    """How far each further matrix, then each further two, are in the whole: down its rows first, or `along` them."""
+    far = ("8@0", f"{width}@1")
+    return tuple(reversed(far) if along else far)[: count.bit_length() - 1]
+
+
+def _addresses(width: int, order: tuple[str, ...]) -> str:
+    """Lanes to rows of 16 bytes, `width` elements each; lanes that no matrix is left for repeat."""
+    left = 4 >> len(order)
+    sizes, steps = ("8", *("2" for _ in order)), ("1@0", *order)
+    if left > 1:
+        sizes, steps = (*sizes, str(left)), (*steps, "0")
+    return f"(({','.join(sizes)}),{width}):(({','.join(steps)}),1@1)"
+
+
+def _registers(lanes: str, per: int, step: str, order: tuple[str, ...]) -> str:
+    """Lanes and registers to elements: `per` in a register of each matrix, `step` apart."""
+    sizes = [str(per)] * (per > 1) + ["2" for _ in order]
+    steps = [step] * (per > 1) + [*order]
+    size, at = (",".join(each) if len(each) == 1 else f"({','.join(each)})" for each in (sizes or ["1"], steps or ["0"]))
+    return f"((4,8),{size}):(({lanes}),{at})"
+
+
+def _moves(verb: str, of: str, width: int, lanes: str, per: int, *, turned: bool = False) -> Iterator[Instruction]:
+    """All counts and orders, of elements of which a row has `width`, a register `per`."""
+    step = "1@0" if turned else "1@1"
+    what = "from rows that lanes say the addresses of" if verb == "ldmatrix" else "to rows that lanes say the addresses of"
+    by = "by columns" if turned else "by rows"
+    for count, many in _COUNTS.items():
+        for along in (False, True) if count > 1 else (False,):
+            order = _order(count, width, along)
+            shape = (8 * (2 if "8@0" in order else 1), width * (2 if len(order) > ("8@0" in order) else 1))
+            first = "" if not order else ", along first" if along else ", down first"
+            title = f"{many} of 8 rows of {width} elements{first}, {what}, {by}"
+            fragments = _addresses(width, order), _registers(lanes, per, step, order)
+            yield _moved(verb, of, count, shape, "_along" if along else "", title, fragments, turned)
+
+
+def _halves(verb: str, of: str) -> Iterator[Instruction]:
+    """Of elements of 16 bits, by rows and by columns."""
+    for turned, lanes in _PIECES.items():
+        yield from _moves(verb, of, 8, lanes, 2, turned=turned)
 
 
 INSTRUCTIONS = (
@@ -151,9 +173,10 @@ INSTRUCTIONS = (
     _mma((16, 8, 16), "f64", "f64", "f64.f64.f64.f64", _DOUBLES_16, "sm_90"),
     _mma((16, 8, 32), "f8e4m3", "f32", "f32.e4m3.e4m3.f32", _BYTES, "sm_89"),
     _mma((16, 8, 32), "f8e5m2", "f32", "f32.e5m2.e5m2.f32", _BYTES, "sm_89"),
-    *_loads("f16"),
-    *_loads("bf16"),
-    *_rows("tf32", 4, (_WORDS_8[0], "((4,8),(2,2)):((1@1,1@0),(4@1,8@0))")),
-    *_rows("i8", 16, (_BYTES[0], "((4,8),(4,2,2)):((4@1,1@0),(1@1,16@1,8@0))")),
-    *_rows("u8", 16, (_BYTES[0], "((4,8),(4,2,2)):((4@1,1@0),(1@1,16@1,8@0))")),
+    *_halves("ldmatrix", "f16"),
+    *_halves("ldmatrix", "bf16"),
+    *_moves("ldmatrix", "tf32", 4, "1@1,1@0", 1),
+    *(each for of in ("i8", "u8", "f8e4m3", "f8e5m2") for each in _moves("ldmatrix", of, 16, "4@1,1@0", 4)),
+    *_halves("stmatrix", "f16"),
+    *_halves("stmatrix", "bf16"),
 )

@@ -79,23 +79,26 @@ def by_first_warps(op: k.Stmt, thread: Expr) -> k.Stmt:
 
 
 def _said(stmt: ir.Instruction, instr: Instr, operand: Operand, lanes: int, thread: Expr) -> Load:
-    """The element at the address of a lane: the first of those that the body reads and the fragment assigns to the lane."""
+    """The element at the address of a lane: the first of those that the body uses and the fragment assigns to the lane."""
     lane = thread if lanes == instr.lanes else thread % instr.lanes
     loops = [inner.sym for inner in ir.walk(stmt.body) if isinstance(inner, ir.Seq)]
     values: dict[Sym, Expr] = {loops.pop(0): thread // instr.lanes} if lanes > instr.lanes else {}
     own = dict(zip((turn.sym for turn in instr.loops), loops[-len(instr.loops) :], strict=True))
     binds = (inner for inner in ir.walk(stmt.body) if isinstance(inner, ir.Bind))
-    read = (
+    used = (
         (meant, load)
         for give, bind in zip(instr.gives, binds, strict=True)
-        for meant, load in zip(loads_of(give), (node for node in walk(bind.values[0]) if isinstance(node, Load)), strict=True)
+        for meant, load in (
+            *zip(loads_of(give), (node for node in walk(bind.values[0]) if isinstance(node, Load)), strict=True),
+            (give.target, bind.targets[0]),
+        )
     )
-    meant, load = next(pair for pair in read if pair[0].buffer is operand.memory)
+    meant, load = next(pair for pair in used if pair[0].buffer is operand.memory)
     for e, at in zip(meant.index, operand.fragment.element(lane, ZERO), strict=True):
         sym = e.as_sym
         if sym is None:
             told = (
-                f"`{instr.name}` reads `{operand.name}`, whose addresses lanes give, at places that are no loops of its meaning"
+                f"`{instr.name}` uses `{operand.name}`, whose addresses lanes give, at places that are no loops of its meaning"
             )
             raise limitation("E0541", stmt.span, told)
         values[own[sym]] = at

@@ -134,11 +134,11 @@ class _Doing(Mutable):
         return Event(mine, place, whole, replace(self.op, fused=fused), kind, group=self.op.GROUP)
 
     def place(self, load: Load) -> tuple[Expr, Load]:
-        """The thread that has an element of an operand, and its register."""
+        """The thread that has an element of an operand, and its register; or that says where it is, and the first one there."""
         operand, held = self.held[load.buffer]
-        if operand.is_shared:
-            raise AssertionError("what is addressed is in no lane")
         index = [e.substitute(self.names) for e in load.index]
+        if operand.is_shared:
+            return self.first + operand.fragment.lane(index), held.first
         copy = self.copy % operand.fragment.copied if operand.fragment.copies else ZERO
         slot = held.first.index[0] + operand.fragment.register(index, copy)
         return self.first + operand.fragment.lane(index, copy), replace(held.first, index=(slot,))

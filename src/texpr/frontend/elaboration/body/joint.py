@@ -34,7 +34,7 @@ def joint_operands(ctx: Context, call: Call, text: Instr, joint: record.Instr) -
             told = f"`{operand.name}` is {parts}, or the {registers[0]} registers that a lane holds of it"
             shape = f"[{', '.join(map(str, found.shape))}]"
             raise error("E0311", exp.span, f"{told}, and this is {shape}", note)
-        if operand.access in ("write", "update"):
+        if operand.is_written:
             check_writable(found, exp)
         if found.paddings:
             raise error(
