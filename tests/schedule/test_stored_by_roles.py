@@ -77,18 +77,18 @@ def test_emulated(name: str, sizes: dict[str, int]) -> None:
 
 @pytest.mark.parametrize("name", ["tiles", "two warpgroups"])
 def test_machine_code(name: str) -> None:
-    """Lanes store two elements at once to shared memory, and nothing to memory; the engine does."""
+    """Warps store four matrices at once to shared memory, and nothing to memory; the engine does."""
     code = code_of(binary := built(compiled(name).source))
     assert spills_nothing(binary) and not serialised(binary)
-    assert "UTMASTG" in code and len(re.findall(r"STS(?! )|STS ", code)) == 16 and "STS.U16" not in code
+    assert "UTMASTG" in code and len(re.findall("STSM.16.M88.4", code)) == 4 and "STS " not in code and "STS." not in code
     assert len(re.findall(r"BAR\.SYNC", code)) == 3
 
 
 def test_the_store_goes_on_while_the_next_tile_is_computed() -> None:
     """Who stored waits for the tile to be read right before it is written again, and what threads do for that stands once."""
-    words = re.findall(r"(commit_warpgroup|wait_bulk 0 read|barrier block part|vector C_s|commit_bulk)", plain("tiles"))
-    assert words == [
-        "commit_warpgroup", "wait_bulk 0 read", "barrier block part", "vector C_s", "barrier block part", "commit_bulk",
+    pattern = r"(commit_warpgroup|wait_bulk 0 read|barrier block part|instr stmatrix(?=_x4_bf16 \[)|commit_bulk)"
+    assert re.findall(pattern, plain("tiles")) == [
+        "commit_warpgroup", "wait_bulk 0 read", "barrier block part", "instr stmatrix", "barrier block part", "commit_bulk",
     ]  # fmt: skip
 
 
@@ -136,7 +136,7 @@ class Bug(Record):
 
 FENCE, MEET, STORE = line("fence async"), line("barrier block part"), line("tensor store")
 COMMIT, READ, END = line("commit_bulk"), line("wait_bulk 0 read"), line("wait_bulk 0", 1)
-FILL = line("vector C_s")
+FILL, PUT = line("instr stmatrix_x4_bf16 ["), line("put[")
 BY_FIRST = "            if (i32(thread) == 0:i32) {\n"
 FIRST = BY_FIRST + STORE
 AGAIN = f"{BY_FIRST}{READ}            }}\n{MEET}"
@@ -175,9 +175,15 @@ BUGS = {
     "the tile of another block": Bug(STORE, STORE.replace("128 * j_t", "64 * j_t")),
     "the tile of another line": Bug(STORE, STORE.replace("64 * i_b", "64 * i_b + 64")),
     "coordinates swapped": Bug(STORE, STORE.replace("[64 * j_c + 128 * j_t, 64 * i_b]", "[64 * i_b, 64 * j_c + 128 * j_t]")),
-    "chunks in another order": Bug(FILL, FILL.replace("xor(r_3, (lane_1 / 4), 3)", "xor(r_3, (lane_1 / 4 + 1) % 8, 3)")),
-    "chunks in no order": Bug(FILL, FILL.replace("xor(r_3, (lane_1 / 4), 3)", "r_3")),
-    "registers of other columns": Bug(FILL, FILL.replace("total[4 * r_3 + 2 * r_4]", "total[4 * r_3]")),
+    "chunks in another order": Bug(FILL, FILL.replace("/ 16), thread, 3)", "/ 16), (thread + 1) % 8, 3)")),
+    "chunks in no order": Bug(FILL, FILL.replace("xor(2 * t + ((thread % 32) / 16), thread, 3)", "2 * t + (thread % 32) / 16")),
+    "rows of other matrices": Bug(FILL, FILL.replace("8 * (((thread % 32) / 8) % 2)", "8 * ((thread % 32) / 16)")),
+    "rows of one warp": Bug(FILL, FILL.replace("16 * (thread / 32)", "16 * (thread / 64)")),
+    "by some warps": Bug(FILL, FILL.replace("first 128", "first 96"), False),
+    "not stored": Bug(FILL, ""),
+    "matrices in another order": Bug(PUT, PUT.replace("put[r_3 + 2 * r_4 + 4 * r_5]", "put[r_3 + 4 * r_4 + 2 * r_5]")),
+    "registers of other columns": Bug(PUT, PUT.replace("4 * r_5 + 8 * t]", "8 * t]")),
+    "registers of the first columns": Bug(PUT, PUT.replace(" + 8 * t]", "]")),
     "stored before results are there": Bug(line("wait_warpgroup 0"), ""),
 }  # fmt: skip
 

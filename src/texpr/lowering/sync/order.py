@@ -106,7 +106,7 @@ def decide(
     operations = _operations(steps, engines, turned.rings, met, placed, needs, names, cluster)
     before: dict[ProgramPoint, tuple[k.Stmt, ...]] = dict(operations.phases.waits)
     if split is not None:
-        stored = later(placed, operations.phases, engines.stores, met, nodes, steps.thread)
+        stored = later(placed, operations.phases, engines.stores, met, nodes, steps.thread, asked, runs.__contains__)
         placed, operations = stored.barriers, replace(operations, phases=stored.phases)
         before |= {gap: (*before.get(gap, ()), wait) for gap, wait in stored.waits.items()}
     across = across_proxies(needs, nest, nodes, engines.copies, {leaf: each.tiles for leaf, each in engines.started.items()})

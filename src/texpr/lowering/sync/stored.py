@@ -11,20 +11,22 @@
         barrier
     }
 
-Both barriers are executed as often as before. In the first tile there is nothing to wait for.
+Both barriers are executed as often as before, and whatever the second one was there for has one still. In the first tile there
+is nothing to wait for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from texpr.affine.expr import Expr
 from texpr.ir import kernel as k
+from texpr.ir import program as ir
 from texpr.ir.steps import Node, Step, leaves
 from texpr.ir.value import Index, Literal, Op
 from texpr.ir.value.types import BOOL, I32
-from texpr.lowering.build.paths import ProgramPoint, lists
-from texpr.lowering.dependences.dependence import Dependence
+from texpr.lowering.build.paths import Paths, ProgramPoint, lists
+from texpr.lowering.dependences.dependence import Dependence, reach
 from texpr.lowering.engine.box_copy import BoxCopy
 from texpr.lowering.sync.barriers import Barriers
 from texpr.lowering.sync.phases import Phases
@@ -46,8 +48,14 @@ def later(
     met: Iterable[Dependence],
     nodes: tuple[Node, ...],
     thread: Expr,
+    needs: Iterable[Dependence],
+    runs: Callable[[ir.Seq], bool],
 ) -> Stored:
-    """What threads do for tiles that a loop stores and writes again in its next turn, as late as it can be."""
+    """What threads do for tiles that a loop stores and writes again in its next turn, as late as it can be.
+
+    `needs`: what barriers are there for; `runs`: whether a loop always has an iteration where it is reached.
+    """
+    paths, asked = Paths(nodes, runs), tuple(needs)
     placed, reused, waits = dict(barriers), dict(phases.reused), dict[ProgramPoint, k.Stmt]()
     for leaf, copy in stores.items():
         again = [m for m in met if m.source is leaf and m.covered in phases.reused[copy]]
@@ -57,8 +65,11 @@ def later(
         sinks = {m.sink for m in again}
         at = own.number, next(n for n, node in enumerate(own.nodes) if not sinks.isdisjoint(leaves((node,)))) - 1
         covered = {*phases.reused[copy]}
-        old = [gap for gap, each in placed.items() if gap[0] == own.number and {*each.covers} <= covered]
+        old = [gap for gap, each in placed.items() if gap[0] == own.number and not covered.isdisjoint(each.covers)]
         if len(old) != 1 or at in placed or leaf not in own.nodes or own.nodes.index(leaf) > old[0][1]:
+            continue
+        enough = {at, *(gap for gap in placed if gap != old[0] and _reach(placed, gap) >= _reach(placed, old[0]))}
+        if any(old[0] in way and enough.isdisjoint(way) for need in asked for way in need.paths(paths)):
             continue
         placed[at] = placed.pop(old[0])
         first = Op("eq", (Index(thread, I32), Literal(0, I32)), BOOL)
@@ -66,3 +77,7 @@ def later(
         waits[at] = k.If(first, (wait,), span=copy.span)
         reused[copy] = ()
     return Stored(placed, replace(phases, reused=reused), waits)
+
+
+def _reach(barriers: Barriers, gap: ProgramPoint) -> tuple[int, bool, int]:
+    return reach((barriers[gap].level, barriers[gap].part))

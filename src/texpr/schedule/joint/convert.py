@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.affine.facts import Known
+from texpr.affine.ranges import Range
 from texpr.affine.simplify import Simplifier
 from texpr.ir import program as ir
 from texpr.ir.instr.fragment import Digit, Fragment, Misfit
@@ -31,8 +32,9 @@ from texpr.ir.value import Buffer, Index, Load, Value
 from texpr.ir.value import walk as value_walk
 from texpr.isa.target import Target
 from texpr.schedule.edits import Offers
+from texpr.schedule.joint import stores
 from texpr.schedule.joint.columns import Columns, in_vectors
-from texpr.schedule.joint.layout import place, solved, steps_of, tile_fragment
+from texpr.schedule.joint.layout import Place, place, solved, steps_of, tile_fragment
 from texpr.schedule.joint.match import match
 from texpr.schedule.joint.nests import Nest, nest_of
 from texpr.schedule.joint.product import Product, Unfit
@@ -213,7 +215,8 @@ class Tile(Mutable):
             yield with_blocks(stmt, bodies)
 
     def spread(self, stmt: ir.Stmt) -> Iterator[ir.Stmt]:
-        """Loops over the tile, as loops over lanes and registers, to which columns of tensor memory are brought first."""
+        """Loops over the tile, as loops over lanes and registers, to which columns of tensor memory are brought first; or as
+        instructions that store it."""
         found = [load for s in ir.walk((stmt,)) for load in accesses(s) if load.buffer is self.tile]
         indices = {load.index for load in found}
         if len(indices) != 1 or found[0].data:
@@ -225,27 +228,40 @@ class Tile(Mutable):
             if not loop.extent.is_constant or (isinstance(loop, ir.Par) and (loop.reduce or loop.fully)):
                 through = f"the loop over `{loop.sym.base}` goes through `{self.tile.name}`"
                 raise Misfit(f"{through}, and is no plain `par` of a constant extent")
-        lane = self.by.fresh("lane")
-        names = [self.by.fresh("r") for digit in self.held.digits if not digit.of_lane]
-        held = place(self.held, expr(lane), names)
         shape = tuple(e.constant for e in self.tile.shape)
-        values = dict(solved(index, held.element, {s: loop.extent.constant for s, loop in used.items()}, shape))
-        values |= {sym: ZERO for sym, loop in own.items() if isinstance(loop, ir.Par) and loop.extent is ONE}
-        self._require_inside(stmt, frozenset(values), frozenset(used))
-        body = self._without((stmt,), frozenset(values))
-        part = self.columns.registers(held.digits[-1][1].size) if self.columns else self.made
-        at = Load(part, (expr(lane), expr(held.digits[-1][0]) if self.columns else held.register))
-        simple = Simplifier(Known({lane: (0, self.lanes - 1), **{sym: (0, digit.size - 1) for sym, digit in held.digits}}))
-        made = _renamed(body, {sym: simple(e) for sym, e in values.items()}, self.tile, lambda old: replace(at, span=old.span))
+
+        def moved(element: Sequence[Expr], at: Load, ranges: Mapping[Sym, Range]) -> Body:
+            values = dict(solved(index, element, {s: loop.extent.constant for s, loop in used.items()}, shape))
+            values |= {sym: ZERO for sym, loop in own.items() if isinstance(loop, ir.Par) and loop.extent is ONE}
+            self._require_inside(stmt, frozenset(values), frozenset(used))
+            simple, body = Simplifier(Known(ranges)), self._without((stmt,), frozenset(values))
+            at_element = {sym: simple(e) for sym, e in values.items()}
+            return _renamed(body, at_element, self.tile, lambda old: replace(at, span=old.span))
+
+        by, span = self.by, getattr(stmt, "span", self.new.span)
         if self.columns is None:
-            yield self.over(lane, held.digits, made, stmt)
-            return
-        *outer, own_digit = held.digits
+            whole = stores.Tile(self.lanes, shape, self.held.digits, self.made)
+            if instructions := stores.stored(by.function, by.target, whole, moved, by.fresh, span):
+                yield from instructions
+                return
+        lane = by.fresh("lane")
+        held = place(self.held, expr(lane), [by.fresh("r") for digit in self.held.digits if not digit.of_lane])
+        ranges = {lane: (0, self.lanes - 1), **{sym: (0, digit.size - 1) for sym, digit in held.digits}}
+        if self.columns is None:
+            yield self.over(lane, held.digits, moved(held.element, Load(self.made, (expr(lane), held.register)), ranges), stmt)
+        else:
+            yield from self._from_columns(self.columns, lane, held, moved, ranges, stmt)
+
+    def _from_columns(
+        self, columns: Columns, lane: Sym, held: Place, moved: stores.Moved, ranges: Mapping[Sym, Range], stmt: ir.Stmt
+    ) -> Iterator[ir.Stmt]:
+        """The same, some columns of tensor memory after the other."""
+        *outer, own = held.digits
+        part = columns.registers(own[1].size)
+        made = moved(held.element, Load(part, (expr(lane), expr(own[0]))), ranges)
         span, first = getattr(stmt, "span", self.new.span), sum((expr(s) * d.weight for s, d in outer), ZERO)
-        inner, made = (
-            in_vectors((own_digit,), made, self.by.fresh) if is_stored(self.by.function, made) else ([own_digit], made)
-        )
-        nodes: Body = tuple(self.columns.around(part, first, (self.over(lane, inner, made, stmt),), span))
+        inner, made = in_vectors((own,), made, self.by.fresh) if is_stored(self.by.function, made) else ([own], made)
+        nodes: Body = tuple(columns.around(part, first, (self.over(lane, inner, made, stmt),), span))
         for sym, digit in reversed(outer):
             nodes = (ir.Seq(sym, expr(digit.size), nodes, span=span),)
         yield from nodes
