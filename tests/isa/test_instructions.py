@@ -93,7 +93,10 @@ def test_copies_move_bytes_and_fill_with_zeros(cache: str, size: int) -> None:
         np.testing.assert_array_equal(execute(f"cp_async_{cache}_{size}_zfill", x=x, n=part, y=y.copy()), wanted)
 
 
-LATER = {"cp_async": "cp.async.", "cp_reduce": "cp.reduce.", "mbarrier": "mbarrier.", "fence": "fence.", "tcgen05": "tcgen05."}
+LATER = {
+    "cp_async": "cp.async.", "cp_reduce": "cp.reduce.", "mbarrier": "mbarrier.", "fence": "fence.", "red_": "red.",
+    "atom_": "atom.", "tcgen05": "tcgen05.",
+}  # fmt: skip
 """How the names begin of what other threads, or copies, see the effect of; and how their templates do."""
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from math import prod
 
 from texpr.ir import program as ir
-from texpr.ir.program.marked import asked_at, level_of, mark
+from texpr.ir.program.marked import asked_at, is_atomic, level_of, mark
 from texpr.ir.program.marks import Bind, Unroll, Vector
 from texpr.ir.program.rewrite import with_blocks
 from texpr.isa.target import Target
@@ -196,7 +196,7 @@ def bound_maps(loops: tuple[ir.Par, ...], asked: Widths) -> Iterator[LoopMap]:
     for loop in loops:
         level = level_of(loop)
         assert level is not None
-        role = Role.REDUCE if loop.reduce else Role.TEAM
+        role = Role.REDUCE if loop.reduce and not is_atomic(loop) else Role.TEAM
         yield LoopMap(loop, role, digits=one_digit(asked.of[level], asked.stride(level)))
 
 

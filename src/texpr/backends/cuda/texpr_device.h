@@ -37,6 +37,9 @@
 #define TX_EXPORT(KERNEL)
 #define TX_SOURCE(FILE)
 
+/* An update as one step, of an order and a scope. PTX ISA, "red". */
+#define TX_RED(VERB, CONSTRAINT, SAME, AT, VALUE) asm volatile(VERB " [%0], %1;" ::"l"(AT), CONSTRAINT(VALUE) : "memory")
+
 /* Threads that arrive at barrier `id` (1..15; 0 is __syncthreads'): a multiple of 32. PTX ISA, "bar.sync". */
 TX_FN void tx_bar_sync(int id, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from texpr.ir.instr.registers import packing
 from texpr.ir.operation import Operation
-from texpr.ir.operation.form import At, Calculated, Flag, Joined, Maybe, Word, updates, writes
+from texpr.ir.operation.form import At, Calculated, Flag, Joined, Maybe, Name, Word, updates, writes
 from texpr.ir.ops.registers import Assign
 from texpr.ir.ops.rules import part_of_another_block_is_only_read, written_memory_may_be_written, written_value_has_the_type
 from texpr.ir.program.updates import sum_and_product
 from texpr.ir.value import Load, Ref, Value
 from texpr.ir.value.types import BOOL, DType
+from texpr.isa.instructions.atomic import ORDERS, SCOPES, ptx
 from texpr.isa.levels import Level, Space
 from texpr.support.span import NOWHERE, Span
 
@@ -50,8 +52,10 @@ def _takes(wanted: str, dtype: DType) -> bool:
 def atomic_scope_fits(stmt: Stmt, at: Place) -> Iterator[str]:
     """The scope of an atomic is a grid, a cluster or a block, and its memory is shared among threads."""
     if isinstance(stmt, Atomic):
-        if stmt.scope not in (Level.GRID, Level.CLUSTER, Level.BLOCK):
+        if stmt.scope not in SCOPES:
             yield f"no atomic acts at {stmt.scope.value}"
+        if stmt.order not in ORDERS:
+            yield f"no atomic is {stmt.order}"
         if at.space(stmt.target.buffer) in (Space.LOCAL, Space.LANES):
             yield f"{stmt.target.buffer.name} is one thread's own"
 
@@ -88,7 +92,10 @@ def assign(target: Load | Ref, value: Value, span: Span = NOWHERE, *, fused: boo
 
 
 class Atomic(Operation, eq=False):
-    """`target = op(target, value)` as one atomic, relaxed operation at `scope`; `op` is add, min, max, and, or."""
+    """`target = op(target, value)` as one atomic operation at `scope`; `op` is add, min, max, and, or.
+
+    `order`: one of `ORDERS`: behind a release whoever acquires sees what the thread did before.
+    """
 
     FORM = (
         Word("atomic"),
@@ -96,6 +103,7 @@ class Atomic(Operation, eq=False):
         Joined("op"),
         Calculated("value"),
         Maybe("scope", Level.GRID, "at", (At("scope"),)),
+        Maybe("order", "relaxed", "order", (Name("order"),)),
     )
     RULES = (
         written_memory_may_be_written,
@@ -110,10 +118,18 @@ class Atomic(Operation, eq=False):
     op: str
     value: Value
     scope: Level = Level.GRID
+    order: str = "relaxed"
 
     def cuda(self, to: Printing) -> Iterator[str]:
-        """A relaxed atomic of device scope, which includes every narrower scope."""
-        yield f"atomic{self.op.capitalize()}(&{to.element(self.target)}, {to.value(self.value)});"
+        """A relaxed atomic by CUDA's function, any other, and those of a cluster, as PTX has it."""
+        target, value = to.element(self.target), to.value(self.value)
+        if self.order == "relaxed" and self.scope is not Level.CLUSTER:
+            suffix = "_block" if self.scope is Level.BLOCK else ""
+            yield f"atomic{self.op.capitalize()}{suffix}(&{target}, {value});"
+            return
+        words = f"{self.order}.{SCOPES[self.scope]}.{ptx(self.op, self.target.dtype.name)}"
+        constraint = packing(self.target.dtype, 1).constraint
+        yield f'TX_RED("red.{words}", "{constraint}", atomic{self.op.capitalize()}, &{target}, {value});'
 
     def cpu(self, to: Printing) -> Iterator[str]:
         """A compare-and-swap loop on whole words; its scope is the whole machine."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Mapping
+from typing import ClassVar, TypeVar
 
 from texpr.ir import program as ir
 from texpr.ir.program.marks import MARKS, Bind, Mark
 from texpr.ir.program.rewrite import with_blocks
-from texpr.support.record import replace
+from texpr.support.record import Record, replace
 from texpr.support.span import NOWHERE, Span
 
 _Loop = TypeVar("_Loop", bound=ir.Loop)
@@ -38,28 +39,44 @@ ATOMIC = "atomic"
 """The pragma for a `reduce` whose updates may be executed in any order: mapping uses atomics."""
 
 
+class Atomicity(Record):
+    """How updates are atomic: whose they are one step for, and what their order says of other memory."""
+
+    scope: str = "grid"
+    order: str = "relaxed"
+
+    WORDS: ClassVar[Mapping[str, str]] = {"block": "scope", "grid": "scope", "relaxed": "order", "release": "order"}
+    """What may be said of a loop, and of which of the two it is."""
+
+
+def atomicity(loop: ir.Loop) -> Atomicity:
+    """How updates of the loop's reduce buffers are atomic."""
+    found = pragma(loop, ATOMIC)
+    said = {} if found is None else {Atomicity.WORDS[str(a.value)]: str(a.value) for a in found.args}
+    return Atomicity(**said)
+
+
 def is_atomic(loop: ir.Loop) -> bool:
     """Whether updates of the loop's reduce buffers may be atomics."""
     return pragma(loop, ATOMIC) is not None
 
 
 def atomic(loop: _Loop) -> _Loop:
-    """`loop` with its updates as atomics."""
-    kept = (d for d in loop.directives if d.name != ATOMIC)
-    return replace(loop, directives=(*kept, ir.Directive(ATOMIC)))
+    """`loop` with its updates as atomics, as the text has them if it does."""
+    return loop if is_atomic(loop) else replace(loop, directives=(*loop.directives, ir.Directive(ATOMIC)))
 
 
-def atomic_binds(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> frozenset[ir.Bind]:
+def atomic_binds(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...]) -> Mapping[ir.Bind, Atomicity]:
     """The updates that are atomic: those of the reduce buffers of a loop marked `#atomic`."""
-    found: set[ir.Bind] = set()
+    found: dict[ir.Bind, Atomicity] = {}
     marked = [(loop, body) for loop in loops] + [(s, s.body) for s in ir.walk(body) if isinstance(s, ir.Par)]
     for loop, inside in marked:
         if is_atomic(loop):
-            found |= {
-                s for s in ir.walk(inside)
-                if isinstance(s, ir.Bind) and s.update is not None and s.targets[0].buffer in loop.reduce
-            }  # fmt: skip
-    return frozenset(found)
+            how = atomicity(loop)
+            for s in ir.walk(inside):
+                if isinstance(s, ir.Bind) and s.update is not None and s.targets[0].buffer in loop.reduce:
+                    found[s] = how
+    return found
 
 
 def asked_at(loop: ir.Loop, kind: type[Mark]) -> Span:

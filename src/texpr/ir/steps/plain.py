@@ -53,9 +53,13 @@ def _stmt(stmt: ir.Stmt) -> ir.Stmt:
             return made
 
 
+def _pragma(found: ir.Directive) -> ir.Directive:
+    return ir.Directive(found.name, tuple(ir.Argument(each.value) for each in found.args))
+
+
 def _loop(loop: ir.Par | ir.Seq) -> ir.Par | ir.Seq:
     kept = (d for d in loop.directives if isinstance(d, MARKS) or d.name == ATOMIC)
-    pragmas = tuple(ir.Directive(d.name) if isinstance(d, ir.Directive) else d for d in kept)
+    pragmas = tuple(_pragma(d) if isinstance(d, ir.Directive) else d for d in kept)
     made = replace(loop, label=None, directives=pragmas)
     return replace(made, fully=False) if isinstance(made, ir.Par) else made
 

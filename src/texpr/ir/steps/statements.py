@@ -15,6 +15,7 @@ from typing import assert_never
 
 from texpr.ir import program as ir
 from texpr.ir.kernel.text import line_text
+from texpr.ir.program.marked import Atomicity
 from texpr.ir.program.marks import MARKS, Mark, Word
 from texpr.ir.value import Load, Value
 from texpr.ir.value.parse import ValueParser, dtype, index, named, separated
@@ -79,7 +80,10 @@ def _several(values: Sequence[Value], types: Types) -> str:
 
 
 def _pragma(pragma: ir.Pragma) -> str:
-    words = pragma.words if isinstance(pragma, Mark) else ()
+    if isinstance(pragma, Mark):
+        words = pragma.words
+    else:
+        words = tuple(each.value for each in pragma.args if isinstance(each.value, int | str))
     listed = ", ".join(str(w) if isinstance(w, int) or is_name(w) else json.dumps(w) for w in words)
     return f"#{pragma.name}" + (f"({listed})" if words else "")
 
@@ -159,7 +163,8 @@ class StatementParser:
             words = separated(scan, _word)
             scan.expect(")")
         kind = MARKS.get(name)
-        found = ir.Directive(name) if kind is None and not words else None if kind is None else kind.read(words)
+        plain = ir.Directive(name, tuple(map(ir.Argument, words))) if Atomicity.WORDS.keys() >= {*words} else None
+        found = plain if kind is None else kind.read(words)
         return found if found is not None else scan.reject(f"these are no words of `#{name}`")
 
     def let(self) -> ir.Let:

@@ -195,7 +195,7 @@ class Needs(Mutable):
 
     def _atomics(self, nest: Nest) -> frozenset[ir.Bind]:
         if nest not in self._atomic:
-            self._atomic[nest] = atomic_binds(tuple(m.loop for m in nest.grid), nest.body)
+            self._atomic[nest] = frozenset(atomic_binds(tuple(m.loop for m in nest.grid), nest.body))
         return self._atomic[nest]
 
 

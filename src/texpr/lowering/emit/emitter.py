@@ -6,7 +6,7 @@ threads are not considered here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property
 from math import prod
 
@@ -15,7 +15,7 @@ from texpr.affine.facts import Known
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.ops.copies import COPY_BYTES
-from texpr.ir.program.marked import is_atomic, mark
+from texpr.ir.program.marked import Atomicity, is_atomic, mark
 from texpr.ir.program.marks import Vector
 from texpr.ir.program.rewrite import replace_loads
 from texpr.ir.program.updates import SUMS, combine, sum_and_product, taken
@@ -23,11 +23,13 @@ from texpr.ir.program.uses import loads
 from texpr.ir.steps.place import Place, RegisterLayout
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, conjunction, walk
 from texpr.ir.value.types import BOOL, I32
+from texpr.isa.levels import Level
 from texpr.lowering.build.unrolling import MOST_UNROLLED, unrolling
 from texpr.lowering.engine.copies import filled_with_zero, is_copy
 from texpr.lowering.names import Names
 from texpr.lowering.place.owners import Frame, RegisterRef, register_of
 from texpr.relation.facts import in_loop, known
+from texpr.support.diagnostic import error
 from texpr.support.record import Mutable, field, replace
 
 MOST_REGISTERS = 8192
@@ -52,7 +54,7 @@ class Emitter(Mutable, dict=True):
         default_factory=dict[tuple[object, ...], tuple["Load | Ref", ...]]
     )
     arrays: list[k.Array] = field(default_factory=list[k.Array])
-    atomics: frozenset[ir.Bind] = frozenset()
+    atomics: dict[ir.Bind, Atomicity] = field(default_factory=dict[ir.Bind, Atomicity])
     free: frozenset[Buffer] = frozenset()
     reduce: Callable[[Emitter, ir.Par], Iterator[k.Stmt]] | None = None
     vector: Callable[[Emitter, ir.Loop], Iterator[k.Stmt]] | None = None
@@ -237,9 +239,13 @@ class Emitter(Mutable, dict=True):
     def _atomic(self, bind: ir.Bind, value: Value) -> k.Atomic:
         target = self.target(bind.targets[0])
         assert isinstance(target, Load) and isinstance(bind.update, str)
-        if bind.update == "sub":
-            return k.Atomic(target, "add", Op("neg", (value,), value.dtype), span=bind.span)
-        return k.Atomic(target, bind.update, value, span=bind.span)
+        how, place = self.atomics[bind], self.places.get(bind.targets[0].buffer)
+        if how.scope == "block" and (place is None or place.space is not k.Space.SHARED):
+            told = f"updates of `{target.buffer.name}` are one step for threads of one block, and threads of all blocks have it"
+            help = "leave `block` out, which says so; a `new` in a loop over blocks is of one block"
+            raise error("E0335", bind.span, told, help=help)
+        op, value = ("add", Op("neg", (value,), value.dtype)) if bind.update == "sub" else (bind.update, value)
+        return k.Atomic(target, op, value, Level(how.scope), how.order, span=bind.span)
 
     def new(self, new: ir.New, rest: tuple[ir.Stmt, ...]) -> Iterator[k.Stmt]:
         """A register is initialised by the first bind that follows, if that is simple; otherwise by 0."""
@@ -279,7 +285,7 @@ def _is_small(place: Place) -> bool:
     return all(e.is_constant for e in extents) and prod(e.constant for e in extents) * size <= MOST_REGISTERS
 
 
-def is_simple(body: tuple[ir.Stmt, ...], atomics: frozenset[ir.Bind]) -> bool:
+def is_simple(body: tuple[ir.Stmt, ...], atomics: Collection[ir.Bind]) -> bool:
     """Whether `body` is simple enough for vector lanes: no loops, arrays or atomics."""
     return not any(
         isinstance(s, ir.Par | ir.Seq | ir.Instruction | ir.Anchor)

@@ -38,7 +38,7 @@ def emit(steps: Steps) -> k.Kernel:
 
 def _emitter(steps: Steps, names: Names) -> Emitter:
     body, grid, facts = program(steps.nodes), tuple(along.loop for along in steps.grid), _Facts(steps)
-    emitter = Emitter(dict(steps.places), names, simd=steps.vectors is not None, atomics=atomic_binds(grid, body))
+    emitter = Emitter(dict(steps.places), names, simd=steps.vectors is not None, atomics={**atomic_binds(grid, body)})
     emitter.known, emitter.loops, emitter.free = facts.known, facts.loops, free_sums(grid, body)
     if steps.vectors is None:
         emitter.vector = vectors.in_lanes

@@ -136,7 +136,7 @@ class _Vector(Mutable):
             targets.append(substitute_load(moved, self._symbols(lane)))
         made = replace(bind, targets=tuple(targets), values=tuple(self._in_lane(v, lane) for v in bind.values))
         if bind in self.emitter.atomics:
-            self.emitter.atomics |= {made}
+            self.emitter.atomics[made] = self.emitter.atomics[bind]
         return made
 
     def _is_copy(self, bind: ir.Bind) -> bool:

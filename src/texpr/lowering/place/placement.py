@@ -124,7 +124,7 @@ class _Placer(Mutable, dict=True):
     @cached_property
     def shuffles(self) -> Shuffles:
         """What shuffles between lanes cost."""
-        atomics = atomic_binds(tuple(m.loop for m in self.nest.grid), self.nest.body)
+        atomics = frozenset(atomic_binds(tuple(m.loop for m in self.nest.grid), self.nest.body))
         return Shuffles(self.needs, self.nest, self.steps.body, atomics)
 
     def _slots(self, buffer: Buffer) -> tuple[int, ...] | None:

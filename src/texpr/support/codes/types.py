@@ -35,4 +35,5 @@ CODES: dict[str, str] = {
     "E0332": "`#ieee` without a sum",
     "E0333": "malformed rounding",
     "E0334": "`scan` of a loop without an order",
+    "E0335": "atomic updates of no such scope or order",
 }

@@ -40,6 +40,14 @@ TX_EMU_ATOMIC(atomicXor, a ^ b)
 TX_EMU_ATOMIC(atomicExch, b)
 #undef TX_EMU_ATOMIC
 
+/* Of any order and scope: each update is one step for all. */
+#define atomicAdd_block atomicAdd
+#define atomicMin_block atomicMin
+#define atomicMax_block atomicMax
+#define atomicAnd_block atomicAnd
+#define atomicOr_block atomicOr
+#define TX_RED(VERB, CONSTRAINT, SAME, AT, VALUE) SAME(AT, VALUE)
+
 template <class P, class T> T tx_emu_compare_and_swap(P at, T expected, T wanted) {
     T *const here = tx_emu::place(at);
     T const before = *here;

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from texpr.frontend.elaboration.body.directives import pragmas
 from texpr.frontend.tree import Loop
 from texpr.ir.program import Directive, Instruction, Par, Seq, Stmt, blocks, summed_by
-from texpr.ir.program.marked import ATOMIC
+from texpr.ir.program.marked import ATOMIC, Atomicity
 from texpr.ir.program.marks import IEEE
 from texpr.ir.program.rewrite import with_blocks
 from texpr.ir.value import Buffer
@@ -26,6 +26,9 @@ NONE: Mapping[Buffer, Par | Seq] = MappingProxyType({})
 def rounded(loop: Loop) -> tuple[tuple[Directive, ...], bool]:
     """The pragmas of a loop without `#ieee`, and whether it has that one. Raises E0332 where it marks nothing."""
     found = pragmas(loop.pragmas)
+    for each in found:
+        if each.name == ATOMIC:
+            _require_atomicity(each)
     marks = [each for each in found if each.name == IEEE]
     if not marks:
         return found, False
@@ -38,6 +41,19 @@ def rounded(loop: Loop) -> tuple[tuple[Directive, ...], bool]:
         help = "without it a sum keeps its order, and each operation is rounded for itself"
         raise error("E0332", mark.span, f"`#{IEEE}` is of the sums in a `reduce`, and this loop has none", help=help)
     return tuple(each for each in found if each is not mark), True
+
+
+def _require_atomicity(mark: Directive) -> None:
+    """That the scope and the order of atomic updates are said once. Raises E0335."""
+    known = ", ".join(f"`{word}`" for word in Atomicity.WORDS)
+    said: set[str] = set()
+    for argument in mark.args:
+        what = Atomicity.WORDS.get(str(argument.value)) if argument.key is None else None
+        if what is None:
+            raise error("E0335", argument.span, f"no atomic update is `{argument.value}`", help=f"those are {known}")
+        if what in said:
+            raise error("E0335", argument.span, f"the {what} of these updates is said already", help="leave one of them out")
+        said.add(what)
 
 
 def everywhere(body: tuple[Stmt, ...], kept: frozenset[Buffer] = frozenset()) -> tuple[Stmt, ...]:
