@@ -242,7 +242,7 @@ class Emitter(Mutable, dict=True):
         how, place = self.atomics[bind], self.places.get(bind.targets[0].buffer)
         if how.scope == "block" and (place is None or place.space is not k.Space.SHARED):
             told = f"updates of `{target.buffer.name}` are one step for threads of one block, and threads of all blocks have it"
-            help = "leave `block` out, which says so; a `new` in a loop over blocks is of one block"
+            help = "without that word they are one step for all threads; what is made in a loop over blocks is of one block"
             raise error("E0335", bind.span, told, help=help)
         op, value = ("add", Op("neg", (value,), value.dtype)) if bind.update == "sub" else (bind.update, value)
         return k.Atomic(target, op, value, Level(how.scope), how.order, span=bind.span)
