@@ -4,20 +4,25 @@
 
 Fragments are layouts from (lane, register) to the number of an element, rows first: `tv_layout_A` and others of an atom.
 Layouts of shared memory are those of `make_smem_layout_atom`, from (row, column) to elements, before what the swizzle moves.
+Descriptors are read from the PTX of a product of a tile that lies so: what is put beside the place where a matrix starts. Of
+tensor maps CuTe says the box and the type of elements; strides, sizes and swizzle it gives to the driver alone.
 """
 
 # The language rewrites functions from their text: no `from __future__ import annotations`.
 
 import json
 import os
+import re
+import tempfile
 from pathlib import Path
 from typing import Any
 
 os.environ["CUTE_DSL_ARCH"] = "sm_90a"  # there need not be a device
 
 import cutlass
-from cutlass import cute
-from cutlass.cute.nvgpu import OperandMajorMode, warp, warpgroup
+from cutlass import cute, utils
+from cutlass.cute.nvgpu import OperandMajorMode, cpasync, warp, warpgroup
+from cutlass.cute.runtime import make_fake_compact_tensor
 
 FILE = Path(__file__).parents[2] / "tests" / "instr" / "cute.json"
 COLUMNS = (8, 16, 32, 64, 96, 128, 192, 256)
@@ -25,7 +30,7 @@ KINDS = {
     "f16": cutlass.Float16, "bf16": cutlass.BFloat16, "tf32": cutlass.TFloat32, "f8e4m3": cutlass.Float8E4M3FN,
     "f8e5m2": cutlass.Float8E5M2, "i8": cutlass.Int8, "u8": cutlass.Uint8,
 }  # fmt: skip
-FOUND: dict[str, Any] = {"version": cutlass.__version__, "fragments": {}, "layouts": {}}
+FOUND: dict[str, Any] = {"version": cutlass.__version__, "fragments": {}, "layouts": {}, "descriptors": {}, "maps": {}}
 
 
 def of_warps() -> dict[str, Any]:
@@ -74,7 +79,104 @@ def look():
             FOUND["layouts"][f"{kind.name} {name}"] = str(warpgroup.make_smem_layout_atom(kind, of))
 
 
+@cute.kernel
+def one(
+    mma: cute.TiledMma, left: cute.ComposedLayout, right: cute.ComposedLayout, of: cutlass.Constexpr, into: cutlass.Constexpr
+):
+    """One product of what lies so in shared memory; what it gives is used."""
+    allocator = utils.SmemAllocator()
+    a = allocator.allocate_tensor(of, left.outer, 1024, left.inner)
+    b = allocator.allocate_tensor(of, right.outer, 1024, right.inner)
+    thread, _, _ = cute.arch.thread_idx()
+    mine = mma.get_slice(thread)
+    ours, others = mma.make_fragment_A(mine.partition_A(a)), mma.make_fragment_B(mine.partition_B(b))
+    total = cute.make_rmem_tensor(mma.partition_shape_C((ROWS, WIDE)), into)
+    warpgroup.fence()
+    cute.gemm(mma, total, ours[None, None, 0], others[None, None, 0], total)
+    warpgroup.commit_group()
+    warpgroup.wait_group(0)
+    cute.printf("{}", total[0])
+
+
+ROWS, WIDE = 64, 256
+SIZES = {"f16": 2, "bf16": 2, "f8e4m3": 1, "f8e5m2": 1, "i8": 1, "u8": 1}
+
+
+@cute.jit
+def lying(
+    name: cutlass.Constexpr, of: cutlass.Constexpr, into: cutlass.Constexpr, kind: cutlass.Constexpr, op: cutlass.Constexpr
+):
+    """A product of tiles in atoms of a kind, along the sum as deep as an atom is, or as an instruction."""
+    mma = cute.make_tiled_mma(op)
+    atom = warpgroup.make_smem_layout_atom(kind, of)
+    deep = max(cute.size(atom, mode=[1]), 32 // SIZES[name])
+    left, right = (cute.tile_to_shape(atom, (rows, deep), (0, 1)) for rows in (ROWS, WIDE))
+    FOUND["descriptors"][f"{kind.name} {name}"] = {"a": [str(left)], "b": [str(right)]}
+    one(mma, left, right, of, into).launch(grid=(1, 1, 1), block=(128, 1, 1))
+
+
+MADE = re.compile(r"or\.b64 *\t*(%rd\d+), %rd\d+, (-?\d+);")
+TAKEN = re.compile(r"wgmma\.mma_async[^{]*\{[^}]*\}, (%rd\d+), (%rd\d+),")
+
+
+def descriptors() -> None:
+    """What CuTe puts into descriptors of both operands, for every type, major and swizzle that it has."""
+    k, mn, shared = OperandMajorMode.K, OperandMajorMode.MN, warpgroup.OperandSource.SMEM
+    for kind in warpgroup.SmemLayoutAtomKind:
+        for name in SIZES if kind.name.startswith("K") else ("f16", "bf16"):
+            of, major = KINDS[name], k if kind.name.startswith("K") else mn
+            shape, into = (ROWS, WIDE, 32 // SIZES[name]), cutlass.Int32 if name in ("i8", "u8") else cutlass.Float32
+            if SIZES[name] == 2:
+                op: Any = warpgroup.MmaF16BF16Op(of, into, shape, shared, major, major)
+            elif name in ("i8", "u8"):
+                op = warpgroup.MmaI8Op(of, of, into, shape, shared, k, k)
+            else:
+                op = warpgroup.MmaF8Op(of, of, into, shape, shared, k, k)
+            with tempfile.TemporaryDirectory(prefix="texpr-peers-") as folder:
+                cute.compile(lying, name, of, into, kind, op, options=f"--gpu-arch sm_90a --keep-ptx --dump-dir {folder}")
+                (file,) = Path(folder).glob("*.ptx")
+                text = file.read_text(encoding="utf-8")
+            made, taken = dict(MADE.findall(text)), TAKEN.search(text)
+            assert taken is not None
+            for operand, register in zip("ab", taken.groups(), strict=True):
+                FOUND["descriptors"][f"{kind.name} {name}"][operand].append(f"{int(made[register]) % 2**64:#018x}")
+
+
+@cute.kernel
+def asking(atom: cute.CopyAtom):
+    """Uses a map."""
+    cpasync.prefetch_descriptor(atom)
+
+
+BOX = re.compile(r'tma_gbasis = <"([^"]*)">, tma_format = (\w+)')
+
+
+@cute.jit
+def mapped(name: cutlass.Constexpr, of: cutlass.Constexpr, kind: cutlass.Constexpr, whole: cute.Tensor):
+    """A copy of a tile that comes to lie so, of an array whose elements are neighbours as in the tile."""
+    atom = warpgroup.make_smem_layout_atom(kind, of)
+    tile = (ROWS, max(cute.size(atom, mode=[1]), 32 // max(SIZES.get(name, 4), 1)))
+    copy, _ = cpasync.make_tiled_tma_atom(
+        cpasync.CopyBulkTensorTileG2SOp(), whole, cute.tile_to_shape(atom, tile, (0, 1)), tile
+    )
+    FOUND["maps"][f"{kind.name} {name}"] = [*BOX.findall(str(copy.type))[0]]
+    asking(copy).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+
+def maps() -> None:
+    """Boxes and types of tensor maps, for every type, major and swizzle."""
+    for kind in warpgroup.SmemLayoutAtomKind:
+        along = kind.name.startswith("K")
+        for name in KINDS if along else ("f16", "bf16"):
+            of = cutlass.Float32 if name == "tf32" else KINDS[name]
+            whole = make_fake_compact_tensor(of, (1024, 512), stride_order=(1, 0) if along else (0, 1), assumed_align=16)
+            cute.compile(mapped, name, of, kind, whole, options="--gpu-arch sm_90a")
+
+
 if __name__ == "__main__":
     look()
+    descriptors()
+    maps()
     FILE.write_text(json.dumps(FOUND, indent=1) + "\n", encoding="utf-8")
-    print(f"{len(FOUND['fragments'])} fragments, {len(FOUND['layouts'])} layouts of CuTe {FOUND['version']}: {FILE}")
+    told = ", ".join(f"{len(FOUND[what])} {what}" for what in ("fragments", "layouts", "descriptors", "maps"))
+    print(f"{told} of CuTe {FOUND['version']}: {FILE}")
