@@ -37,8 +37,8 @@ from texpr.schedule.joint.records import usable_in
 from texpr.support.record import replace
 
 
-class PartsScript(WarpgroupScript, kw_only=True):
-    """Gives a tile of `nest` to blocks, warpgroups and instructions, part by part of the sum."""
+class ByParts(ProductScript, kw_only=True):
+    """Gives a tile of `nest` to blocks, warps or warpgroups, and instructions, part by part of the sum."""
 
     def _turns(self) -> tuple[str, str]:
         """The loops over parts, and over the terms of one."""
@@ -72,6 +72,10 @@ class PartsScript(WarpgroupScript, kw_only=True):
         """A product is waited for in its turn, as its part is added up there."""
         ProductScript._ahead(self, turn)
         self.apart_from_copies(turn)
+
+
+class PartsScript(ByParts, WarpgroupScript, kw_only=True):
+    """The same, by warpgroups."""
 
 
 def sums(nest: Nest, product: Product) -> tuple[Buffer, ...]:
