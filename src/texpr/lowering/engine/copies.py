@@ -18,7 +18,7 @@ def is_copy(bind: ir.Bind, places: Mapping[Buffer, Place]) -> bool:
     target, source = places.get(bind.targets[0].buffer), places.get(bind.values[0].buffer)
     into = target is not None and target.space is k.Space.SHARED
     out_of = bind.values[0].buffer.rank > 0 and (source is None or source.space is k.Space.GLOBAL)
-    return into and out_of and not bind.targets[0].data and not bind.values[0].data
+    return into and out_of and not bind.targets[0].data
 
 
 def filled(stmt: ir.If) -> tuple[ir.Bind, Number] | None:
@@ -32,6 +32,9 @@ def filled(stmt: ir.If) -> tuple[ir.Bind, Number] | None:
 
 
 def filled_with_zero(stmt: ir.If) -> ir.Bind | None:
-    """The bind of `if p { a = b } else { a = 0 }`; -0 is not accepted."""
+    """The bind of `if p { a = b } else { a = 0 }`; -0 is not accepted, nor what b is of a row that is only looked up where p
+    holds."""
     found = filled(stmt)
-    return found[0] if found is not None and same_fill(found[1], 0) else None
+    if found is None or not same_fill(found[1], 0):
+        return None
+    return None if any(isinstance(value, Load) and value.data for value in found[0].values) else found[0]

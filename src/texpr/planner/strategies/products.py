@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from math import ceil, prod
 from typing import Any, TypeVar
 
-from texpr.affine.expr import Sym
+from texpr.affine.expr import ZERO, Sym
 from texpr.ir import program as ir
 from texpr.ir.program.marks import IEEE
 from texpr.ir.program.rewrite import with_blocks
@@ -264,10 +264,13 @@ def tile_of(nest: Nest, product: Product, target: Target, gathered: Gathered | N
 
 def tiles_of(nest: Nest, product: Product, target: Target, gathered: Gathered | None = None) -> Iterator[tuple[float, Tile]]:
     """The tiles that fit a block, with their modelled time; `gathered`: of as many rows as those."""
+    named = any(touch.index is None and touch.buffer in product.operands for touch in nest.touches)
     for shape in SHAPES:
         tile = _fitting(shape, product, target)
         if tile is None or (gathered is not None and gathered.rows != shape.rows):
             continue
+        if named and not _is_whole(tile):
+            continue  # of rows that a table names there are as many as it has elements: others are not looked up
         tile = replace(tile, gathered=gathered)
         seen, trips = tile.seen, tile.seen_in(nest).trips
         others = prod(trips[loop.sym] for loop in nest.pars if loop.sym not in (seen.rows.sym, seen.columns.sym))
@@ -275,6 +278,12 @@ def tiles_of(nest: Nest, product: Product, target: Target, gathered: Gathered | 
         turns = ceil(trips[seen.sum.sym] / tile.depth) * tile.depth
         cost = max(1, blocks / MULTIPROCESSORS) * shape.rows * shape.columns * turns / shape.speed
         yield cost, tile
+
+
+def _is_whole(tile: Tile) -> bool:
+    """Whether tiles have all their rows, and turns all their terms, at any size."""
+    product = tile.product
+    return product.rows.extent % tile.shape.rows is ZERO and product.sum.extent % tile.depth is ZERO
 
 
 def _fitting(shape: Shape, product: Product, target: Target) -> Tile | None:

@@ -14,11 +14,12 @@ from typing import TypeAlias
 from texpr.affine.expr import Sym, expr
 from texpr.ir import program as ir
 from texpr.ir.instr import Instr
-from texpr.ir.program.rewrite import map_value
+from texpr.ir.program.rewrite import map_value, replace_loads
 from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value, walk
 from texpr.isa.instructions.wgmma import PART
 from texpr.planner.nest import Nest
 from texpr.schedule.joint.match import Match, cut
+from texpr.schedule.tensor.rows import table_of
 from texpr.support.record import Record, replace
 
 Along: TypeAlias = tuple[frozenset[Sym], frozenset[Sym]]
@@ -87,6 +88,9 @@ class Product(Record):
 WORD = 4
 """Bytes of a register."""
 
+ROWED = 2
+"""Dimensions of an array of rows."""
+
 
 def product_of(nest: Nest, instrs: Sequence[Instr]) -> Product | None:
     """The nest as the product that an instruction does, the first of `instrs`; or as several, of sums beside each other."""
@@ -139,9 +143,10 @@ def moves(load: Load, sym: Sym) -> bool:
 
 def _expanded(bind: ir.Bind, nest: Nest) -> ir.Bind:
     """A statement that sums up in a local of each iteration, with an element for each, as interchange of loops makes it; and
-    that reads what is padded with zero as it is staged."""
+    that reads what is padded with zero, and rows that a table names, as they are staged."""
     target = bind.targets[0]
     bind = replace(bind, values=tuple(map_value(value, _unpadded) for value in bind.values))
+    bind = replace(bind, values=tuple(replace_loads(value, _named) for value in bind.values))
     if target.buffer not in nest.local:
         return bind
     around = tuple(expr(loop.sym) for loop in nest.pars)
@@ -151,6 +156,17 @@ def _expanded(bind: ir.Bind, nest: Nest) -> ir.Bind:
 def reads_memory(value: Value) -> bool:
     """Whether a value depends on data."""
     return any(isinstance(node, Load) for node in walk(value))
+
+
+def _named(load: Load) -> Load | None:
+    """An element of a row that an element of a table names, as if that were the row: a copy of the tile looks it up."""
+    if len(load.data) != 1:
+        return None
+    ((sym, meaning),) = load.data
+    table = table_of(meaning)
+    if table is None or table.data or load.buffer.rank != ROWED or load.index[0].as_sym is not sym:
+        return None
+    return replace(load, index=(table.index[-1], load.index[1]), data=())
 
 
 def _unpadded(node: Value) -> Value | None:

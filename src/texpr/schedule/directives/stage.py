@@ -133,6 +133,8 @@ def _staged(call: Call) -> State:
         return defined(call, staging, found[0], _by_engine(call, staging, fill))
     if via == "bulk" and any(use.load.data for use in found):
         return _by_rows(call, staging, None)
+    if via in ("ld", "cp_async") and any(use.load.data for use in found):
+        return _by_threads(call, staging, fill)
     region = box_of(call, staging)
     names = copy_loops(call, name.name, len(region.extent))
     if via == "bulk":
@@ -248,6 +250,21 @@ def _by_rows(call: Call, staging: Staging, fill: Literal | None) -> State:
     )
     state = defined(call, staging, staging.uses[0], state)
     return state if in_runs else with_memory(state, staging.name, found.memory)
+
+
+def _by_threads(call: Call, staging: Staging, fill: Literal | None) -> State:
+    """Rows given by an index table, copied by threads, which look each of them up."""
+    try:
+        found = rows(staging.state, staging.uses)
+    except NoBox as problem:
+        raise refused_box(call, problem) from None
+    names = copy_loops(call, staging.name, 2)
+    loops = dict(zip(names, (found.count, found.width), strict=True))
+    made = Async(span=call.directive.span)
+    state = staging.from_rows(
+        found.at(*names), loops, found.where, fill, lambda loop: marked(loop, made) if staging.via == "cp_async" else loop
+    )
+    return defined(call, staging, staging.uses[0], state)
 
 
 def _multicast(call: Call, loop: ir.Par, among: tuple[ir.Loop, ...]) -> ir.Par:
