@@ -108,6 +108,24 @@ def _rows(name: str, title: str, ptx: str, effect: str, *operands: Operand) -> I
     )  # fmt: skip
 
 
+def _sent(dtype: str, count: int) -> Instruction:
+    """A store of one or several elements to shared memory of a block of the cluster, which is over when its barrier has them."""
+    vector, given = (f".v{count}", "{ " + ", ".join(f"{{x{at}}}" for at in range(count)) + " }") if count > 1 else ("", "{x}")
+    x = Operand("x", dtype, (count,) if count > 1 else ())
+    return _plain(
+        f"st_async_{dtype}" if count == 1 else f"st_async_v{count}_{dtype}",
+        f"starts a store of {count} of {dtype} to y in a block of the cluster, to whose barrier b, in the same block, it tells its bytes",
+        f"st.async.weak.shared::cluster.mbarrier::complete_tx::bytes{vector}.{dtype} [{{y}}], {given}, [{{b}}]",
+        "arrives at barrier with its bytes, by the async proxy",
+        "st.async",
+        x, _BARRIER, Operand("y", dtype, (count,) if count > 1 else (), inout=True),
+    )  # fmt: skip
+
+
+SENT = {"u32": (1, 2, 4), "f32": (1, 2, 4), "u64": (1, 2), "f64": (1, 2)}
+"""Types of `st.async`, and how many elements of each: 16 bytes at most."""
+
+
 def _corner(rank: int) -> str:
     return "{ " + ", ".join(f"{{c{at}}}" for at in range(rank)) + " }"
 
@@ -154,6 +172,7 @@ INSTRUCTIONS = (
            "arrives at barrier with its bytes, by the async proxy", "cp.async.bulk",
            Operand("x", "u8", (16,)), Operand("n", "u32"), _BARRIER, Operand("y", "u8", (16,), inout=True)),
     _run(None),
+    *(_sent(dtype, count) for dtype, counts in SENT.items() for count in counts),
     *(_run(op, dtype) for op, dtypes in RUNS.items() for dtype in dtypes),
     _plain("cp_async_bulk_commit_group", "the stores that this thread started since its last commit are one bulk group",
            "cp.async.bulk.commit_group", "closes bulk group", "cp.async.bulk.commit_group"),
