@@ -109,12 +109,12 @@ def _rows(name: str, title: str, ptx: str, effect: str, *operands: Operand) -> I
 
 
 def _sent(dtype: str, count: int) -> Instruction:
-    """A store of one or several elements to shared memory of a block of the cluster, which is over when its barrier has them."""
+    """A store of some elements to shared memory of a block of the cluster, which is over when its barrier has them."""
     vector, given = (f".v{count}", "{ " + ", ".join(f"{{x{at}}}" for at in range(count)) + " }") if count > 1 else ("", "{x}")
     x = Operand("x", dtype, (count,) if count > 1 else ())
     return _plain(
         f"st_async_{dtype}" if count == 1 else f"st_async_v{count}_{dtype}",
-        f"starts a store of {count} of {dtype} to y in a block of the cluster, to whose barrier b, in the same block, it tells its bytes",
+        f"starts a store of {count} of {dtype} to y in a block of the cluster, and tells barrier b of that block its bytes",
         f"st.async.weak.shared::cluster.mbarrier::complete_tx::bytes{vector}.{dtype} [{{y}}], {given}, [{{b}}]",
         "arrives at barrier with its bytes, by the async proxy",
         "st.async",
