@@ -95,10 +95,7 @@ def test_copies_move_bytes_and_fill_with_zeros(cache: str, size: int) -> None:
 
 LATER = {
     "cp_async": "cp.async.", "cp_reduce": "cp.reduce.", "mbarrier": "mbarrier.", "fence": "fence.", "red_": "red.",
-LATER = {
-    "cp_async": "cp.async.", "cp_reduce": "cp.reduce.", "mbarrier": "mbarrier.", "fence": "fence.", "red_": "red.",
     "atom_": "atom.", "st_async": "st.async.", "tcgen05": "tcgen05.",
-}  # fmt: skip
 }  # fmt: skip
 """How the names begin of what other threads, or copies, see the effect of; and how their templates do."""
 
