@@ -71,11 +71,14 @@ class ByParts(ProductScript, kw_only=True):
     def _ahead(self, turn: str) -> None:
         """A product is waited for in its turn, as its part is added up there."""
         ProductScript._ahead(self, turn)
-        self.apart_from_copies(turn)
 
 
 class PartsScript(ByParts, WarpgroupScript, kw_only=True):
     """The same, by warpgroups."""
+
+    def _ahead(self, turn: str) -> None:
+        super()._ahead(turn)
+        self.apart_from_copies(turn)
 
 
 def sums(nest: Nest, product: Product) -> tuple[Buffer, ...]:
