@@ -92,7 +92,7 @@ TEXTS = [
     ("digits_fit", "turn", "dealt j by 64:1", "dealt j by 32:1, 2:16 * 32"),
     ("loops_are_dealt", "turn", "    dealt j by 64:1\n", ""),
     ("loops_are_dealt", "turn", "dealt j by 64:1", "dealt j by 64:1 meets"),
-    ("loops_are_dealt", "sums", "by 256:1 meets", "by 256:1"),
+    ("loops_are_dealt", "sums", "by 64:1 meets", "by 64:1"),
     ("indices_are_coordinates", "turn", "axis grid.x i < n", "axis grid.x b < n"),
     ("statements_are_well_formed", "turn", "t[j] = (2.0:f32 * x[i, j])", "t[j] = (2.0:f32 * x[i, q])"),
     ("statements_are_well_formed", "turn", "t[j] = (2.0:f32 * x[i, j])", "t[j] = (2.0:f32 * x[j])"),
