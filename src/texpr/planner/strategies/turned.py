@@ -27,8 +27,8 @@ from texpr.support.record import Record
 WARPS = 8
 """The warps of a block, each with every eighth row of a tile."""
 
-MOVERS = 2
-"""The warps of a block that move vectors: few, so that a thread has many ahead and computes few addresses."""
+AHEAD = 16
+"""Vectors of a tile that a thread moves: many are on their way at once, and few addresses are computed for each."""
 
 SIDE = 2
 """The side of a tile that vectors move, in warps: rows of it are lines of memory, and a thread has several vectors ahead."""
@@ -90,7 +90,7 @@ class Turned(Script, kw_only=True):
         vector, lane = self.fresh(inner, "vector", "lane")
         self.must("split", inner, self.lanes, results=(vector, lane))
         step, thread = self.fresh(row, "step", "thread")
-        threads = MOVERS * warp * self.lanes // side
+        threads = max(side // AHEAD, warp * self.lanes // side)
         self.must("split", row, threads, results=(step, thread))
         others = [p.sym.name for p in self.nest.pars if p.sym not in (self.crossed.across, self.crossed.along)]
         self.must("reorder", *others, row_block, vector_block, step, thread, vector, lane)
