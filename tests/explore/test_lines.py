@@ -18,17 +18,17 @@ from texpr.explore.lines import Line
 from texpr.support.span import Source
 
 TEXT = """\
-fn f(x: f32[n, 64]): f32[n, 64] {
-    new y: f32[n, 64]
+fn f(x: f32[n, 256]): f32[n, 256] {
+    new y: f32[n, 256]
     par n |i| {
-        new t: f32[64]
+        new t: f32[256]
         new s: f32
         s = 1003.5
 
-        par 64 |j| { t[j] = 1001.5 * x[i, j] }
-        par 64 |j| reduce(s) { s += t[63 - j] * 1005.5 }
-        par 64 |j| {
-            y[i, j] = t[63 - j] + 1002.5 * s
+        par 256 |j| { t[j] = 1001.5 * x[i, j] }
+        par 256 |j| reduce(s) { s += t[255 - j] * 1005.5 }
+        par 256 |j| {
+            y[i, j] = t[255 - j] + 1002.5 * s
         }
     }
     return y

@@ -192,10 +192,9 @@ def _witness(facts: list[Formula], premises: Formula) -> Point | None:
     if any(map(_has_product, facts)) and (rows := in_digits(facts, premises)) is not None:
         return _witness(list(flat(rows)), premises)
     facts, solved = eliminated(facts, lambda sym: sym not in known)
-    if solved:  # what a symbol is by an equation may be simpler by where that lies
-        plain = within(facts)
-        facts = [mapped(fact, plain) for fact in facts]
-    if any(map(is_false, facts)) or ((solved or any(map(_has_product, facts))) and refuted((*facts, premises))):
+    if any(map(is_false, facts)) or (any(map(_has_product, facts)) and refuted((*facts, premises))):
+        return None
+    if solved and is_refuted_by_equations(facts, premises):
         return None
     parted = in_digits(facts, premises) if any(map(_has_product, facts)) else None
     found = _sample(relaxed(conj((*facts, premises)))) if parted is None else _witness(list(flat(parted)), premises)
