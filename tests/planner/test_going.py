@@ -69,6 +69,19 @@ fn f({head}): {self.out}[{many}{m}, {n}] align(16) {{
 """
 
 
+    def arguments(self) -> tuple[dict[str, NDArray[Any]], NDArray[Any]]:
+        """Arguments, small whole numbers, and the result."""
+        m, n, k = self.sizes
+        rng, outer = np.random.default_rng(3), (self.batch,) if self.batch else ()
+        a, b = (rng.integers(-2, 3, (*outer, rows, k)) for rows in (m, n))
+        bias = rng.integers(-3, 4, n).astype(np.float32)
+        right = b if self.right == "N, K" else np.ascontiguousarray(b.swapaxes(-1, -2))
+        given: dict[str, NDArray[Any]] = {"A": a.astype(NUMPY[self.of]), "B": right.astype(NUMPY[self.of]), "b": bias}
+        sums = a.astype(np.float32) @ b.astype(np.float32).swapaxes(-1, -2)  # exact: sums are small
+        wanted = {"s": sums, SCALED: sums * bias, POSITIVE: np.maximum(sums + bias, 0)}[self.more]
+        return given, wanted.astype({**NUMPY, "f32": np.float32}[self.out])
+
+
 REAL = {
     "batched": Case((1024, 1024, 1024), batch=16),
     "few terms": Case((8192, 8192, 512)),
@@ -139,18 +152,11 @@ def test_what_is_found_can_be_written(name: str) -> None:
 def test_right(name: str) -> None:
     case, made = SMALL[name], small(name)
     assert "persistent(" in said(made) and "roles(" in said(made)
-    m, n, k = case.sizes
-    rng, outer = np.random.default_rng(3), (case.batch,) if case.batch else ()
-    a, b = (rng.integers(-2, 3, (*outer, rows, k)) for rows in (m, n))
-    bias = rng.integers(-3, 4, n).astype(np.float32)
-    right = b if case.right == "N, K" else np.ascontiguousarray(b.swapaxes(-1, -2))
-    given: dict[str, NDArray[Any]] = {"A": a.astype(NUMPY[case.of]), "B": right.astype(NUMPY[case.of]), "b": bias}
-    wanted = a @ b.swapaxes(-1, -2)
-    wanted = {"s": wanted, SCALED: wanted * bias, POSITIVE: np.maximum(wanted + bias, 0)}[case.more]
+    given, wanted = case.arguments()
     for seed in (None, 1):
         ran = run_plan(made.function, made.plan, given, {}, seed=seed)
         assert ran.reports == []
-        assert np.array_equal(ran.arrays["C"].astype(np.float64), wanted.astype(ran.arrays["C"].dtype).astype(np.float64))
+        assert np.array_equal(ran.arrays["C"].astype(np.float64), wanted.astype(np.float64))
 
 
 def test_open_sizes_leave_each_tile_a_block() -> None:

@@ -24,7 +24,7 @@ from bench.common.problems import LIST, problems
 from numpy.typing import NDArray
 from tests.instr.warpgroup import test_example, test_plain, test_roles
 from tests.instr.warpgroup.texts import CASES as TILES
-from tests.planner import test_joined, test_products, test_promised, test_warpgroups
+from tests.planner import test_going, test_joined, test_products, test_promised, test_warpgroups
 from tests.planner.programs import arrays_of
 from tests.proof.plan import test_channels
 from tests.runtime.places import load
@@ -154,6 +154,16 @@ def _products() -> Iterator[tuple[str, Family]]:
     ragged = test_warpgroups.CASES["rows of both"].sizes[0]
     made = partial(test_warpgroups.compiled, "rows of both", ragged)
     yield "product of fixed sizes, ragged", Family(made, (partial(_of_product, "rows of both", ragged),))
+
+
+def _going() -> Iterator[tuple[str, Family]]:
+    for name, case in test_going.REAL.items():
+        yield f"blocks that share tiles, {name}", Family(partial(test_going.real, name), (), (partial(_of_shared, case),))
+
+
+def _of_shared(case: test_going.Case) -> Call:
+    given, wanted = case.arguments()
+    return Call(given, {}, {"C": wanted})
 
 
 # The same by schedules by hand, with rings, clusters and roles.
@@ -388,7 +398,7 @@ def _of_problem(file: Path, name: str, sizes: Sizes) -> Family:
 
 
 FAMILIES: Mapping[str, Family] = {
-    name: family for each in (_products, _by_hand, _attention, _by_warps, _others) for name, family in each()
+    name: family for each in (_products, _going, _by_hand, _attention, _by_warps, _others) for name, family in each()
 }
 
 

@@ -76,7 +76,7 @@ def _boxes(call: Call, staging: Staging, region: Box) -> _Way:
         region,
         lambda loop: by_tma(call, staging, loop, boxes),
         lambda: require_load(call, staging.seen, region, boxes, promised, None),
-        lambda state: with_memory(state, staging.name, boxes),
+        lambda state: _chunked(with_memory(state, staging.name, boxes), staging.buffer),
     )
 
 
@@ -93,7 +93,7 @@ def _runs(call: Call, staging: Staging, region: Box) -> _Way:
 
 
 def _chunked(state: State, buffer: Buffer) -> State:
-    """Aligns a result to the granularity of runs."""
+    """Aligns a result as the engine needs it, so that a launcher tests it: of two plans it takes the one that fits."""
     return with_results(state, {buffer.name: max(CHUNK, buffer.align or 0)} if buffer.role == "result" else {})
 
 
@@ -164,7 +164,7 @@ def _by_rows(call: Call, staging: Staging) -> State:
             help = None if in_runs else f"copies of rows are {found.least} elements wide, or a multiple of that"
             raise untouchable(call, like, reason, help=help)
         made = defined(call, staging, staging.uses[0], made)
-    return _chunked(made, staging.buffer) if in_runs else with_memory(made, staging.name, found.memory)
+    return _chunked(made if in_runs else with_memory(made, staging.name, found.memory), staging.buffer)
 
 
 def _joining(staging: Staging, found: Rows) -> tuple[str, Literal]:
