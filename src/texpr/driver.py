@@ -139,8 +139,9 @@ def _planned(function: Function, machine: Target, fixed: Mapping[Sym, int], afte
 
 def _wide(function: Function, asked: Promise, made: Compiled, fixed: Mapping[Sym, int]) -> Compiled | None:
     """`function` for callers who keep a promise, where its automatic schedule is not that of `made`."""
-    results = {b.name: b.align for b in made.plan.results if b.align}  # what both ask for is an error, not a choice
-    function, machine = promised(function, results | asked.align, asked.where), made.target
+    machine = made.target
+    results = {b.name: max(b.align, machine.vector) for b in made.plan.results if b.align}  # what both plans ask for
+    function = promised(function, results | asked.align, asked.where)
     planned = plan(function, machine) if asked else None
     if planned is None or planned.schedule is None or same_directives(planned.schedule, made.schedule):
         return None

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from math import prod
 
 from texpr.affine.expr import Sym
+from texpr.affine.ranges import bounds
 from texpr.ir import program as ir
 from texpr.ir.program.marked import is_atomic, level_of
 from texpr.ir.program.uses import loads
@@ -277,10 +278,14 @@ def _wanted(loops: tuple[ir.Par, ...], most: int = THREADS) -> int:
 
 
 def _iterations(loops: tuple[ir.Par, ...]) -> int | None:
-    """The iterations of loops, of a loop without any one; None where that is unknown."""
-    if not all(loop.extent.is_constant for loop in loops):
-        return None
-    return prod(max(1, loop.extent.constant) for loop in loops)
+    """The iterations that loops have at most, a loop without any one; None where that is unknown."""
+    counts = [_most(loop) for loop in loops]
+    return None if None in counts else prod(max(1, count) for count in counts if count is not None)
+
+
+def _most(loop: ir.Par) -> int | None:
+    """The iterations that a loop has at most, as a chunk of a longer one has; None where its size is unknown."""
+    return loop.extent.constant if loop.extent.is_constant else bounds(loop.extent, {})[1]
 
 
 def _ceil_power(number: int) -> int:
@@ -310,7 +315,7 @@ def _digits(loops: tuple[ir.Par, ...], threads: int, warp: int, role: Role) -> I
 
     An inner loop gets at most a warp, where the outer ones can use the other threads.
     """
-    useful = [_ceil_power(p.extent.constant) if p.extent.is_constant else threads for p in loops]
+    useful = [threads if (most := _most(p)) is None else _ceil_power(most) for p in loops]
     stride = 1
     for depth in reversed(range(len(loops))):
         left = threads // stride

@@ -4,8 +4,8 @@
     →   par n / C |b| { own = 0  par C |i| reduce(own) { own += x[C * b + i] }  parts[b] = own }
         par n / C |p| reduce(s) { s += parts[p] }
 
-With loops `around` it, each of their iterations has its own partial values: `parts[b, j]`, which are computed before these
-loops.
+With loops `around` it, each of their iterations has its own partial values, which are computed before these loops: they lie side
+by side, `parts[j, b]`, so that threads that combine them read whole lines.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from texpr.affine.expr import Expr, Sym, expr, minimum
+from texpr.affine.expr import ZERO, Expr, Sym, expr, minimum
 from texpr.ir import program as ir
 from texpr.ir.program.copies import copied
 from texpr.ir.program.rewrite import Rewriter, replace_loads, substitute_block
@@ -40,16 +40,18 @@ def split(
     chunk = _chunk(inner, most)
     blocks = (outer.extent + (chunk - 1)) // chunk
     block = Sym(fresh(f"{outer.sym.base}_block"))
-    own, partial = _buffers(found, (blocks, *(loop.extent for loop in around)), fresh)
-    start, others = expr(block) * chunk, tuple(expr(loop.sym) for loop in around)
+    extents, others = tuple(loop.extent for loop in around), tuple(expr(loop.sym) for loop in around)
+    own, partial = _buffers(found, (*extents, blocks), fresh)
+    start = expr(block) * chunk
     moved = substitute_block(body, {outer.sym: start + expr(outer.sym)})
-    part = replace(outer, extent=minimum(chunk, outer.extent - start), reduce=tuple(own.values()))
+    whole = outer.extent % chunk == ZERO  # then no chunk ends early
+    part = replace(outer, extent=expr(chunk) if whole else minimum(chunk, outer.extent - start), reduce=tuple(own.values()))
     rest = tuple(replace(loop, reduce=tuple(own.values())) for loop in inner)
     made: Body = (
         *(ir.New(b, span=outer.span) for b in own.values()),
         *(_start(a, own, outer) for a in found),
         *rebuild((part, *rest), _into(moved, found, own)),
-        *(_store(a, own, partial, (expr(block), *others), outer) for a in found),
+        *(_store(a, own, partial, (*others, expr(block)), outer) for a in found),
     )
     if around:
         made = copied(rebuild(tuple(replace(loop, reduce=()) for loop in around), made), fresh)
@@ -58,7 +60,7 @@ def split(
     last = ir.Par(
         again,
         blocks,
-        tuple(_join(a, partial, (expr(again), *others), outer) for a in found),
+        tuple(_join(a, partial, (*others, expr(again)), outer) for a in found),
         reduce=tuple(dict.fromkeys(t.buffer for a in found for t in a.targets)),
         span=outer.span,
     )

@@ -23,7 +23,7 @@ from texpr.ir.value import Buffer, Index, Load, Op, Ref, Value, walk
 from texpr.ir.value.types import BOOL, F8E4M3, F8E5M2
 from texpr.isa.levels import Level, Space
 from texpr.isa.memories import Coalescing
-from texpr.isa.requests import bank_rounds, windows
+from texpr.isa.requests import bank_rounds, stored, windows
 from texpr.model.bound import SYNC
 from texpr.model.plan.operations import JOINS, Units, instructions
 from texpr.model.plan.origins import Origins
@@ -361,8 +361,10 @@ class Walk(Mutable, eq=False):
         sums["requests"] += weight
         sums["sectors"] += sectors * weight
         sums["l1"] += max(1.0, sectors * self.machine.sector / (self.machine.banks * self.machine.word)) * weight
-        for way in ("load", "store") if kind == "atomic" else (kind,):
-            self.counted.asked[load.buffer, way] += int(sectors * self.machine.sector * weight)
+        if kind != "load":
+            self.counted.asked[load.buffer, "store"] += int(stored(starts, width, self.machine.sector, self.machine.line) * weight)
+        if kind != "store":
+            self.counted.asked[load.buffer, "load"] += int(sectors * self.machine.sector * weight)
 
     def _moved_out(self, load: Load) -> float:
         """Turns of the loops around that do not change what is read: those of loops that are written out stand side by side, so

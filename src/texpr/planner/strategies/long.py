@@ -16,11 +16,18 @@ from texpr.affine.expr import Expr
 from texpr.ir import program as ir
 from texpr.ir.program.uses import loads
 from texpr.ir.value import Buffer
+from texpr.isa.registry import DEVICES
 from texpr.isa.target import Target
 from texpr.planner.follow import Refused
 from texpr.planner.nest import NoPlan
 from texpr.planner.strategy import Proposal, Rank, Script, Strategy, Subject
 from texpr.support.record import Record
+
+RESIDENT = 8
+"""Blocks that a multiprocessor holds by default: of `mapping.default.THREADS` each."""
+
+BESIDE = 4
+"""Blocks that a multiprocessor is to hold at least, if it can: one brings a row while others compute."""
 
 SCRATCH = 4096
 """The bytes of a block's shared memory that are reserved for the partial sums of warps."""
@@ -53,11 +60,20 @@ def rows(par: ir.Par, target: Target) -> Rows | None:
     made = [size for b in locals_ if (size := _bytes(b.shape, b)) is not None]
     kept = tuple((b, times) for b, times in _read(body, inner).items() if times > 1 and b not in locals_)
     sizes = [*made, *(max(p.extent.constant for p in inner) * b.dtype.bytes for b, _ in kept)]
-    if max(sizes, default=0) <= target.shared:
+    if max(sizes, default=0) <= _cached(target):
         return None
     large = sum(size for size in sizes if size > SCRATCH)
-    blocks = next((n for n in (2, 4, 8) if n <= target.max_cluster and -(-large // n) + SCRATCH <= target.shared), None)
+    fit = [n for n in (2, 4, 8) if n <= target.max_cluster and -(-large // n) + SCRATCH <= target.shared]
+    blocks = next((n for n in fit if -(-large // n) + SCRATCH <= target.shared // BESIDE), fit[-1] if fit else None)
     return None if blocks is None else Rows(outer, inner, kept, blocks)
+
+
+def _cached(target: Target) -> int:
+    """Bytes of a row that are still in a cache when it is read again, while all multiprocessors read such rows."""
+    device = DEVICES.get(target.name)
+    if device is None or device.cache.value is None or device.multiprocessors.value is None:
+        return target.shared
+    return int(device.cache.value / (device.multiprocessors.value * RESIDENT))
 
 
 def _grid(par: ir.Par) -> tuple[tuple[ir.Par, ...], tuple[ir.Stmt, ...]]:

@@ -13,7 +13,9 @@ from math import ceil, prod
 from texpr.affine.expr import Sym
 from texpr.ir.value.types import DType
 from texpr.isa.levels import WARP
+from texpr.isa.memories import COALESCING
 from texpr.isa.registry import DEVICES
+from texpr.isa.requests import stored
 from texpr.isa.speed import Device
 from texpr.isa.target import Target
 from texpr.model.bound import SYNC, Bound, bound
@@ -31,6 +33,9 @@ LESSER = 0.01
 WAITS = 3.0
 """Microseconds from the start of a block to its first product, and from the last to its end: on an H200 blocks of one turn that
 have a multiprocessor for themselves took 3 to 6 longer than what they move."""
+
+FRAGMENT = 8
+"""Elements of a row that lanes of a fragment hold in one register each (PTX ISA, figures of `mma` and `wgmma`)."""
 
 SLOWER = 4.0
 """How much longer than their units need threads take for products: for addresses, borders and copies."""
@@ -89,8 +94,14 @@ def most_saved(asked: Asked, nest: Nest, target: Target) -> float:
     if device is None or device.bandwidth.l2.value is None:
         return 0.0
     waits = between(Goes(), tiles / (device.multiprocessors.value or 1.0), 0.0, device)
-    stored = tiles * asked.rows * asked.columns * asked.into.bytes / (device.bandwidth.l2.value * (device.clock.value or 1.0))
+    stored = tiles * asked.rows * asked.columns * _by_lanes(asked) / (device.bandwidth.l2.value * (device.clock.value or 1.0))
     return (waits or 0.0) + stored
+
+
+def _by_lanes(asked: Asked) -> float:
+    """Bytes of the second-level cache for an element that lanes store: each row of a fragment is a piece of a line."""
+    piece = FRAGMENT * (asked.writes or asked.into.bytes)
+    return stored((0,), piece, COALESCING.sector, COALESCING.line) / FRAGMENT
 
 
 def tiles_in(asked: Asked, nest: Nest) -> int:
@@ -179,7 +190,7 @@ def _work(asked: Asked, nest: Nest, device: Device) -> Work:
     name = _unit(asked.of)
     products = asked.sums * others * blocks * asked.rows * asked.columns * turns * asked.depth
     written = (left * asked.rows + right * asked.columns) * asked.depth * size
-    results = rows * columns * (asked.writes if asked.goes.stored else asked.into.bytes)
+    results = rows * columns * (asked.writes if asked.goes.stored else _by_lanes(asked))
     strips = left * rows * along * size / across, right * columns * along * size / down
     one, other = asked.along
     beside = _beside(asked, nest)  # what neither varies with is a part of the sum, of which both have their own
