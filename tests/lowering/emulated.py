@@ -77,7 +77,9 @@ def run_plan(
     fresh = (*(b for b in plan.results if b.role == "result"), *plan.workspace)
     for buffer in fresh:
         poison = np.frombuffer(b"\xa5" * numpy_dtype(buffer.dtype).itemsize, numpy_dtype(buffer.dtype))[0]
-        arrays[buffer.name] = _placed(np.full(tuple(max(0, e) for e in shape_of(buffer, values)), poison))
+        array = np.full(tuple(max(0, e) for e in shape_of(buffer, values)), poison)
+        apart = tuple(e.evaluate(values) for e in buffer.strides or ())
+        arrays[buffer.name] = _spread(array, apart) if apart else _placed(array)
     run = Run(arrays, values, seed, unwritten={b.name for b in fresh}, count=count, together=together)
     emulated = module(text or kernels_of(plan))
     for step in plan.steps:

@@ -50,12 +50,12 @@ def size_checks(plan: Plan) -> list[str]:
 
 
 def bytes_text(buffer: Buffer, scope: Scope) -> Text:
-    """The bytes of a dense buffer whose sizes were checked to be within 63 bits."""
-    return count_text(buffer, scope, buffer.dtype.bytes)
+    """The bytes of a buffer whose sizes were checked to be within 63 bits."""
+    return index_text(buffer.room * buffer.dtype.bytes, scope)
 
 
 def count_text(buffer: Buffer, scope: Scope, each: int = 1) -> Text:
-    """The elements of such a buffer, times `each`."""
+    """The elements of a dense buffer, times `each`."""
     return index_text(reduce(mul, buffer.shape, expr(each)), scope)
 
 

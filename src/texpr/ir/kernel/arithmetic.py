@@ -103,7 +103,7 @@ def computed(plan: k.Plan) -> Iterator[Computed]:
     """All integers: of the host's checks, then of its steps, then of the kernels."""
     yield from _checks(plan)
     here = host_knowledge(plan, Width.INT, checked=True)
-    yield from (_host(typed(_elements(b) * b.dtype.bytes, here), "bytes", b, plan, here) for b in plan.workspace)
+    yield from (_host(typed(b.room * b.dtype.bytes, here), "bytes", b, plan, here) for b in plan.workspace)
     for assume in plan.assumes:
         ends = (assume.lo, assume.hi) if isinstance(assume, InRange) else (_elements(assume.buffer),)
         yield from (_host(typed(end, here), "what data are checked against", assume.buffer, plan, here) for end in ends)

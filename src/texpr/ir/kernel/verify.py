@@ -17,7 +17,7 @@ from texpr.ir.kernel.text import stmt_text
 from texpr.ir.kernel.tile_verify import TILE_HEAD_RULES
 from texpr.ir.kernel.together import together, why_apart
 from texpr.ir.kernel.uniformity import Threads
-from texpr.ir.value import Buffer
+from texpr.ir.value import PITCHES, Buffer, pitched
 from texpr.ir.value.scanner import is_name
 from texpr.ir.value.types import U64
 from texpr.ir.value.verify import Scope
@@ -301,6 +301,13 @@ def roles_are_right(plan: k.Plan) -> Iterator[str]:
     yield from (f"workspace {b.name} is {b.role}" for b in plan.workspace if b.role != "local")
 
 
+def rows_of_workspace_are_apart(plan: k.Plan) -> Iterator[str]:
+    """Rows of the workspace have strides of their own only to begin at multiples of some elements: none overlaps the next."""
+    for buffer in plan.workspace:
+        if buffer.strides is not None and not any(buffer.strides == pitched(buffer.shape, count) for count in PITCHES):
+            yield f"rows of {buffer.name} may overlap"
+
+
 def shapes_are_in_sizes(plan: k.Plan) -> Iterator[str]:
     """Extents and strides use sizes of the plan only, so that the host can evaluate them."""
     for buffer in (*plan.params, *plan.results, *plan.workspace):
@@ -404,6 +411,7 @@ PLAN_RULES: tuple[PlanRule, ...] = (
     loops_are_run_together,
     buffers_differ,
     roles_are_right,
+    rows_of_workspace_are_apart,
     shapes_are_in_sizes,
     promises_are_in_sizes,
     fixed_sizes_are_gone,

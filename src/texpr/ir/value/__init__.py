@@ -8,9 +8,11 @@ Index arithmetic (`affine.Expr`) is exact integer arithmetic; `Index` converts i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import mul
 from typing import TypeAlias
 
-from texpr.affine.expr import ZERO, Expr, Sym
+from texpr.affine.expr import ONE, ZERO, Expr, Sym
 from texpr.ir.value.types import BOOL, DType
 from texpr.support.record import Record
 from texpr.support.span import NOWHERE, Span
@@ -36,8 +38,27 @@ class Buffer(Record, eq=False):
         """The number of dimensions."""
         return len(self.shape)
 
+    @property
+    def room(self) -> Expr:
+        """The elements that there is memory for; with strides, each row of which lies within its stride (`pitched`)."""
+        if self.strides is not None and self.shape:
+            return self.shape[0] * self.strides[0]
+        return reduce(mul, self.shape, ONE)
+
     def __repr__(self) -> str:
         return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
+
+
+PITCHES = (1, 2, 4, 8, 16, 32, 64, 128)
+"""Of so many elements rows may be whole multiples, where they are apart."""
+
+
+def pitched(shape: Sequence[Expr], count: int) -> tuple[Expr, ...]:
+    """The strides of an array whose rows begin at multiples of `count` elements."""
+    strides = [ONE]
+    for size in reversed(shape[1:]):
+        strides.append(strides[-1] * (size if len(strides) > 1 else (size + (count - 1)) // count * count))
+    return tuple(reversed(strides))
 
 
 class Literal(Record):

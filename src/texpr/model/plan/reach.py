@@ -105,4 +105,4 @@ def extent_of(extent: Expr, sizes: Mapping[Sym, int]) -> int:
 
 def size_of(buffer: Buffer, sizes: Mapping[Sym, int]) -> int:
     """Bytes of a whole buffer."""
-    return prod(extent_of(extent, sizes) for extent in buffer.shape) * buffer.dtype.bytes
+    return extent_of(buffer.room, sizes) * buffer.dtype.bytes if buffer.shape else buffer.dtype.bytes

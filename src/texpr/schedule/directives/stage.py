@@ -30,6 +30,7 @@ from texpr.relation.facts import known
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.edits import Offers, left_out, staged_at, touching, without
 from texpr.schedule.rewrite.cluster import dimension, many, peers
+from texpr.schedule.stage.ahead import copied_ahead
 from texpr.schedule.stage.flat import in_rows
 from texpr.schedule.stage.region import Box, NoBox, Use, are_apart, inside, told_apart, uses
 from texpr.schedule.stage.staging import Staging
@@ -79,6 +80,10 @@ WORDS = {
 
 
 def _apply(call: Call) -> State:
+    space = call.key("in")
+    if space is not None and space.value == "global":
+        call.expect(1, keys=("in",))
+        return copied_ahead(call, call.buffer(call.plain[0]))
     state = _staged(call)
     *others, own = state.staged
     return replace(state, staged=(*others, replace(own, is_open=call.key("fill") is None and not own.copied_out)))
@@ -351,7 +356,7 @@ def _touching(call: Call, buffer: Buffer) -> Offers:
 
 
 FORM = (
-    f"stage(BUFFER, at=LOOP, in=shared|cluster|registers, via={'|'.join(VIA)}, fill=weak|zero|NUMBER, box=(N, …), "
+    f"stage(BUFFER, at=LOOP, in=shared|cluster|registers|global, via={'|'.join(VIA)}, fill=weak|zero|NUMBER, box=(N, …), "
     "stride=(N, …), swizzle=none|32B|64B|128B, save_traffic=true|false, multicast=LOOP, along=LOOP) -> NAME"
 )
 
