@@ -68,7 +68,6 @@ fn f({head}): {self.out}[{many}{m}, {n}] align(16) {{
 }}
 """
 
-
     def arguments(self) -> tuple[dict[str, NDArray[Any]], NDArray[Any]]:
         """Arguments, small whole numbers, and the result."""
         m, n, k = self.sizes

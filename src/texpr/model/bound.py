@@ -76,8 +76,14 @@ def _parts(work: Work, held: Residence, target: Target, device: Device) -> Itera
         rate, all_of_it = device.bandwidth.l2, work.l2
         yield Part("l2", None if rate.value is None else all_of_it / (rate.value * clock) * MICRO)
     if work.dram is not None:
-        rate = device.bandwidth.dram
-        yield Part("dram", None if rate.value is None else work.dram / rate.value * MICRO)
+        rate, moved = device.bandwidth.dram, work.dram + work.again * _forgotten(work, held, device)
+        yield Part("dram", None if rate.value is None else moved / rate.value * MICRO)
+
+
+def _forgotten(work: Work, held: Residence, device: Device) -> float:
+    """The share of what is asked for again that no cache has any more: what all blocks at once ask for is larger."""
+    cache, at_once = device.cache.value, work.own * held.blocks * (device.multiprocessors.value or 1.0)
+    return max(0.0, 1.0 - cache / at_once) if cache is not None and at_once else 0.0
 
 
 def _units(work: Work) -> Iterator[tuple[str, float]]:

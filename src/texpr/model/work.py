@@ -51,3 +51,7 @@ class Work(Record):
     dram: float | None = None
     barriers: float = 0.0
     spilled: float = 0.0
+    again: float = 0.0
+    """Bytes that blocks ask for again, of what no other block asks for."""
+    own: float = 0.0
+    """Bytes of that which a block asks for, each once."""

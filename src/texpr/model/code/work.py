@@ -61,6 +61,8 @@ def read_work(code: Code, counts: Counts, target: Target, known: Work | None = N
         shared=sums["shared"],
         l2=l2,
         dram=dram,
+        again=0.0 if known is None else known.again,
+        own=0.0 if known is None else known.own,
         barriers=sums["barriers"],
         spilled=sums["spilled"],
     )

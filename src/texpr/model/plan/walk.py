@@ -362,7 +362,9 @@ class Walk(Mutable, eq=False):
         sums["sectors"] += sectors * weight
         sums["l1"] += max(1.0, sectors * self.machine.sector / (self.machine.banks * self.machine.word)) * weight
         if kind != "load":
-            self.counted.asked[load.buffer, "store"] += int(stored(starts, width, self.machine.sector, self.machine.line) * weight)
+            self.counted.asked[load.buffer, "store"] += int(
+                stored(starts, width, self.machine.sector, self.machine.line) * weight
+            )
         if kind != "store":
             self.counted.asked[load.buffer, "load"] += int(sectors * self.machine.sector * weight)
 

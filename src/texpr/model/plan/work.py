@@ -92,6 +92,7 @@ def _launched(kernel: k.Kernel, times: int, sizes: Mapping[Sym, int], target: Ta
     everywhere = _reach(kernel, sizes, False)
     sums = counted.sums
     l2, dram = sum(_l2(kernel, counted, sizes, shape.blocks)), sum(_dram(kernel, counted, everywhere, sizes))
+    again, own = _again(kernel, counted, everywhere, sizes, shape.blocks)
     work = Work(
         sums["issued"],
         _units(sums),
@@ -102,6 +103,8 @@ def _launched(kernel: k.Kernel, times: int, sizes: Mapping[Sym, int], target: Ta
         float(l2),
         float(dram),
         sums["barriers"],
+        again=again,
+        own=own,
     )
     elements = max(_elements(counted, everywhere, sizes), default=0)
     return Launched(kernel, times, shape, work, elements)
@@ -139,6 +142,16 @@ def _l2(kernel: k.Kernel, counted: Counted, sizes: Mapping[Sym, int], blocks: in
     for (buffer, kind), asked in counted.asked.items():
         box = one.bytes_of(buffer, kind) * blocks
         yield asked if kind == "store" or buffer in past or not box else min(asked, box)
+
+
+def _again(kernel: k.Kernel, counted: Counted, everywhere: Reach, sizes: Mapping[Sym, int], blocks: int) -> tuple[float, float]:
+    """Bytes that blocks load again, of rows that each has for itself, and how many of these a block has."""
+    one, again, own = _reach(kernel, sizes, True), 0.0, 0.0
+    for (buffer, kind), asked in counted.asked.items():
+        box, mine = everywhere.bytes_of(buffer, kind), one.bytes_of(buffer, kind)
+        if kind == "load" and box and mine and mine * blocks <= box < asked:
+            again, own = again + asked - box, own + mine
+    return again, own
 
 
 def touched_once(plan: k.Plan, sizes: Mapping[Sym, int]) -> int:

@@ -29,6 +29,9 @@ RESIDENT = 8
 BESIDE = 4
 """Blocks that a multiprocessor is to hold at least, if it can: one brings a row while others compute."""
 
+VECTOR = 4
+"""Elements that a thread moves at once."""
+
 SCRATCH = 4096
 """The bytes of a block's shared memory that are reserved for the partial sums of warps."""
 
@@ -65,7 +68,9 @@ def rows(par: ir.Par, target: Target) -> Rows | None:
     large = sum(size for size in sizes if size > SCRATCH)
     fit = [n for n in (2, 4, 8) if n <= target.max_cluster and -(-large // n) + SCRATCH <= target.shared]
     blocks = next((n for n in fit if -(-large // n) + SCRATCH <= target.shared // BESIDE), fit[-1] if fit else None)
-    return None if blocks is None else Rows(outer, inner, kept, blocks)
+    if blocks is None or (max(sizes) <= target.shared and any(p.extent.constant % (VECTOR * blocks) for p in inner)):
+        return None  # a block could do such rows alone, and issues fewer instructions than blocks with other parts
+    return Rows(outer, inner, kept, blocks)
 
 
 def _cached(target: Target) -> int:
@@ -138,7 +143,7 @@ class Long(Script, kw_only=True):
         self.must("split", loop, results=(block, part), of=buffer, parts=self.rows.blocks)
         self.must("bind", block, "cluster.x")
         quad, lane = self.fresh(part, "q", "l")
-        self.may("vectorize", part, 4, results=(quad, lane))
+        self.may("vectorize", part, VECTOR, results=(quad, lane))
 
 
 def _applies(subject: Subject) -> bool:

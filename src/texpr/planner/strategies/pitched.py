@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from texpr.affine.expr import Expr
 from texpr.ir.value import Buffer
 from texpr.isa.engine import CHUNK
 from texpr.isa.registry import DEVICES
@@ -29,6 +30,12 @@ from texpr.support.record import replace
 SINGLE = 4.0
 """How much longer than modelled products take at least whose elements are brought one at a time: it was 7.6 times, for bf16
 4097 × 4095 × 4099 on an H200 (`bench/results/times.json`)."""
+
+
+SHORTEST = 32
+"""Elements of a row from which on it is worth whole chunks."""
+
+SAID = "rows of operands are copied to multiples of 16 bytes first"
 
 
 class Pitched(Script, kw_only=True):
@@ -53,8 +60,12 @@ def arrays_of(subject: Subject) -> tuple[Buffer, ...]:
     nest, function = subject.nest, subject.state.function
     assert isinstance(nest, Nest), "as it applies"
     facts = known(given(function))
-    found = (b for b in nest.read_only() if b.role == "input" and b.rank > 1)
+    found = (b for b in nest.read_only() if b.role == "input" and b.rank > 1 and not _is_short(b.shape[-1]))
     return tuple(b for b in dict.fromkeys(found) if not rows_begin_even(b, max(1, CHUNK // b.dtype.bytes), facts))
+
+
+def _is_short(row: Expr) -> bool:
+    return row.is_constant and row.constant < SHORTEST
 
 
 def _applies(subject: Subject) -> bool:
@@ -75,15 +86,15 @@ def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
     before, after = _cost(subject), _after(subject, arrays)
     if before is None or after is None:
         return None
-    cost = after + sum(_copy(array, device) for array in arrays)
+    cost = after + sum(copying(array, device) for array in arrays)
     single = any(array.dtype.bytes < COPIED[-1] for array in arrays)
     if cost > before * (SINGLE if single else 1.0):
         return None
     script = Pitched(subject.state, subject.span, arrays=arrays, subject=subject)
-    return Proposal(script, min(cost, 0.99 * before), said="rows of operands are copied to multiples of 16 bytes first")
+    return Proposal(script, min(cost, 0.99 * before), said=SAID)
 
 
-def _copy(array: Buffer, device: Device) -> float:
+def copying(array: Buffer, device: Device) -> float:
     """Microseconds of a copy of an array."""
     return LAUNCH + 2 * size_of(array, {}) / (device.bandwidth.dram.value or 1.0) * MICRO
 
