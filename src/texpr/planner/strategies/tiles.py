@@ -32,6 +32,9 @@ from texpr.support.record import Mutable, field
 UNROLLED = 16
 """A `seq` inside a tile with at most this trip count is unrolled."""
 
+AT_ONCE = 4
+"""Iterations of a sum that has no tests which are written out: what is read of rows along it is one access."""
+
 WHOLE, PART = 1024, 256
 """Iterations of all loops inside of one that is unrolled wholly, where no test is left in them; and where there are tests,
 or of so many turns of it: code that is repeated has to fit the nearest cache of instructions."""
@@ -55,6 +58,8 @@ class TileScript(Script, kw_only=True):
     apart: Mapping[Buffer, Part] = field(default_factory=dict[Buffer, Part])
     """Arrays of the nest that are parts of others."""
     vectors: Mapping[Sym, int] = field(init=False)
+    filled: set[Sym] = field(default_factory=set[Sym])
+    """Loops of sums whose turns have zeros where a sum has ended."""
 
     def __post_init__(self) -> None:
         self.vectors = fragments(self.nest, self.candidate, self.state.target.vector)
@@ -82,18 +87,32 @@ class TileScript(Script, kw_only=True):
             loop = parts[at].outer
             assert loop is not None, "as above"
             self.may("pipeline", loop, stages=STAGES)
+        self._whole(parts)
         self._unrolled(pars, {s.sym: parts[s.sym] for s in self.nest.seqs})
         self._stored(parts)
         return ()
+
+    def _whole(self, parts: Mapping[Sym, Loops]) -> None:
+        """Has turns of a sum all their iterations, where what is beyond its end may be summed up: zeros."""
+        for seq in self.nest.seqs:
+            own, size = parts[seq.sym].own, self.candidate.tile[seq.sym]
+            if not own or not parts[seq.sym].outer or self.nest.known.multiple(seq.extent, size):
+                continue
+            if self.may("unguard", own):
+                self.filled.add(seq.sym)
+            else:
+                self.dropped.pop()
 
     def _unrolled(self, pars: Sequence[Loops], seqs: Mapping[Sym, Loops]) -> None:
         """Unrolls what a thread does between two barriers: as many turns of a `seq` as read neighbours, if no more."""
         for sym, seq in seqs.items():
             loop = self.loop(seq.own) if seq.own else None
             inside = None if loop is None else self._inside(loop)
-            if loop is None or inside is None or not loop.extent.is_constant or loop.extent.constant > UNROLLED:
+            if loop is None or inside is None or not loop.extent.is_constant:
                 continue
-            turns = self.vectors.get(sym, 1)
+            if loop.extent.constant > UNROLLED and sym not in self.filled:
+                continue
+            turns = max(self.vectors.get(sym, 1), AT_ONCE if sym in self.filled else 1)
             if inside * loop.extent.constant <= (WHOLE if self._is_even() else PART):
                 self.may("unroll", loop.sym.name)
             elif turns > 1 and turns * inside <= PART and not self.nest.masked:
