@@ -83,7 +83,8 @@ def test_what_vectors_need_is_asked_for(name: str) -> None:
     arrays, rests = ASKED[name]
     plan = made.wide.plan
     assert in_vectors(plan) >= arrays and not in_vectors(made.plan) & arrays - {"C"}
-    assert {b.name for b in (*plan.params, *plan.results) if b.align == 16} == arrays
+    aligned = {b.name for b in (*plan.params, *plan.results) if b.align == 16}
+    assert arrays <= aligned <= arrays | {"C"}, "results that both plans store in parts of vectors"
     assert {str(fact.left).strip("()") for fact in plan.requires} == rests
 
 

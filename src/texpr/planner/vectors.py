@@ -11,7 +11,6 @@ from texpr.ir.value import Buffer
 from texpr.planner.nest import Nest, Touch
 from texpr.planner.search import Candidate, Staging
 
-
 SELDOM = 512
 """Iterations of sums from which on it matters little how they are written."""
 
@@ -68,7 +67,7 @@ def _own(nest: Nest, candidate: Candidate, sym: Sym) -> int:
 
 def _is_written(nest: Nest, sym: Sym, lanes: int) -> bool:
     """Whether what is written along a loop can be written in vectors of so many elements, or is written seldom."""
-    if prod(nest.trips[loop.sym] for loop in nest.seqs) >= SELDOM:
+    if prod(loop.extent.constant if loop.extent.is_constant else 1 for loop in nest.seqs) >= SELDOM:
         return True
     written = (t for t in nest.touches if t.writes and t.buffer not in nest.local and t.index)
     return all(begins_even(t, lanes, nest.known) for t in written if t.index and t.index[-1].varies(sym))

@@ -250,7 +250,8 @@ def _stmt(stmt: Stmt, names: Names) -> Iterator[str]:
         case Par() | Seq():
             yield from _braced(_loop_head(stmt), stmt.body, names)
         case New(buffer):
-            yield f"new {buffer.name}: {_type(buffer)}"
+            strides = "" if buffer.strides is None else f" stride({_exacts(buffer.strides)})"  # only a schedule has such
+            yield f"new {buffer.name}: {_type(buffer)}{strides}"
         case Let(sym, value):
             yield f"let {sym} = {_value(value, False, names)[0]}"
         case Bind():

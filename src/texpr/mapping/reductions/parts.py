@@ -4,8 +4,8 @@
     →   par n / C |b| { own = 0  par C |i| reduce(own) { own += x[C * b + i] }  parts[b] = own }
         par n / C |p| reduce(s) { s += parts[p] }
 
-With loops `around` it, each of their iterations has its own partial values, which are computed before these loops: they lie side
-by side, `parts[j, b]`, so that threads that combine them read whole lines.
+With loops `around` it, each of their iterations has its own partial values, which are computed before these loops: they lie
+side by side, `parts[j, b]`, so that threads that combine them read whole lines.
 """
 
 from __future__ import annotations

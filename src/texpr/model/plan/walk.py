@@ -357,16 +357,15 @@ class Walk(Mutable, eq=False):
         if space is not Space.GLOBAL:
             sums["shared"] += bank_rounds(starts, width, self.machine.banks, self.machine.word) * weight
             return
-        sectors = len(windows(starts, self.machine.sector, width))
+        sector, line = self.machine.sector, self.machine.line
+        sectors = len(windows(starts, sector, width))
         sums["requests"] += weight
         sums["sectors"] += sectors * weight
-        sums["l1"] += max(1.0, sectors * self.machine.sector / (self.machine.banks * self.machine.word)) * weight
+        sums["l1"] += max(1.0, sectors * sector / (self.machine.banks * self.machine.word)) * weight
         if kind != "load":
-            self.counted.asked[load.buffer, "store"] += int(
-                stored(starts, width, self.machine.sector, self.machine.line) * weight
-            )
+            self.counted.asked[load.buffer, "store"] += int(stored(starts, width, sector, line) * weight)
         if kind != "store":
-            self.counted.asked[load.buffer, "load"] += int(sectors * self.machine.sector * weight)
+            self.counted.asked[load.buffer, "load"] += int(sectors * sector * weight)
 
     def _moved_out(self, load: Load) -> float:
         """Turns of the loops around that do not change what is read: those of loops that are written out stand side by side, so

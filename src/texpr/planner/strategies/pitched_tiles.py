@@ -39,9 +39,11 @@ def _is_even(buffer: Buffer) -> bool:
 
 
 def _applies(subject: Subject) -> bool:
-    plain = isinstance(subject.nest, Nest) and not subject.is_part and subject.state.target.has_warps
-    fixed = plain and all(loop.extent.is_constant for loop in subject.nest.loops)  # else nobody knows what is used often
-    return fixed and bool(subject.nest.seqs) and tiles.STRATEGY.applies(subject) and bool(_arrays(subject))
+    nest = subject.nest
+    if not isinstance(nest, Nest) or subject.is_part or not nest.seqs or not subject.state.target.has_warps:
+        return False
+    fixed = all(loop.extent.is_constant for loop in nest.loops)  # else nobody knows what is used often
+    return fixed and tiles.STRATEGY.applies(subject) and bool(_arrays(subject))
 
 
 def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
