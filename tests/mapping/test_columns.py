@@ -108,10 +108,10 @@ def test_parts_are_right_and_proved(name: str) -> None:
 
 
 MUTANTS = {
-    "stored as another": ("y_parts[i_block, j_1] = ", "y_parts[i_block, 0] = "),
-    "stored behind another": ("y_parts[i_block, j_1] = ", "y_parts[i_block / 2, j_1] = "),
-    "taken of another": ("y_parts[i_part, j]", "y_parts[i_part, 0]"),
-    "one is taken again": ("y_parts[i_part, j]", "y_parts[0, j]"),
+    "stored as another": ("y_parts[j_1, i_block] = ", "y_parts[0, i_block] = "),
+    "stored behind another": ("y_parts[j_1, i_block] = ", "y_parts[j_1, i_block / 2] = "),
+    "taken of another": ("y_parts[j, i_part]", "y_parts[0, i_part]"),
+    "one is taken again": ("y_parts[j, i_part]", "y_parts[j, 0]"),
     "rows of the first": ("x[i_1 + 128 * i_block, j_1]", "x[i_1, j_1]"),
     "another column": ("x[i_1 + 128 * i_block, j_1]", "x[i_1 + 128 * i_block, 0]"),
     "a row is left out": ("-128 * i_block + m, 128)", "-128 * i_block + m, 127)"),
@@ -140,8 +140,11 @@ def test_of_which_element_a_part_is_has_to_be_asked(monkeypatch: pytest.MonkeyPa
     """Parts of each element joined into the one across: nothing else is wrong."""
     made = laid(PLAIN)
     right, other = "y[j] = (y[j] + y_own_all)", "y[n - 1 - j] = (y[n - 1 - j] + y_own_all)"
-    assert plan_text(made.plan).count(right) == 1
-    plan = parse_plan(plan_text(made.plan).replace(right, other))
+    text = plan_text(made.plan)
+    ours = text.index("kernel plain_y  ")
+    known = text[ours:].replace("    size m\n", "    size m, n\n", 1)  # which the other element is told by
+    assert known.count(right) == 1 and "size m, n" in known
+    plan = parse_plan(text[:ours] + known.replace(right, other))
     assert {o.what for o in open_of(proved(made.function, plan))} == {"no update is lost", "no update of another element"}
     monkeypatch.setattr(Sums, "exactly", lambda *_: iter(()))  # pyright: ignore[reportUnknownLambdaType]
     assert open_of(proved(made.function, plan)) == []

@@ -42,6 +42,7 @@ OTHERS = {
     "planner/strategies/panels.py": (3, "steps that a panel may hold"),
     "planner/strategies/products.py": (19, "iterations of tiles, and bytes of a turn"),
     "planner/search.py": (1, "iterations of a tile"),
+    "planner/strategies/pitched.py": (1, "elements of a short row"),
     "presburger/isl/raw.py": (1, "bits of an int"),
     "relation/data.py": (1, "bits of a type"),
     "runtime/kernel.py": (2, "bits of a type"),

@@ -49,7 +49,7 @@ class Buffer(Record, eq=False):
         return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
 
 
-PITCHES = (1, 2, 4, 8, 16, 32, 64, 128)
+PITCHES = tuple(1 << n for n in range(8))
 """Of so many elements rows may be whole multiples, where they are apart."""
 
 
