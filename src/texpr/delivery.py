@@ -7,7 +7,7 @@ build(module["matmul"], target=("sm_80", "sm_90a"), directory="out")
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
@@ -223,22 +223,37 @@ def _show(compiled: Compiled) -> artifact.Shown:
 def _kept(
     function: Function, machine: Target, sizes: Mapping[str, int] | None, chosen: Selected, proved: Callable[[Compiled], T]
 ) -> tuple[Compiled, T, T | None]:
-    """`function` compiled, and the results of `proved` of it and of its wide plan; without an automatic schedule if its
-    equivalence is not proved, and without a wide plan if that is not."""
+    """`function` compiled, and the results of `proved` of it and of its wide plan. If the equivalence of an automatic schedule
+    is not proved, then with one in which all warps do the same, or without any; so its wide plan, too."""
     compiled = driver.lower(function, machine.name, sizes, schedule=chosen)
     try:
         found = _legal(compiled, proved)
     except Limitation as reason:
         if compiled.planned is None or reason.diagnostics[0].code != "E0509":
             raise
-        compiled = driver.lower(function, machine.name, sizes, schedule=None)
-        return compiled, _legal(compiled, proved), None
+        plain = driver.lower(function, machine.name, sizes, schedule=chosen, in_step=True)
+        try:
+            compiled, found = plain, _legal(plain, proved)
+        except Limitation:
+            compiled = driver.lower(function, machine.name, sizes, schedule=None)
+            return compiled, _legal(compiled, proved), None
     if compiled.wide is None:
         return compiled, found, None
-    try:
-        return compiled, found, _legal(compiled.wide, proved)
-    except Limitation:
-        return compiled.with_wide(None), found, None
+    for wide in _wide_plans(function, compiled, sizes):
+        try:
+            return compiled.with_wide(wide), found, _legal(wide, proved)
+        except Limitation:
+            continue
+    return compiled.with_wide(None), found, None
+
+
+def _wide_plans(function: Function, compiled: Compiled, sizes: Mapping[str, int] | None) -> Iterator[Compiled]:
+    """The wide plan, and then one in which all warps do the same."""
+    if compiled.wide is not None:
+        yield compiled.wide
+    plain = driver.lower(function, compiled.target.name, sizes, schedule=AUTO, in_step=True).wide
+    if plain is not None:
+        yield plain
 
 
 def _legal(compiled: Compiled, proved: Callable[[Compiled], T]) -> T:

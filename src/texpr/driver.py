@@ -5,7 +5,7 @@ Each step is one line of `lower`; `after` sees every intermediate form, in order
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from os import PathLike
 from pathlib import Path
 from types import NoneType
@@ -85,6 +85,13 @@ def check(program: Program) -> tuple[Diagnostic, ...]:
     return tuple(found for function in program.functions for found in check_function(function))
 
 
+class Every(Container[object]):
+    """All there are."""
+
+    def __contains__(self, item: object) -> bool:
+        return True
+
+
 def lower(
     function: Function,
     target: str,
@@ -92,16 +99,17 @@ def lower(
     *,
     schedule: Selected = None,
     after: After = lambda name, stage: None,
+    in_step: bool = False,
 ) -> Compiled:
     """`function` for `target`, after `schedule` and the default mapping of what it leaves open.
 
-    `schedule`: `AUTO` for the automatic one, None for none. Raises TexprError where it is wrong, Limitation where it cannot
-    be decided or lowered.
+    `schedule`: `AUTO` for the automatic one, None for none; `in_step`: for an automatic one in which all warps do the same.
+    Raises TexprError where it is wrong, Limitation where it cannot be decided or lowered.
     """
     machine = resolve(target)
     if isinstance(schedule, str):
         function, fixed = _fixed(function, sizes, after)
-        return _planned(function, machine, fixed, after)
+        return _planned(function, machine, fixed, after, Every() if in_step else frozenset[Sym]())
 
     def lowered(function: Function, schedule: Schedule | None, after: After = lambda name, stage: None) -> Compiled:
         function, fixed = _fixed(function, sizes, after)
@@ -122,40 +130,48 @@ def _fixed(function: Function, sizes: Mapping[str, int] | None, after: After) ->
     return function, fixed
 
 
-def _planned(function: Function, machine: Target, fixed: Mapping[Sym, int], after: After) -> Compiled:
+def _planned(function: Function, machine: Target, fixed: Mapping[Sym, int], after: After, in_step: Container[Sym]) -> Compiled:
     """`function` with its automatic schedule, and with a plan for callers whose arrays begin, and whose rows are, whole
-    vectors, where that has less to do."""
-    made = _scheduled(function, machine, fixed, after, plan(function, machine))
+    vectors, where that has less to do. `in_step`: nests all warps of which do the same."""
+    made = _scheduled(function, machine, fixed, after, plan(function, machine, in_step=in_step), in_step)
     if not may_be_wide(made.plan, machine):
         return made
     asked = promise(function, machine.vector)
-    wide = _wide(function, asked, made, fixed)
+    wide = _wide(function, asked, made, fixed, in_step)
     if wide is not None and (used := promise(function, machine.vector, in_vectors(wide.plan))) != asked:
-        wide = _wide(function, used, made, fixed)
+        wide = _wide(function, used, made, fixed, in_step)
     if wide is None or not may_be_wide(wide.plan, machine) or not saves(wide.plan, made.plan, machine):
         return made
     return made.with_wide(wide)
 
 
-def _wide(function: Function, asked: Promise, made: Compiled, fixed: Mapping[Sym, int]) -> Compiled | None:
+def _wide(
+    function: Function, asked: Promise, made: Compiled, fixed: Mapping[Sym, int], in_step: Container[Sym]
+) -> Compiled | None:
     """`function` for callers who keep a promise, where its automatic schedule is not that of `made`."""
     machine = made.target
     results = {b.name: max(b.align, machine.vector) for b in made.plan.results if b.align}  # what both plans ask for
     function = promised(function, results | asked.align, asked.where)
-    planned = plan(function, machine) if asked else None
+    planned = plan(function, machine, in_step=in_step) if asked else None
     if planned is None or planned.schedule is None or same_directives(planned.schedule, made.schedule):
         return None
     try:
-        return _scheduled(function, machine, fixed, _unseen, planned, "_wide")
+        return _scheduled(function, machine, fixed, _unseen, planned, in_step, "_wide")
     except TexprError:
         return None
 
 
 def _scheduled(
-    function: Function, machine: Target, fixed: Mapping[Sym, int], after: After, planned: Planned, ending: str = ""
+    function: Function,
+    machine: Target,
+    fixed: Mapping[Sym, int],
+    after: After,
+    planned: Planned,
+    in_step: Container[Sym],
+    ending: str = "",
 ) -> Compiled:
     """`function` with its automatic schedule `planned`; nests for which that cannot be lowered get none."""
-    without, in_step = dict[Sym, str](), set[Sym]()
+    without, alike = dict[Sym, str](), set[Sym]()
     while planned.schedule is not None:
         try:
             made = _lowered(function, machine, fixed, follow_state(planned.state), planned.schedule, after, ending)
@@ -165,11 +181,11 @@ def _scheduled(
             if nest is None or nest in without:
                 planned = planned.without(reason)
                 continue
-            if reason.diagnostics[0].code == "E0920" and nest not in in_step:
-                in_step.add(nest)
+            if reason.diagnostics[0].code == "E0920" and nest not in alike and nest not in in_step:
+                alike.add(nest)
             else:
                 without[nest] = given_up(reason)
-            planned = plan(function, machine, without, in_step=in_step)
+            planned = plan(function, machine, without, in_step=in_step if isinstance(in_step, Every) else alike)
     made = _lowered(function, machine, fixed, apply_schedule(function, None, machine), None, after, ending)
     return replace(made, planned=planned)
 

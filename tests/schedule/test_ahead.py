@@ -89,8 +89,9 @@ def test_a_launcher_has_room_for_whole_rows() -> None:
     (function,) = parse(PRODUCT).functions
     kernel = texpr.compile(function, "sm_90a", schedule=function.schedules[0], emulate=True)
     for at in ((3, 5, 7), (0, 4, 4), (66, 65, 130)):
-        given, wanted = of_product(*at)
-        assert np.array_equal(np.asarray(kernel(**given)).astype(np.float32), wanted.astype(np.float32))
+        arguments: Mapping[str, Any]
+        arguments, wanted = of_product(*at)
+        assert np.array_equal(np.asarray(kernel(**arguments)).astype(np.float32), wanted.astype(np.float32))
 
 
 @pytest.mark.parametrize("text", [PRODUCT, CUBE])
@@ -112,7 +113,8 @@ def test_several_dimensions(at: tuple[int, int, int]) -> None:
         sizes: Mapping[str, int] = dict(zip("ABC", at, strict=True))
         if target == "cpu":
             kernel = load_cpu(Toolchain(this_machine()), found.function, found.plan)
-            assert np.array_equal(np.asarray(kernel(**given)), wanted)
+            arguments: Mapping[str, Any] = given
+            assert np.array_equal(np.asarray(kernel(**arguments)), wanted)
         else:
             assert np.array_equal(run_plan(found.function, found.plan, given, sizes).arrays["y"], wanted)
 

@@ -9,14 +9,13 @@ from collections.abc import Sequence
 from math import prod
 
 from texpr.ir.value import Buffer
-from texpr.isa.engine import CHUNK
 from texpr.isa.registry import DEVICES
 from texpr.isa.speed import Device
 from texpr.planner.copies import COPIED
 from texpr.planner.follow import Refused
 from texpr.planner.nest import Nest
 from texpr.planner.strategies import tiles
-from texpr.planner.strategies.pitched import SAID, Pitched, arrays_of, copying
+from texpr.planner.strategies.pitched import SAID, Pitched, arrays_of, copying, is_even
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
 
 SINGLE = 2.0
@@ -25,17 +24,11 @@ SINGLE = 2.0
 
 
 def _arrays(subject: Subject) -> tuple[Buffer, ...]:
-    """Arrays that no promise of where they begin helps, each of which is read again for other iterations of some loop."""
+    """Arrays whose rows are no whole chunks, each of which is read again for other iterations of some loop."""
     nest = subject.nest
     assert isinstance(nest, Nest), "as it applies"
     used = {b for b in nest.read_only() if any(not t.along(loop.sym) for t in nest.of(b) for loop in nest.pars)}
-    return tuple(b for b in arrays_of(subject) if b.dtype.bytes >= COPIED[-1] and b in used and not _is_even(b))
-
-
-def _is_even(buffer: Buffer) -> bool:
-    """Whether rows are whole chunks, wherever the first one begins."""
-    pitch = buffer.strides[-2] if buffer.strides is not None else buffer.shape[-1]
-    return pitch.is_constant and pitch.constant * buffer.dtype.bytes % CHUNK == 0
+    return tuple(b for b in arrays_of(subject) if b.dtype.bytes >= COPIED[-1] and b in used and not is_even(b))
 
 
 def _applies(subject: Subject) -> bool:
