@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
+from tests.planner import test_going
 
 import texpr
-from texpr import artifact, delivery
+from texpr import artifact, delivery, driver
+from texpr.ir import program as ir
+from texpr.ir.program.marks import Roles
 from texpr.ir.proof import Obligation, Proof, Verdict
 from texpr.proof.schedule import prove
 from texpr.support.diagnostic import CompilerBug, Limitation
@@ -61,6 +65,32 @@ def test_what_the_compiler_chose_is_done_without(monkeypatch: pytest.MonkeyPatch
     found = texpr.compile(texpr.load(MATMUL)["matmul"], target="sm_90a", emulate=True)
     ones = np.ones((5, 5), ml_dtypes.bfloat16)
     np.testing.assert_array_equal(found(ones, ones), np.full((5, 5), 5, np.float32))
+
+
+def test_where_roles_are_not_decided_all_warps_do_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a schedule, and of a wide plan."""
+    product = texpr.parse(test_going.REAL["few terms"].text)["f"]
+    whole = delivery.lowered(product, "sm_90a", None, "auto")
+    real = delivery.faithful
+
+    def doubting(written: ir.Function, function: ir.Function) -> Proof:
+        roles = any(isinstance(mark, Roles) for loop in _loops(function) for mark in loop.directives)
+        return doubted(Verdict.UNDECIDED) if roles else real(written, function)
+
+    monkeypatch.setattr(delivery, "faithful", doubting)
+    plain = delivery.lowered(product, "sm_90a", None, "auto")
+    assert "roles" in _names(whole) and _names(plain) and "roles" not in _names(plain)
+    open_rows = texpr.parse(test_going.REAL["few terms"].text.replace("align(16)", ""))["f"]
+    wide = delivery.lowered(open_rows, "sm_90a", None, "auto").wide
+    assert wide is not None and _names(wide) and "roles" not in _names(wide)
+
+
+def _loops(function: ir.Function) -> Iterator[ir.Loop]:
+    return (stmt for stmt in ir.walk(function.body) if isinstance(stmt, ir.Par | ir.Seq))
+
+
+def _names(made: driver.Compiled) -> set[str]:
+    return set() if made.schedule is None else {each.name for each in made.schedule.directives}
 
 
 def test_what_is_wrong_is_the_compilers_fault() -> None:
