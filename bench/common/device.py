@@ -68,6 +68,7 @@ class Device(Mutable, dict=True):
     def __post_init__(self) -> None:
         if not self.emulated and importlib.util.find_spec("torch") is not None:
             torch = importlib.import_module("torch")
+            torch.backends.cudnn.allow_tf32 = False  # as its products are by default: all of f32 is summed up in f32, as ours
             self.torch = torch if torch.cuda.is_available() else None
 
     def kernel(self, function: Function, sizes: Mapping[str, int], schedule: str = "auto") -> Kernel:
