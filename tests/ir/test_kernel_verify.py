@@ -292,6 +292,7 @@ PLAN = [
     ("roles_are_right", "param x: f32[m, n]", "param x: f32[m, n] role local", "parameter x is local"),
     ("roles_are_right", "result z: f32[m]", "result z: f32[m] role inout", "result z is inout"),
     ("roles_are_right", "workspace w: f32[m, 4]", "workspace w: f32[m, 4] role input", "workspace w is input"),
+    ("rows_of_workspace_are_apart", "workspace w: f32[m, 4]", "workspace w: f32[m, 4] strides [3, 1]", "rows of w may overlap"),
     ("loops_are_run_together", "loop s < n {", "loop s < n together all in w {", "blocks cannot meet in w"),
     ("shapes_are_in_sizes", "workspace w: f32[m, 4]", "workspace w: f32[p, 4]", "w needs p, which is no size"),
     ("promises_are_in_sizes", "require n > 0", "require p > 0", "p > 0 needs p, which is no size"),
