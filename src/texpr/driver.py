@@ -6,6 +6,7 @@ Each step is one line of `lower`; `after` sees every intermediate form, in order
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
+from math import lcm
 from os import PathLike
 from pathlib import Path
 from types import NoneType
@@ -31,6 +32,8 @@ from texpr.schedule.apply import apply_schedule
 from texpr.schedule.apply import laid_out as follow_state
 from texpr.schedule.proposals import tried
 from texpr.schedule.rewrite.materialise import Materialised
+from texpr.schedule.stage.results import with_results
+from texpr.schedule.state import State
 from texpr.sizes import fix, listed, refuse
 from texpr.sources import read_source
 from texpr.support.diagnostic import Diagnostic, TexprError, error
@@ -149,14 +152,12 @@ def _wide(
     function: Function, asked: Promise, made: Compiled, fixed: Mapping[Sym, int], in_step: Container[Sym]
 ) -> Compiled | None:
     """`function` for callers who keep a promise, where its automatic schedule is not that of `made`."""
-    machine = made.target
-    results = {b.name: max(b.align, machine.vector) for b in made.plan.results if b.align}  # what both plans ask for
-    function = promised(function, results | asked.align, asked.where)
+    function, machine = promised(function, asked.align, asked.where), made.target
     planned = plan(function, machine, in_step=in_step) if asked else None
     if planned is None or planned.schedule is None or same_directives(planned.schedule, made.schedule):
         return None
     try:
-        return _scheduled(function, machine, fixed, _unseen, planned, in_step, "_wide")
+        return _scheduled(function, machine, fixed, _unseen, planned, in_step, made)
     except TexprError:
         return None
 
@@ -168,13 +169,16 @@ def _scheduled(
     after: After,
     planned: Planned,
     in_step: Container[Sym],
-    ending: str = "",
+    narrow: Compiled | None = None,
 ) -> Compiled:
-    """`function` with its automatic schedule `planned`; nests for which that cannot be lowered get none."""
+    """`function` with its automatic schedule `planned`; nests for which that cannot be lowered get none. `narrow`: what it is
+    the wide plan of, which asks for no less."""
+    ending = "" if narrow is None else "_wide"
     without, alike = dict[Sym, str](), set[Sym]()
     while planned.schedule is not None:
         try:
-            made = _lowered(function, machine, fixed, follow_state(planned.state), planned.schedule, after, ending)
+            laid_out = follow_state(planned.state if narrow is None else _asking(planned.state, narrow.plan))
+            made = _lowered(function, machine, fixed, laid_out, planned.schedule, after, ending)
             return replace(made, planned=planned)
         except TexprError as reason:
             nest = blamed(function, planned.schedule, reason)
@@ -188,6 +192,12 @@ def _scheduled(
             planned = plan(function, machine, without, in_step=in_step if isinstance(in_step, Every) else alike)
     made = _lowered(function, machine, fixed, apply_schedule(function, None, machine), None, after, ending)
     return replace(made, planned=planned)
+
+
+def _asking(state: State, narrow: Plan) -> State:
+    """The same with results that begin where another plan has them begin, at least."""
+    own = {b.name: b.align or 1 for b in state.function.results}
+    return with_results(state, {b.name: lcm(b.align, own[b.name]) for b in narrow.results if b.align and b.name in own})
 
 
 def _lowered(

@@ -196,7 +196,8 @@ def _statement(s: Statement) -> Iterator[str]:
             yield from _block(head, s.body)
         case New():
             value = f" = {print_expression(s.value)}" if s.value is not None else ""
-            yield f"new {s.name.name}: {_type(s.type)}{value}"
+            stride = f" stride({_commas(s.stride)})" if s.stride is not None else ""
+            yield f"new {s.name.name}: {_type(s.type)}{stride}{value}"
         case Reg():
             kind = f": {_type(s.type)}" if s.type is not None else ""
             value = f" = {print_expression(s.value)}" if s.value is not None else ""

@@ -216,12 +216,13 @@ class StaticFor(Record):
 
 
 class New(Record):
-    """`new name: type = value`."""
+    """`new name: type = value`; `stride`: of `stride(8 * ((n + 7) / 8), 1)` behind the type."""
 
     name: Ident
     type: TypeExp
     value: Exp | None = None
     span: Span = NOWHERE
+    stride: tuple[Exp, ...] | None = None
 
 
 class Reg(Record):

@@ -20,6 +20,7 @@ from texpr.frontend.elaboration.scope import Broken, Scope
 from texpr.frontend.elaboration.tested import read_once_where_tested
 from texpr.frontend.elaboration.typing import lookup_type
 from texpr.frontend.tree import ConstParam, Exp, Fn, Ident, Number, Param, names_in
+from texpr.ir import program
 from texpr.ir.program import Function
 from texpr.ir.value import Buffer
 from texpr.support.diagnostic import Diagnostic, TexprError, error
@@ -40,6 +41,10 @@ def make(file: File, fn: Fn) -> tuple[Function | None, list[Diagnostic]]:
         marked = everywhere(tuple(ctx.out))
         if wrong := list(misfits(marked)):
             return None, wrong
+        for inner in program.walk(tuple(block for stmt in marked for each in program.blocks(stmt) for block in each)):
+            if isinstance(inner, program.New) and inner.buffer.strides is not None:
+                reason = f"`{inner.buffer.name}` has strides, which memory of the whole function may have alone"
+                raise error("E0301", inner.span, reason, help="declare it outside of all loops")
         joint = together(marked, making.namer.unique)
     except TexprError as raised:
         return None, list(raised.diagnostics)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from texpr.frontend.parser.cursor import MAX_ERRORS, Cursor, Refused
 from texpr.frontend.parser.directives import directive, pragmas, string
 from texpr.frontend.parser.expressions import expression, number
-from texpr.frontend.parser.statements import ITEM_WORDS, block, type_exp
+from texpr.frontend.parser.statements import ITEM_WORDS, block, strides, type_exp
 from texpr.frontend.parser.words import CLAUSES, ITEMS, meant
 from texpr.frontend.tree import (
     Assume,
@@ -139,9 +139,7 @@ def _param(cursor: Cursor) -> Param | ConstParam:
     while cursor.sees("name"):
         at = cursor.at
         if stride is None and cursor.word("stride"):
-            cursor.advance()
-            opened = cursor.expect("(", "after `stride`")
-            stride = cursor.separated(")", opened, "`stride`", expression)
+            stride = strides(cursor)
         elif align is None and cursor.word("align"):
             align = _align(cursor)
         elif cursor.text in ("stride", "align"):

@@ -244,13 +244,21 @@ def type_exp(cursor: Cursor) -> TypeExp:
     return TypeExp(dtype, shape, span=cursor.since(start))
 
 
+def strides(cursor: Cursor) -> tuple[Exp, ...]:
+    """`stride(lda, 1)`."""
+    cursor.advance()
+    opened = cursor.expect("(", "after `stride`")
+    return cursor.separated(")", opened, "`stride`", expression)
+
+
 def _new(cursor: Cursor) -> New:
     start = cursor.advance()
     name = cursor.ident("the name of the buffer")
     cursor.expect(":", "and a type after the name", help="write `new v: f32[n]`")
     kind = type_exp(cursor)
+    stride = strides(cursor) if cursor.word("stride") and cursor.peek() == "(" and not cursor.starts_line() else None
     value = expression(cursor) if cursor.accept("=") else None
-    return New(name, kind, value, cursor.since(start))
+    return New(name, kind, value, cursor.since(start), stride)
 
 
 def _reg(cursor: Cursor) -> Reg:

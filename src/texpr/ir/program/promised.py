@@ -13,7 +13,7 @@ from texpr.support.record import replace
 
 
 def promised(function: ir.Function, align: Mapping[str, int], where: Sequence[ir.Compare]) -> ir.Function:
-    """`function` where the named arrays begin at multiples of so many bytes, and the facts hold, too; without schedules."""
-    made = {b: replace(b, align=align[b.name]) for b in (*function.params, *function.results) if b.name in align}
+    """`function` where the named parameters begin at multiples of so many bytes, and the facts hold, too; without schedules."""
+    made = {b: replace(b, align=align[b.name]) for b in function.params if b.name in align}
     where = (*function.where, *where)
     return replace(over(function, lambda old: made.get(old, old)), where=where, schedules=())

@@ -37,7 +37,7 @@ def copied_ahead(call: Call, buffer: Buffer) -> State:
     (name,) = call.results(f"{buffer.name}_g")
     span = call.directive.span
     strides = pitched(buffer.shape, max(1, CHUNK // buffer.dtype.bytes))
-    made = Buffer(name.name, buffer.dtype, buffer.shape, "local", strides, CHUNK, span)
+    made = Buffer(name.name, buffer.dtype, buffer.shape, "local", strides, span=span)  # workspace begins at larger multiples
     at = copy_loops(call, name.name, buffer.rank)
     index = tuple(map(expr, at))
     copy: Body = (ir.Bind((Load(made, index, span=span),), (Load(buffer, index, span=span),), span=span),)

@@ -41,7 +41,7 @@ from texpr.frontend.tree import (
 )
 from texpr.ir import program
 from texpr.ir.program import Par, Seq
-from texpr.ir.value import Buffer, Load
+from texpr.ir.value import PITCHES, Buffer, Load, pitched
 from texpr.ir.value.types import I64
 from texpr.support.diagnostic import Edit, Proposal, TexprError, error
 from texpr.support.span import Span
@@ -178,11 +178,24 @@ def _new(ctx: Context, statement: New) -> None:
     slot = ctx.slots.get(name.name)
     own = slot.name if slot is not None else ctx.making.namer.unique(name.name)
     role, align = (slot.role, slot.align) if slot is not None else ("local", None)
-    buffer = Buffer(own, dtype, shape, role, None, align, name.span)
+    buffer = Buffer(own, dtype, shape, role, _strides(ctx, statement, shape, role), align, name.span)
     ctx.out.append(program.New(buffer, span=statement.span))
     if statement.value is not None:
         _fill(ctx, statement, buffer)
     ctx.scope.declare(name, views.whole(buffer), "the buffer")
+
+
+def _strides(ctx: Context, statement: New, shape: tuple[Expr, ...], role: str) -> tuple[Expr, ...] | None:
+    """The strides of a buffer, by which rows begin at multiples of some elements, and none overlaps the next."""
+    if statement.stride is None:
+        return None
+    name, found = statement.name.name, tuple(index_once(ctx, e) for e in statement.stride)
+    if len(found) != len(shape):
+        raise error("E0301", statement.span, f"`{name}` has rank {len(shape)} and {len(found)} strides")
+    if role != "local" or not any(found == pitched(shape, count) for count in PITCHES):
+        reason = "is a result, which is dense" if role != "local" else "has rows that may overlap, or leave gaps of other sizes"
+        raise error("E0301", statement.span, f"`{name}` {reason}", help="leave the strides out: the compiler may pad rows")
+    return found
 
 
 def _reg(ctx: Context, statement: Reg) -> None:
