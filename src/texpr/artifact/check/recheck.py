@@ -36,7 +36,7 @@ from texpr.ir.proof.tags_text import tags_text
 from texpr.isa.registry import INSTRUCTIONS, resolve
 from texpr.presburger.solve.hints import hinted
 from texpr.proof.plan import prove, question
-from texpr.proof.schedule import faithful, require_kept
+from texpr.proof.schedule import as_marked, faithful, require_kept
 from texpr.support.diagnostic import CompilerBug, Diagnostic, TexprError
 from texpr.support.span import NOWHERE
 
@@ -170,7 +170,7 @@ def _of_schedule(written: Function, laid: Function, notes: str, name: str, wrong
         wrong.append(f"not as it is written by texpr: {name}")
     proof = faithful(written, said)
     require_kept(proof, may_be_open(written))
-    wrong += [f"not rounded as it was written: {each}" for each in given_away(written, said)]
+    wrong += [f"not rounded as it was written: {each}" for each in given_away(as_marked(written, said)[0] or written, said)]
     return proof
 
 

@@ -258,8 +258,8 @@ class Scanned(Mark):
 
 
 class Online(Mark):
-    """`#online(j, 64, 0)`, of a function: it computes what its program does where the maximum of this loop over `j`, and the sums
-    that need it, are made in one sweep over blocks of 64 keys. `whole`: 1 where all blocks have so many.
+    """`#online(j, 64, 0)`, of a function: it computes what its program does where the maximum of this loop over `j`, and the
+    sums that need it, are made in one sweep over blocks of 64 keys. `whole`: 1 where all blocks have so many.
     (`texpr.proof.schedule.sweeps`)
     """
 
@@ -414,8 +414,8 @@ class Joint(Mark):
 MARKS: dict[str, type[Mark]] = {
     kind.NAME: kind
     for kind in (
-        Apart, Async, Bind, Cluster, Joint, LaunchBounds, Multicast, Online, Overlap, Partition, Persistent, Pipeline, Roles, Saves,
-        Scanned, Skip, Tensor, Together, Unguard, Unroll, Vector,
+        Apart, Async, Bind, Cluster, Joint, LaunchBounds, Multicast, Online, Overlap, Partition, Persistent, Pipeline, Roles,
+        Saves, Scanned, Skip, Tensor, Together, Unguard, Unroll, Vector,
     )
 }  # fmt: skip
 """The marks, by name."""

@@ -4,8 +4,8 @@
 
 online     the row in blocks of 64 or 128 keys, so that what it keeps of them has a constant size
 
-Then it is a row with products, for which there are other strategies (`joined`, `linked`); where none of them has a tile for it, it
-stays as it was. Which block is taken is decided by the bounds that they give.
+Then it is a row with products, for which there are other strategies (`joined`, `linked`); where none of them has a tile for
+it, it stays as it was. Which block is taken is decided by the bounds that they give.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ ROWS = (joined.STRATEGY, linked.STRATEGY)
 
 
 class SweptScript(Script, kw_only=True):
-    """One sweep for the maximum of `loop`, over blocks of so many `keys`."""
+    """One sweep for the maximum of the loop `over`, over blocks of so many `keys`."""
 
     subject: Subject
-    loop: str
+    over: str
     keys: int
 
     def run(self) -> Sequence[Subject]:
         """Applies the directive, and leaves the row to other strategies. Raises Refused."""
-        self.must("online", self.loop, self.keys, results=self.fresh(self.loop, "b"))
+        self.must("online", self.over, self.keys, results=self.fresh(self.over, "b"))
         return (_row(self.subject, self.state),)
 
 
@@ -69,7 +69,7 @@ def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
 def _proposals(subject: Subject) -> Iterator[Proposal]:
     for loop in _maxima(subject.par):
         for keys in KEYS:
-            script = SweptScript(subject.state, subject.span, subject=subject, loop=loop.sym.name, keys=keys)
+            script = SweptScript(subject.state, subject.span, subject=subject, over=loop.sym.name, keys=keys)
             tried = Follower(subject.state, subject.span)
             try:
                 tried.must("online", loop.sym.name, keys, results=script.fresh(loop.sym.name, "b"))

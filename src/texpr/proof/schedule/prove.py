@@ -46,10 +46,10 @@ from texpr.support.limits import LARGEST_INT
 from texpr.support.record import replace
 
 
-def faithful(written: ir.Function, laid: ir.Function) -> Proof:
-    """The proof that `laid` computes what `written` does, which is legal."""
-    premises = _premises(written)
-    said = [_interface(written, laid)]
+def as_marked(written: ir.Function, laid: ir.Function) -> tuple[ir.Function | None, tuple[Obligation, ...]]:
+    """The program whose statements have the numbers that `laid` says: `written` with maxima in one sweep and running values in
+    chunks, as marks of `laid` say, and why that is the same; None where it is not."""
+    said, premises = list[Obligation](), _premises(written)
     try:
         for mark in (each for each in read(replace(laid, body=())).directives if isinstance(each, Online)):
             form, swept, told = in_one_sweep(numbered(written), mark, premises)
@@ -58,14 +58,21 @@ def faithful(written: ir.Function, laid: ir.Function) -> Proof:
             written = swept
     except Unswept as why:
         told = Claim("one sweep", laid.name, "", written.span)
-        return Proof(written.name, (), (*said, told.told(Verdict.REFUSED, str(why))))
+        return None, (*said, told.told(Verdict.REFUSED, str(why)))
     chunks = in_chunks(written, laid)
     if chunks is None:
         told = Claim("running values in chunks", laid.name, "", written.span)
-        return Proof(
-            written.name, (), (*said, told.told(Verdict.REFUSED, "no loops that the program has, or not of such values"))
-        )
-    written = chunks
+        said.append(told.told(Verdict.REFUSED, "no loops that the program has, or not of such values"))
+    return chunks, tuple(said)
+
+
+def faithful(written: ir.Function, laid: ir.Function) -> Proof:
+    """The proof that `laid` computes what `written` does, which is legal."""
+    premises, form = _premises(written), as_marked(written, laid)
+    said = [_interface(written, laid), *form[1]]
+    if form[0] is None:
+        return Proof(written.name, (), tuple(said))
+    written = form[0]
     known = [*zip(laid.params, written.params, strict=False), *zip(laid.results, written.results, strict=False)]
     both = actions(by_number(numbered(written))), actions(by_number(laid))
     matches = Matches(*both, dict(known), premises)

@@ -1,21 +1,23 @@
 """Maxima and the sums that need them in one sweep: what a scheduled program that was made by `online` is compared with.
 
-Let f(x), x < E, be terms of a maximum m, and S_k = Σ g_k(x) · e^(w_k · (f(x) − m)), where no g_k, f or w_k depends on m, and the
-order of the sums is free. Then, over the reals, with blocks of any number of x in order,
+Let f(x), x < E, be terms of a maximum m, and S = Σ g(x) · e^(w · (f(x) − m)), where neither g, f nor w depends on m, and the
+order of the sum is free. Then, over the reals, with blocks of any number of x, in order,
 
-    m = −∞   S_k = 0
-    for each block {  m' = max(m, f(x) of the block)   S_k = S_k · e^(w_k · (m − m')) + Σ g_k(x) · e^(w_k · (f(x) − m'))   m = m'  }
+    m = −∞   S = 0
+    for each block {  m' = max(m, f(x) of the block)
+                      S = S · e^(w · (m − m')) + Σ g(x) · e^(w · (f(x) − m')) of the block
+                      m = m'  }
 
-computes the same. *Proof.* Behind each block m is the maximum of the f(x) so far, and S_k the sum of their terms with that m: for
+computes the same. *Proof.* Behind each block m is the maximum of the f(x) so far, and S the sum of their terms with that m: for
 e^(w · (f − m)) · e^(w · (m − m')) = e^(w · (f − m')). At the end these are all. ∎
 
 That a sum has such terms is decided, not seen: its terms with m' are those with m times the factor, as sums of products of
-exponentials (`ir.value.exponentials`). Where no f(x) of some blocks is a number, m' is −∞, and 0 is subtracted instead: terms with
-w > 0 are 0 then, as at any later maximum, and the factor is that from m' to m', 1. Where none of all is a number, S_k is none at
-the end, as −∞ − −∞ is. Keys behind the last one, in the last block, have −∞ as f, and terms 0.
+exponentials (`ir.value.exponentials`). Where no f(x) so far is a number, m' is −∞, and 0 is subtracted instead: terms are 0
+then (w > 0), as at any later maximum, and the factor is that from m' to m', 1. Where none of all is a number, S is none at the
+end, as −∞ − −∞ is. Keys behind the last one, in the last block, have −∞ as f, and terms 0.
 
-The loops of the program come in one form first (`schedule.sums.canonical`), which is another order of statements; that it computes
-the same is proved as of any schedule (`prove.faithful`).
+The loops of the program come in one form first (`schedule.sums.canonical`), which is another order of statements; that it
+computes the same is proved as of any schedule (`prove.faithful`). Factors are searched for by the directive, and decided here.
 """
 
 from __future__ import annotations
@@ -87,7 +89,7 @@ class _Sweep(Mutable):
             for buffer in written((turn.stmt,)) - _inside(turn.stmt):
                 need(buffer in own, f"{buffer.name} is no local of the row")
         for stream, at in row.streams.items():
-            need(stream in own and stream.shape[at] is row.extent, f"{stream.name} has no element for each key")
+            need(stream in own and at < stream.rank, f"{stream.name} has no element for each key")
             need(stream not in touched((*row.before, *row.after)), f"{stream.name} is not of keys alone")
             need(all(self.is_along(turn, stream, at) for turn in row.turns), f"{stream.name} has elements of other keys")
         need(not self.mark.whole or self.is_whole(), "the last block has fewer keys")
@@ -106,12 +108,10 @@ class _Sweep(Mutable):
 
     def is_along(self, turn: Turn, stream: Buffer, at: int) -> bool:
         """Whether a turn touches elements of its own key only."""
-        key = expr(turn.loop.sym)
+        own = turn.loop.sym
         of = [load for s in ir.walk((turn.stmt,)) for load in loads(s) if load.buffer is stream]
-        return all(
-            load.index[at] is key and not load.data and not any(turn.loop.sym in e.syms() for n, e in enumerate(load.index) if n != at)
-            for load in of
-        )
+        keys = (sum(own in each.syms() for each in load.index) for load in of)
+        return all(load.index[at] is expr(own) and not load.data and n == 1 for load, n in zip(of, keys, strict=True))
 
     def is_whole(self) -> bool:
         """Whether all blocks have as many keys, for all sizes, and iterations around."""
@@ -138,7 +138,9 @@ class _Sweep(Mutable):
             targets = [] if bind is None else [target.buffer for target in bind.targets]
             if number == row.at:
                 need(isinstance(stmt, ir.Bind) and stmt.update == "max" and targets == [row.top], "no maximum of a key's value")
-                need(number == 0 or not any(row.top in touched((t.stmt,)) for t in row.turns[:number]), "the maximum comes late")
+                need(
+                    number == 0 or not any(row.top in touched((t.stmt,)) for t in row.turns[:number]), "the maximum comes late"
+                )
                 assert isinstance(stmt, ir.Bind)
                 found[turn] = meaning(stmt.values[0], meant)
             elif bind is not None and bind.update == "add" and len(targets) == 1 and targets[0] not in row.streams:
@@ -151,7 +153,9 @@ class _Sweep(Mutable):
                     found[turn] = kept[targets[0]] = meaning(stmt.values[0], meant)
                     continue
                 need(row.top not in touched((stmt,)), "more than a value of a key depends on the maximum")
-                need(not any(kept[b].mentions(top.name) for b in touched((stmt,)) & kept.keys()), "a turn depends on the maximum")
+                need(
+                    not any(kept[b].mentions(top.name) for b in touched((stmt,)) & kept.keys()), "a turn depends on the maximum"
+                )
                 kept |= {b: atom(f"{b.name} of {number}") for b in written((stmt,))}
         return found
 
@@ -162,7 +166,9 @@ class _Sweep(Mutable):
         self.begins(buffer, 0)
         need(buffer in loop.reduce and not any(each.ieee for each in (loop, *inner)), f"the order of {buffer.name} is not free")
         others = [*(value for value in bind.values), *(meaning for _, meaning in target.data)]
-        need(not any(isinstance(n, Load) and n.buffer is buffer for v in others for n in walk(v)), f"{buffer.name} reads itself")
+        need(
+            not any(isinstance(n, Load) and n.buffer is buffer for v in others for n in walk(v)), f"{buffer.name} reads itself"
+        )
         need(not any(buffer in touched((t.stmt,)) for t in row.turns if t is not turn), f"{buffer.name} is of several turns")
         said = {s for e in target.index for s in e.syms()}
         own = [each for each in inner if each.sym in said]
@@ -175,19 +181,23 @@ class _Sweep(Mutable):
         """The factor of a sum, which is decided to be one."""
         if old == new:
             return None
-        name = _innermost_of(turn).targets[0].buffer
+        buffer = _innermost_of(turn).targets[0].buffer
         m, f = (each.plain for each in (atom(OLD.name), highest))
         need(m is not None and f is not None and not highest.mentions(OLD.name), "the maximum is of exponentials")
         assert m is not None and f is not None
         for exponent, poly in old.terms:
             weight = scaled(slope(exponent, OLD.name) or frozenset(), -1)
-            need(weight and exponent == times(weight, plus(f, scaled(m, -1))), f"{name.name} has no terms with e^(w · (f − m))")
-            need(not any(OLD.name in each for each in names(poly)), f"{name.name} has terms that the maximum is a factor of")
+            is_it = weight and exponent == times(weight, plus(f, scaled(m, -1)))
+            need(is_it, f"{buffer.name} has no terms with e^(w · (f − m))")
+            need(not any(OLD.name in each for each in names(poly)), f"{buffer.name} has terms that the maximum is a factor of")
         known = {OLD: atom(OLD.name), NEW: atom(NEW.name)}
-        tried = ((each, meaning(each, lambda node: known.get(node.sym) if isinstance(node, Ref) else None)) for each in factors(self.row))
-        found = next((each for each, by in tried if new == old * by and each.dtype == name.dtype == self.row.top.dtype), None)
-        need(found is not None, f"no factor leads from terms of {name.name} at one maximum to those at another")
-        self.told.append(f"{name.name}: its terms {new} are {old} times the factor")
+        tried = (
+            (each, meaning(each, lambda node: known.get(node.sym) if isinstance(node, Ref) else None))
+            for each in factors(self.row)
+        )
+        found = next((each for each, by in tried if new == old * by and each.dtype == buffer.dtype == self.row.top.dtype), None)
+        need(found is not None, f"no factor leads from terms of {buffer.name} at one maximum to those at another")
+        self.told.append(f"{buffer.name}: its terms {new} are {old} times the factor")
         return found
 
     def body(self) -> tuple[ir.Stmt, ...]:
@@ -215,7 +225,9 @@ class _Sweep(Mutable):
         binds = [ir.Bind((target,), (value,)) for target, value in ((peak, top), (now, zero), *keeps, (top, peak))]
         local = [load.buffer for load in (peak, now, *(keep for keep, _ in keeps))]
         inside = [*turns[: row.at], binds[0], turns[row.at], *binds[1:], *scale, *turns[row.at + 1 :]]
-        sweep = ir.Seq(block, (row.extent + (self.mark.size - 1)) // self.mark.size, (*map(ir.New, [*self.made.values(), *local]), *inside))
+        sweep = ir.Seq(
+            block, (row.extent + (self.mark.size - 1)) // self.mark.size, (*map(ir.New, [*self.made.values(), *local]), *inside)
+        )
         rest = (new for new in row.news if new.buffer not in row.streams)
         return (*rest, *row.before, sweep, *end, *row.after)
 

@@ -1,22 +1,26 @@
 """`online(j, 64) -> b`: what a row sums up by the maximum of keys, in one sweep over blocks of 64 keys.
 
-Before: par L |j| reduce(m) { m max= s[j] }                        After: seq (L + 63) / 64 |b| {
-        par L |j| reduce(t) { t += exp(s[j] - m) }                            new m_next: f32 …
-        par D |d| { par L |j| reduce(o) {                                     m_next = m
-            o[d] += exp(s[j] - m) * V[j, d] } }                               par 64 |j| reduce(m_next) { m_next max= s[64 * b + j] }
-                                                                              m_now = select(m_next == -inf, 0, m_next)
-                                                                              m_keep = exp(select(m == -inf, m_now, m) - m_now)
-                                                                              m = m_next
-                                                                              t = t * m_keep   par D |d| { o[d] = o[d] * m_keep }
-                                                                              par 64 |j| reduce(t) { t += exp(s[64 * b + j] - m_now) }
-                                                                              par D |d| { par 64 |j| reduce(o) { … } }
-                                                                          }
+Before: par L |j| reduce(m) { m max= s[j] }
+        par L |j| reduce(t) { t += exp(s[j] - m) }
+        par D |d| { par L |j| reduce(o) { o[d] += exp(s[j] - m) * V[j, d] } }
+After:  seq (L + 63) / 64 |b| {
+            new m_next: f32  new m_now: f32  new m_keep: f32
+            m_next = m
+            par 64 |j| reduce(m_next) { m_next max= select(64 * b + j < L, s[j], -inf) }
+            m_now = select(m_next == -inf, 0, m_next)
+            m_keep = exp(select(m == -inf, m_now, m) - m_now)
+            m = m_next
+            t = t * m_keep
+            par D |d| { o[d] = o[d] * m_keep }
+            par 64 |j| reduce(t) { t += select(64 * b + j < L, exp(s[j] - m_now), 0) }
+            par D |d| { par 64 |j| reduce(o) { … } }
+        }
 
-The loop over j is that of the maximum. A key has what it had before, in memory of a block: all loops over the same keys, and along
-locals with an element for each, go through blocks; keys that there are not are neutral. Sums hold terms of the maximum so far, and
-go on with those of a greater one when they have been multiplied by a factor: over the reals that is the same, which is decided
-(`texpr.schedule.sums.rescaled`). So the order of the sums has to be free (`reduce`), and without `#ieee`. Proved, by other code:
-`texpr.proof.schedule.sweeps`.
+The loop over j is that of the maximum. A key has what it had before, in memory of a block: all loops over the same keys, and
+along locals with an element for each, go through blocks; keys that there are not are neutral. Sums hold terms of the maximum
+so far, and go on with those of a greater one when they have been multiplied by a factor: over the reals that is the same, which
+is decided (`texpr.schedule.sums.rescaled`). So the order of the sums has to be free (`reduce`), and without `#ieee`. Proved, by
+other code: `texpr.proof.schedule.sweeps`.
 """
 
 from __future__ import annotations
@@ -54,7 +58,9 @@ def _apply(call: Call) -> State:
     except Fault as why:
         help = "one sweep needs a maximum m of f(j), and sums of terms with a factor exp(f(j) - m) in a free order (`reduce`)"
         note = (Note("here", why.stmt.span),) if isinstance(why.stmt, ir.Par | ir.Seq) else ()
-        raise call.refuse("E0905", f"no sweep over `{loop.sym.base}`: {why.reason}", *note, at=call.plain[0], help=help) from None
+        raise call.refuse(
+            "E0905", f"no sweep over `{loop.sym.base}`: {why.reason}", *note, at=call.plain[0], help=help
+        ) from None
     function = _put(row, body, first)
     made = Online(loop.sym.name, size, int(whole), span=call.directive.span)
     return replace(call.state, function=replace(function, directives=(*function.directives, made)))

@@ -11,9 +11,9 @@ Before: par M |i| {                                    After:  par M |i| {
                 y[i, d] = sum / total                  }
             } }
 
-Loops over keys have one statement each (fission, with an element of locals for each iteration); what no turn needs comes behind
-them. It is a reordering of statements alone. Nobody has to believe that this is right: the proof that follows a schedule compares
-this form with the program as written (`texpr.proof.schedule.sweeps`).
+Loops over keys have one statement each (fission, with an element of locals for each iteration); what no turn needs comes
+behind them. It is a reordering of statements alone. Nobody has to believe that this is right: the proof that follows a
+schedule compares this form with the program as written (`texpr.proof.schedule.sweeps`).
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class _Rows(Mutable):
             inner = {*loops(found.body)}
             left = [s for s in left if s is not found and s not in inner]
             for load in (each for stmt in ir.walk(found.body) for each in loads(stmt)):
-                at = [n for n, e in enumerate(load.index) if e is expr(found.sym) and load.buffer.shape[n] is found.extent]
+                at = [n for n, e in enumerate(load.index) if e is expr(found.sym)]
                 if load.buffer in own and at and self.streams.setdefault(load.buffer, at[0]) not in at:
                     raise Fault(f"`{load.buffer.name}` has keys in two dimensions", found)
             found = next((each for each in left if self._goes_along(each)), None)

@@ -1,13 +1,14 @@
 """What is summed up by a maximum, e^(w · (f(x) − m)) · g(x), and the factor for another maximum (`directives.online`).
 
-With m' for m each term is e^(w · (m − m')) times as large, so the sum of some terms is, too, and need not wait for the maximum of
-all. The factor is read off the exponents: they are linear in m. That it is right is decided by `ir.value.exponentials`, and again
-in the proof.
+With m' for m each term is e^(w · (m − m')) times as large, so the sum of some terms is, too, and need not wait for the maximum
+of all. The factor is read off the exponents: they are linear in m. That it is right is decided by `ir.value.exponentials`, and
+again in the proof.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
 
 from texpr.affine.expr import Sym, expr
 from texpr.ir import program as ir
@@ -173,15 +174,22 @@ def _require_sum(row: Row, found: Added) -> None:
 
 
 def factors(row: Row) -> Iterator[Value]:
-    """Factors that exponentials of the maximum suggest, from OLD to NEW."""
+    """Factors that exponentials of the maximum suggest, from OLD to NEW: of one, or of all that a statement has."""
     for turn in row.turns[row.at + 1 :]:
         for stmt in ir.walk((turn.stmt,)):
-            for node in (node for value in ir.values(stmt) for node in walk(value)):
-                found = _slope(node.args[0], row.top) if isinstance(node, Op) and node.name in ("exp", "exp2") else None
-                if isinstance(node, Op) and found is not None:
-                    first, second = (Ref(sym, node.dtype) for sym in ((OLD, NEW) if found.sign < 0 else (NEW, OLD)))
-                    change: Value = Op("sub", (first, second), node.dtype)
-                    yield Op(node.name, (_times(change, found.factor),), node.dtype)
+            every = [*_factors(stmt, row.top)]
+            yield from every
+            if len(every) > 1:
+                yield reduce(lambda one, other: Op("mul", (one, other), other.dtype), every)
+
+
+def _factors(stmt: ir.Stmt, top: Buffer) -> Iterator[Value]:
+    for node in (node for value in ir.values(stmt) for node in walk(value)):
+        found = _slope(node.args[0], top) if isinstance(node, Op) and node.name in ("exp", "exp2") else None
+        if isinstance(node, Op) and found is not None:
+            first, second = (Ref(sym, node.dtype) for sym in ((OLD, NEW) if found.sign < 0 else (NEW, OLD)))
+            change: Value = Op("sub", (first, second), node.dtype)
+            yield Op(node.name, (_times(change, found.factor),), node.dtype)
 
 
 class _Slope(Record):

@@ -39,6 +39,8 @@ class Sweep(Mutable, eq=False):
     def __post_init__(self) -> None:
         row, top = self.row, self.row.top
         self.sums = added(row)
+        if all(each.factor is None for each in self.sums):
+            raise Fault("no sum depends on the maximum", row.turns[row.at].loop)
         old, new = Terms(row, OLD.name), Terms(row, NEW.name)
         self.scaled = frozenset(turn for turn, value in old.streams.items() if value != new.streams[turn])
         self.peak, self.now = (replace(top, name=self.fresh(f"{top.name}_{each}")) for each in ("next", "now"))
