@@ -106,7 +106,19 @@ def row_of(function: ir.Function, name: str) -> Row:
         raise Fault(f"`{maker.top.name}` is written in several loops", loop)
     kept = parent if isinstance(parent, ir.Par | ir.Seq) else None
     at, streams = turns.index(found[0]), dict(maker.streams)
+    _require_along(turns, (*before, *after), streams)
     return Row(function, kept, tuple(maker.news), before, turns, after, maker.top, at, streams)
+
+
+def _require_along(turns: tuple[Turn, ...], others: Body, streams: dict[Buffer, int]) -> None:
+    """Raises Fault where a key has to do with what is of another one."""
+    for turn in turns:
+        for load in (load for stmt in ir.walk((turn.stmt,)) for load in loads(stmt) if load.buffer in streams):
+            key, at = expr(turn.loop.sym), streams[load.buffer]
+            if load.data or load.index[at] is not key or any(turn.loop.sym in e.syms() for e in load.index if e is not key):
+                raise Fault(f"a key reads what another one has of `{load.buffer.name}`", turn.loop)
+    for stream in streams.keys() & touched(others):
+        raise Fault(f"`{stream.name}` is touched outside of the loops over keys", turns[0].loop)
 
 
 def _maximum(loop: ir.Loop, body: Body) -> Buffer:
@@ -162,7 +174,11 @@ class _Rows(Mutable):
     def _goes_along(self, loop: ir.Loop) -> bool:
         every = [load for stmt in ir.walk(loop.body) for load in loads(stmt)]
         along = (self.streams.get(load.buffer) for load in every if expr(loop.sym) in load.index)
-        return any(n is not None for n in along) or (bool(loop.reduce) and self.top in {load.buffer for load in every})
+        if any(n is not None for n in along) or self.top not in {load.buffer for load in every}:
+            return any(n is not None for n in along)
+        targets = [t for s in ir.walk(loop.body) if isinstance(s, ir.Bind) for t in s.targets]
+        own = {s.buffer for s in self.body if isinstance(s, ir.New)}
+        return bool(loop.reduce) or all(t.buffer in own and expr(loop.sym) in t.index for t in targets)
 
     def split(self, stmt: ir.Stmt, around: tuple[ir.Par, ...]) -> Iterator[Turn | ir.Stmt]:
         """The turns of a statement, and what it does beside them."""

@@ -133,6 +133,7 @@ def added(row: Row) -> tuple[Added, ...]:
             if factor is None:
                 raise Fault("no factor leads from its terms at one maximum to those at another", turn.loop)
         found.append(Added(turn, bind, inner, factor))
+    _require_start(row, row.top, float("-inf"))
     for each in found:
         _require_sum(row, each)
     return tuple(found)
@@ -163,14 +164,20 @@ def _require_sum(row: Row, found: Added) -> None:
         raise Fault(reason if buffer in own else f"`{buffer.name}` is no `new` of the row", loop)
     if any(each.ieee for each in (loop, *found.inner, *found.turn.around)):
         raise Fault(f"`{buffer.name}` is summed up as IEEE 754 says (`#ieee`)", loop)
-    starts = [s for s in ir.walk(row.before) if isinstance(s, ir.Bind) and s.targets[0].buffer is buffer]
-    if not starts or not all(isinstance(v, Literal) and v.value == 0 and s.update is None for s in starts for v in s.values):
-        raise Fault(f"`{buffer.name}` does not begin with 0", loop)
+    _require_start(row, buffer, 0)
     if found.factor is not None and not found.factor.dtype == buffer.dtype == row.top.dtype:
         raise Fault(f"`{buffer.name}` has another type than the maximum", loop)
     others = any(turn is not found.turn and buffer in touched((turn.stmt,)) for turn in row.turns)
     if others or any(load.buffer is buffer for value in found.bind.values for load in walk(value) if isinstance(load, Load)):
         raise Fault(f"`{buffer.name}` is touched in several loops over keys", loop)
+
+
+def _require_start(row: Row, buffer: Buffer, value: float) -> None:
+    """Raises Fault unless a local begins with a number."""
+    starts = [s for s in ir.walk(row.before) if isinstance(s, ir.Bind) and buffer in {t.buffer for t in s.targets}]
+    alike = all(isinstance(v, Literal) and v.value == value and s.update is None for s in starts for v in s.values)
+    if not starts or not alike:
+        raise Fault(f"`{buffer.name}` does not begin with {value}", row.turns[row.at].loop)
 
 
 def factors(row: Row) -> Iterator[Value]:
