@@ -173,9 +173,9 @@ class _Rows(Mutable):
 
     def _goes_along(self, loop: ir.Loop) -> bool:
         every = [load for stmt in ir.walk(loop.body) for load in loads(stmt)]
-        along = (self.streams.get(load.buffer) for load in every if expr(loop.sym) in load.index)
-        if any(n is not None for n in along) or self.top not in {load.buffer for load in every}:
-            return any(n is not None for n in along)
+        is_along = any(load.buffer in self.streams and expr(loop.sym) in load.index for load in every)
+        if is_along or self.top not in {load.buffer for load in every}:
+            return is_along
         targets = [t for s in ir.walk(loop.body) if isinstance(s, ir.Bind) for t in s.targets]
         own = {s.buffer for s in self.body if isinstance(s, ir.New)}
         return bool(loop.reduce) or all(t.buffer in own and expr(loop.sym) in t.index for t in targets)
