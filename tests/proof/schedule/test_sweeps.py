@@ -67,7 +67,26 @@ fn whole(X: f32[n, 8], V: f32[8], w: f32): f32[n] {
 schedule whole { online(j'0, 4) -> b }
 """
 
-TEXTS = {"rows": ROWS, "whole": WHOLE}
+DIVIDED = """
+fn divided(X: f32[n, n], V: f32[n, 2]): f32[n, 2] {
+    new Y: f32[n, 2]
+    par n |i| {
+        new p: f32[n]
+        new top: f32 = -inf
+        new total: f32 = 0.0
+        new acc: f32[2] = 0.0
+        par n |j| reduce(top) { top max= X[i, j] }
+        par n |j| reduce(total) { total += exp(X[i, j] - top) }
+        par n |j| { p[j] = exp(X[i, j] - top) / total }
+        par 2 |c| { par n |j| reduce(acc) { acc[c] += p[j] * V[j, c] } }
+        par 2 |c| { Y[i, c] = acc[c] }
+    }
+    return Y
+}
+schedule divided { online(j'0, 4) -> b }
+"""
+
+TEXTS = {"rows": ROWS, "whole": WHOLE, "divided": DIVIDED}
 
 
 @cache
@@ -157,6 +176,10 @@ PLANTED = [
     ("another base of the factor", "whole", f"exp2(({KEEP})", f"exp(({KEEP})"),
     ("the maximum itself is subtracted", "whole", "j'1] - top_now)", "j'1] - top)"),
     ("keys of another block", "whole", "exp2((X[i, 4 * b + j'1]", "exp2((X[i, 4 + j'1]"),
+    ("not divided", "divided", "acc[c_1] = acc[c_1] / total", "acc[c_1] = acc[c_1]"),
+    ("divided twice", "divided", "acc[c_1] = acc[c_1] / total", "acc[c_1] = acc[c_1] / total / total"),
+    ("divided by the sum so far", "divided", "exp(select(4 * b + j'2 < n, X[i, 4 * b + j'2], 0.0) - top_now)",
+     "exp(select(4 * b + j'2 < n, X[i, 4 * b + j'2], 0.0) - top_now) / total"),
     ("no number, and a sum all the same", "whole", "select(top == -inf, nan, total)", "total"),
 ]  # fmt: skip
 
@@ -177,6 +200,7 @@ def test_other_claims_prove_nothing(other: str) -> None:
 START, MOST = "new top: f32 = -inf  new total: f32 = 0.0", "par n |j| reduce(top) { top max= x[j] }"
 SUM = "par n |k| reduce(total) { total += exp(x[k] - top) }"
 COPY = "new s: f32[n]  par n |a| { s[a] = x[a] }"
+EARLY = "par n |l| reduce(a) { a += exp(x[l] - top) / total }"
 NONE = [
     ("in order", MOST, "seq n |k| { total += exp(x[k] - top) }"),
     ("rounded as it is written", MOST, SUM.replace(") {", ") #ieee {")),
@@ -189,6 +213,9 @@ NONE = [
     ("a test of the maximum", MOST, SUM.replace("exp(x[k] - top)", "select(top > 0.0, exp(x[k] - top), 0.0)")),
     ("the sine of an exponential", MOST, SUM.replace("exp(x[k] - top)", "sin(exp(x[k] - top))")),
     ("two operations", MOST, SUM.replace("+=", "*=")),
+    ("divided by itself", MOST, SUM.replace("- top)", "- top) / total")),
+    ("divided before it is there", f"new a: f32 = 0.0  {MOST}", f"{EARLY}  {SUM}"),
+    ("divided by what is no sum of the row", MOST, SUM.replace("- top)", "- top) / top")),
     ("two maxima", MOST, SUM + f"  {MOST.replace('j', 'l')}"),
     ("fewer keys", MOST, SUM.replace("par n", "par n - 1")),
     ("a minimum", MOST.replace("max=", "min="), SUM),
@@ -219,6 +246,7 @@ BODIES = {
     "by keys": "par n |k| { p[k] = exp(x[k] - top) }  par n |a| reduce(total) { total += p[a] * x[n - 1 - a] }",
     "beside": "par n |k| reduce(total, c) { let w = exp((x[k] - top) * 0.5)  total += w  c += x[k] * x[k] }",
     "rows": "par 3 |d| { par n |k| reduce(y) { y[d] += exp(x[k] - top) * x[(k + d) % n] } }",
+    "divided": f"{SUM}  par 3 |d| {{ par n |a| reduce(y) {{ y[d] += exp(x[a] - top) / total * x[(a + d) % n] }} }}",
     "in other words": "par n |k| reduce(total) { total -= 0.0 - exp(-(top - x[k])) }".replace("-= 0.0 -", "+="),
 }
 

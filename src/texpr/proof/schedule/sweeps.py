@@ -18,6 +18,7 @@ end, as −∞ − −∞ is. Keys behind the last one, in the last block, have 
 
 The loops of the program come in one form first (`schedule.sums.canonical`), which is another order of statements; that it
 computes the same is proved as of any schedule (`prove.faithful`). Factors are searched for by the directive, and decided here.
+Terms that keys divide by another sum s are divided at the end: Σ t / s = (Σ t) / s.
 """
 
 from __future__ import annotations
@@ -78,6 +79,7 @@ class _Sweep(Mutable):
     numbers: count[int] = field(default_factory=count)
 
     def __post_init__(self) -> None:
+        self.undivide()
         row, top, own = self.row, self.row.top, {new.buffer for new in self.row.news}
         need(top in own and not top.shape and top.dtype.is_float, "the maximum is no local of the row")
         self.begins(top, LEAST)
@@ -93,10 +95,44 @@ class _Sweep(Mutable):
             need(stream not in touched((*row.before, *row.after)), f"{stream.name} is not of keys alone")
             need(all(self.is_along(turn, stream, at) for turn in row.turns), f"{stream.name} has elements of other keys")
         need(not self.mark.whole or self.is_whole(), "the last block has fewer keys")
-        old, new = self.terms(OLD), self.terms(NEW)
+        for turn in (each for each in row.turns if _is_sum(each, row)):
+            self.is_sum(turn, _innermost_of(turn))
+        old, new = _terms(row, OLD), _terms(row, NEW)
         self.scaled = {turn for turn, term in old.items() if term != new[turn]} - self.sums.keys()
         for turn in self.sums:
             self.sums[turn] = self.factor(turn, old[turn], new[turn], old[row.turns[row.at]])
+
+    def undivide(self) -> None:
+        """Has sums divided by another one behind all keys, where keys divide their terms by it: Σ t / s = (Σ t) / s."""
+        old, totals, turns = self.row, dict[Buffer, Load](), list[Turn]()
+
+        def value(node: Value) -> Value:
+            return map_value(node, leaf)
+
+        def leaf(node: Value) -> Value | None:
+            match node:
+                case Op("div", (arg, Load() as total)) if total.buffer in totals:
+                    return value(arg)
+                case _:
+                    return None
+
+        for turn in old.turns:  # divided by sums of turns before
+            turns.append(replace(turn, stmt=Rewriter(value=value).stmt(turn.stmt)))
+            if _is_sum(turn, old) and not (target := _innermost_of(turn).targets[0]).index:
+                totals[target.buffer] = target
+        made = replace(old, turns=tuple(turns))
+        before, behind, ends = _terms(old, OLD), _terms(made, OLD), list[ir.Stmt]()
+        for one, other in zip(old.turns, turns, strict=True):
+            if _is_sum(one, old) and before[one] != behind[other]:
+                inverse = ((t, Op("div", (Literal(1.0, t.dtype), t), t.dtype)) for t in totals.values())
+                found = next((t for t, by in inverse if before[one] == behind[other] * meaning(by, lambda _: None)), None)
+                need(found is not None, "terms are divided by more than one sum")
+                assert found is not None
+                self.told.append(
+                    f"{_innermost_of(one).targets[0].buffer.name}: terms are divided by {found.buffer.name} at the end"
+                )
+                ends.append(self.elements(other, lambda load, by=found: Op("div", (load, by), load.dtype)))
+        self.row = replace(made, after=(*ends, *old.after))
 
     def begins(self, buffer: Buffer, value: float) -> None:
         """Requires that a local has a number before the turns."""
@@ -120,44 +156,6 @@ class _Sweep(Mutable):
         inside = [between(0, expr(s.sym), s.extent) for s in around if s.sym in self.row.extent.syms()]
         left = self.row.extent - expr(quotient) * self.mark.size - expr(rest)
         return witness((*inside, Eq(left), between(1, expr(rest), self.mark.size)), self.premises) is None
-
-    def terms(self, top: Sym) -> dict[Turn, Sum]:
-        """What a key has of each turn that is a single value, with a name for the maximum: terms, elements, and f itself."""
-        row, kept, found = self.row, dict[Buffer, Sum](), dict[Turn, Sum]()
-
-        def meant(load: Load | Ref) -> Sum | None:
-            if isinstance(load, Load) and load.buffer is row.top:
-                return atom(top.name)
-            known = kept.get(load.buffer) if isinstance(load, Load) else None
-            rest = [str(e) for e in load.index if e is not expr(KEY)] if isinstance(load, Load) else []
-            return atom(f"({known})[{', '.join(rest)}]") if known is not None and rest else known
-
-        for number, turn in enumerate(row.turns):
-            (stmt,) = substitute_block((turn.stmt,), {turn.loop.sym: expr(KEY)})
-            bind = _innermost(stmt)
-            targets = [] if bind is None else [target.buffer for target in bind.targets]
-            if number == row.at:
-                need(isinstance(stmt, ir.Bind) and stmt.update == "max" and targets == [row.top], "no maximum of a key's value")
-                need(
-                    number == 0 or not any(row.top in touched((t.stmt,)) for t in row.turns[:number]), "the maximum comes late"
-                )
-                assert isinstance(stmt, ir.Bind)
-                found[turn] = meaning(stmt.values[0], meant)
-            elif bind is not None and bind.update == "add" and len(targets) == 1 and targets[0] not in row.streams:
-                self.is_sum(turn, bind)
-                found[turn] = meaning(bind.values[0], meant)
-            else:
-                need(written((stmt,)) <= {*row.streams, *_inside(stmt)}, "a turn writes what is no sum, and of no key")
-                is_one = isinstance(stmt, ir.Bind) and stmt.update is None and stmt.targets[0].index == (expr(KEY),)
-                if isinstance(stmt, ir.Bind) and is_one and len(targets) == 1:
-                    found[turn] = kept[targets[0]] = meaning(stmt.values[0], meant)
-                    continue
-                need(row.top not in touched((stmt,)), "more than a value of a key depends on the maximum")
-                need(
-                    not any(kept[b].mentions(top.name) for b in touched((stmt,)) & kept.keys()), "a turn depends on the maximum"
-                )
-                kept |= {b: atom(f"{b.name} of {number}") for b in written((stmt,))}
-        return found
 
     def is_sum(self, turn: Turn, bind: ir.Bind) -> None:
         """Requires that a sum begins with 0, is free in its order, and has elements of its own."""
@@ -320,6 +318,47 @@ class _Sweep(Mutable):
                 tests.append(_compare("lt", index, size))
         test = conjunction(tests)
         return None if test is None else _select(test, node, Literal(0.0 if node.dtype.is_float else 0, node.dtype))
+
+
+def _terms(row: Row, top: Sym) -> dict[Turn, Sum]:
+    """What a key has of each turn that is a single value, with a name for the maximum: terms, elements, and f itself."""
+    kept, found = dict[Buffer, Sum](), dict[Turn, Sum]()
+
+    def meant(load: Load | Ref) -> Sum | None:
+        if isinstance(load, Load) and load.buffer is row.top:
+            return atom(top.name)
+        known = kept.get(load.buffer) if isinstance(load, Load) else None
+        rest = [str(e) for e in load.index if e is not expr(KEY)] if isinstance(load, Load) else []
+        return atom(f"({known})[{', '.join(rest)}]") if known is not None and rest else known
+
+    for number, turn in enumerate(row.turns):
+        (stmt,) = substitute_block((turn.stmt,), {turn.loop.sym: expr(KEY)})
+        bind = _innermost(stmt)
+        targets = [] if bind is None else [target.buffer for target in bind.targets]
+        if number == row.at:
+            need(isinstance(stmt, ir.Bind) and stmt.update == "max" and targets == [row.top], "no maximum of a key's value")
+            need(number == 0 or not any(row.top in touched((t.stmt,)) for t in row.turns[:number]), "the maximum comes late")
+            assert isinstance(stmt, ir.Bind)
+            found[turn] = meaning(stmt.values[0], meant)
+        elif _is_sum(turn, row):
+            assert bind is not None
+            found[turn] = meaning(bind.values[0], meant)
+        else:
+            need(written((stmt,)) <= {*row.streams, *_inside(stmt)}, "a turn writes what is no sum, and of no key")
+            is_one = isinstance(stmt, ir.Bind) and stmt.update is None and stmt.targets[0].index == (expr(KEY),)
+            if isinstance(stmt, ir.Bind) and is_one and len(targets) == 1:
+                found[turn] = kept[targets[0]] = meaning(stmt.values[0], meant)
+                continue
+            need(row.top not in touched((stmt,)), "more than a value of a key depends on the maximum")
+            need(not any(kept[b].mentions(top.name) for b in touched((stmt,)) & kept.keys()), "a turn depends on the maximum")
+            kept |= {b: atom(f"{b.name} of {number}") for b in written((stmt,))}
+    return found
+
+
+def _is_sum(turn: Turn, row: Row) -> bool:
+    """Whether a turn adds to what no key has for itself."""
+    bind = _innermost(turn.stmt)
+    return bind is not None and bind.update == "add" and len(bind.targets) == 1 and bind.targets[0].buffer not in row.streams
 
 
 def _compare(name: str, first: Expr, second: Expr) -> Value:

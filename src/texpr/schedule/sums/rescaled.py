@@ -7,17 +7,18 @@ again in the proof.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import reduce
+from collections.abc import Callable, Iterator
+from functools import partial, reduce
 
 from texpr.affine.expr import Sym, expr
 from texpr.ir import program as ir
-from texpr.ir.program.rewrite import substitute_block
+from texpr.ir.program.rewrite import Rewriter, map_value, substitute_block
 from texpr.ir.program.uses import touched, written
 from texpr.ir.value import Buffer, Literal, Load, Op, Ref, Value, walk
 from texpr.ir.value.exponentials import Meant, Poly, Sum, atom, meaning, names, plus, scaled, slope, times
 from texpr.schedule.sums.canonical import Fault, Row, Turn
-from texpr.support.record import Mutable, Record, field
+from texpr.support.record import Mutable, Record, field, replace
+from texpr.support.span import Span
 
 KEY = Sym("⟨key⟩")
 OLD, NEW = Sym("⟨old⟩"), Sym("⟨new⟩")
@@ -137,6 +138,62 @@ def added(row: Row) -> tuple[Added, ...]:
     for each in found:
         _require_sum(row, each)
     return tuple(found)
+
+
+def undivided(row: Row, fresh: Callable[[str], str]) -> Row:
+    """The row with sums divided by another sum behind all keys, where keys divide their terms by that. Raises Fault."""
+    by, turns = set[Buffer](), list[Turn]()
+    for turn in row.turns:
+        turns.append(replace(turn, stmt=_stripped(turn.stmt, by)))
+        bind = innermost(turn.stmt)[1]
+        if bind is not None and is_sum(bind, row) and not bind.targets[0].index:
+            by.add(bind.targets[0].buffer)
+    made = replace(row, turns=tuple(turns))
+    before, behind = Terms(row, OLD.name).sums, Terms(made, OLD.name).sums
+    ends = list[ir.Stmt]()
+    for old, new in zip(row.turns, turns, strict=True):
+        if old in before and before[old] != behind[new]:
+            inner, bind = innermost(new.stmt)
+            assert bind is not None
+            part = next((part for part in by if before[old] == behind[new] * _inverse(part)), None)
+            if part is None:
+                raise Fault("its terms are divided by more than one sum", old.loop)
+            quotient = partial(_quotient, part)
+            ends.append(of_elements(Added(new, bind, inner, None), quotient, fresh, old.loop.span))
+    return replace(made, after=(*ends, *row.after))
+
+
+def _quotient(part: Buffer, old: Load) -> Value:
+    return Op("div", (old, Load(part, ())), old.dtype)
+
+
+def _inverse(part: Buffer) -> Sum:
+    one = Literal(1.0, part.dtype)
+    return meaning(Op("div", (one, Load(part, ())), one.dtype), lambda _: None)
+
+
+def _stripped(stmt: ir.Stmt, by: set[Buffer]) -> ir.Stmt:
+    """A statement that does not divide by sums."""
+
+    def leaf(node: Value) -> Value | None:
+        match node:
+            case Op("div", (arg, Load() as load)) if load.buffer in by:
+                return map_value(arg, leaf)
+            case _:
+                return None
+
+    changed = any(map_value(value, leaf) is not value for s in ir.walk((stmt,)) for value in ir.values(s))
+    return Rewriter(value=lambda value: map_value(value, leaf)).stmt(stmt) if changed else stmt
+
+
+def of_elements(found: Added, change: Callable[[Load], Value], fresh: Callable[[str], str], span: Span) -> ir.Stmt:
+    """Each element of a sum, changed."""
+    stmt: ir.Stmt = ir.Bind((found.target,), (change(found.target),), span=span)
+    for loop in reversed(found.elements):
+        sym = Sym(fresh(loop.sym.name))
+        (moved,) = substitute_block((stmt,), {loop.sym: expr(sym)})
+        stmt = ir.Par(sym, loop.extent, (moved,), span=loop.span)
+    return stmt
 
 
 def _named(load: Load | Ref) -> Sum | None:

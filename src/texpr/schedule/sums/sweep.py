@@ -11,7 +11,7 @@ from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value, c
 from texpr.ir.value.structure import same
 from texpr.ir.value.types import BOOL, I64
 from texpr.schedule.sums.canonical import Fault, Row, Turn
-from texpr.schedule.sums.rescaled import NEW, OLD, Added, Terms, added
+from texpr.schedule.sums.rescaled import NEW, OLD, Added, Terms, added, of_elements, undivided
 from texpr.schedule.tree import Body
 from texpr.support.record import Mutable, field, replace
 
@@ -37,6 +37,7 @@ class Sweep(Mutable, eq=False):
     masked: set[Buffer] = field(default_factory=set[Buffer])
 
     def __post_init__(self) -> None:
+        self.row = undivided(self.row, self.fresh)
         row, top = self.row, self.row.top
         self.sums = added(row)
         if all(each.factor is None for each in self.sums):
@@ -123,12 +124,7 @@ class Sweep(Mutable, eq=False):
 
     def of_elements(self, found: Added, change: Callable[[Load], Value]) -> ir.Stmt:
         """Each element of a sum, changed."""
-        stmt: ir.Stmt = self.bind(found.target, change(found.target))
-        for loop in reversed(found.elements):
-            sym = Sym(self.fresh(loop.sym.name))
-            (moved,) = substitute_block((stmt,), {loop.sym: expr(sym)})
-            stmt = ir.Par(sym, loop.extent, (moved,), span=loop.span)
-        return stmt
+        return of_elements(found, change, self.fresh, self.row.turns[self.row.at].loop.span)
 
     def turn(self, turn: Turn) -> ir.Stmt:
         """The turn of a block's keys."""
