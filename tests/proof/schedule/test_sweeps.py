@@ -146,6 +146,43 @@ def test_a_sweep_is_proved(name: str) -> None:
     assert are_equal(written, made)
 
 
+SEVERAL = """
+fn f(X: f32[n, 40], Z: f32[n, m]): (f32[n], f32[n], f32[n]) {
+    new y: f32[n]
+    new z: f32[n]
+    new w: f32[n]
+    new r: f32 = 0.0
+    seq n |q| scan(r) { r += X[q, 0]  w[q] = r }
+    par n |i| {
+        new top: f32 = -inf
+        new total: f32 = 0.0
+        par 40 |j| reduce(top) { top max= X[i, j] }
+        par 40 |k| reduce(total) { total += exp(X[i, k] - top) }
+        y[i] = log(total) + top
+    }
+    par n |o| {
+        new t: f32 = -inf
+        new a: f32 = 0.0
+        par m |l| reduce(t) { t max= Z[o, l] }
+        par m |p| reduce(a) { a += exp(Z[o, p] - t) }
+        z[o] = log(a) + t
+    }
+    return y, z, w
+}
+schedule f "both" { online(j, 8) -> b  online(l, 8) -> c }
+schedule f "turned, with chunks" { online(l, 8) -> c  online(j, 8) -> b  scan(q, 4) }
+schedule f "beside splits" { split(i, 4) -> (i1, i2)  online(l, 8) -> c  split(o, 16) -> (o1, o2) }
+"""
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_several_rows(number: int) -> None:
+    """Statements of a row have other numbers than in the text, and so have those behind it."""
+    (function,) = parse(SEVERAL).functions
+    made = laid_out(followed(function, function.schedules[number], resolve("sm_90a"))).function
+    assert is_proved(faithful(function, made))
+
+
 KEEP = "select(top == -inf, top_now, top) - top_now"
 MASKED = "select(4 * b + j'2 < i + 1, exp(s_1[j'2] * scale - top_now), 0.0)"
 
