@@ -96,6 +96,8 @@ def _is_promised(shown: Shown, wide: Shown) -> bool:
     plan, (base,) = parse_plan(wide.plan), parse(shown.program if shown.written is None else shown.written).functions
     before = {param.name: param.align for param in base.params}
     align = {b.name: b.align for b in plan.params if b.align is not None and b.align != before.get(b.name)}
+    both = {b.name for b in parse_plan(shown.plan).results if b.align is not None}  # results that both plans align
+    align |= {b.name: b.align for b in plan.results if b.align is not None and b.name in both}
     known = {(fact.left, fact.op, fact.right) for fact in base.where}
     more = [fact for fact in plan.requires if (fact.left, fact.op, fact.right) not in known]
     return program_text(promised(base, align, more)) == (wide.program if wide.written is None else wide.written)
