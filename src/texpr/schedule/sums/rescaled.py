@@ -7,21 +7,21 @@ again in the proof.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial, reduce
+from collections.abc import Callable
+from functools import partial
 
 from texpr.affine.expr import Sym, expr
 from texpr.ir import program as ir
+from texpr.ir.program.factors import NEW, OLD, factors
+from texpr.ir.program.keyed import Fault, Row, Turn
 from texpr.ir.program.rewrite import Rewriter, map_value, substitute_block
 from texpr.ir.program.uses import touched, written
 from texpr.ir.value import Buffer, Literal, Load, Op, Ref, Value, walk
 from texpr.ir.value.exponentials import Meant, Poly, Sum, atom, meaning, names, plus, scaled, slope, times
-from texpr.schedule.sums.canonical import Fault, Row, Turn
 from texpr.support.record import Mutable, Record, field, replace
 from texpr.support.span import Span
 
 KEY = Sym("⟨key⟩")
-OLD, NEW = Sym("⟨old⟩"), Sym("⟨new⟩")
 
 
 class Added(Record, eq=False):
@@ -235,58 +235,3 @@ def _require_start(row: Row, buffer: Buffer, value: float) -> None:
     alike = all(isinstance(v, Literal) and v.value == value and s.update is None for s in starts for v in s.values)
     if not starts or not alike:
         raise Fault(f"`{buffer.name}` does not begin with {value}", row.turns[row.at].loop)
-
-
-def factors(row: Row) -> Iterator[Value]:
-    """Factors that exponentials of the maximum suggest, from OLD to NEW: of one, or of all that a statement has."""
-    for turn in row.turns[row.at + 1 :]:
-        for stmt in ir.walk((turn.stmt,)):
-            every = [*_factors(stmt, row.top)]
-            yield from every
-            if len(every) > 1:
-                yield reduce(lambda one, other: Op("mul", (one, other), other.dtype), every)
-
-
-def _factors(stmt: ir.Stmt, top: Buffer) -> Iterator[Value]:
-    for node in (node for value in ir.values(stmt) for node in walk(value)):
-        found = _slope(node.args[0], top) if isinstance(node, Op) and node.name in ("exp", "exp2") else None
-        if isinstance(node, Op) and found is not None:
-            first, second = (Ref(sym, node.dtype) for sym in ((OLD, NEW) if found.sign < 0 else (NEW, OLD)))
-            change: Value = Op("sub", (first, second), node.dtype)
-            yield Op(node.name, (_times(change, found.factor),), node.dtype)
-
-
-class _Slope(Record):
-    """The coefficient of the maximum: 1 or −1, times a value if there is one."""
-
-    sign: int
-    factor: Value | None = None
-
-
-def _slope(value: Value, top: Buffer) -> _Slope | None:
-    """The coefficient of the maximum in a value, if that is linear in it, and mentions it once."""
-    match value:
-        case Load() if value.buffer is top:
-            return _Slope(1)
-        case Op("neg", (arg,)):
-            return _negative(_slope(arg, top))
-        case Op("add", (first, second)):
-            return _slope(first, top) or _slope(second, top)
-        case Op("sub", (first, second)):
-            return _slope(first, top) or _negative(_slope(second, top))
-        case Op("fma", (first, second, third)):
-            return _slope(Op("mul", (first, second), value.dtype), top) or _slope(third, top)
-        case Op("mul", (first, second)):
-            left, right = _slope(first, top), _slope(second, top)
-            found, other = (left, second) if left is not None else (right, first)
-            return None if found is None else _Slope(found.sign, _times(other, found.factor))
-        case _:
-            return None
-
-
-def _negative(found: _Slope | None) -> _Slope | None:
-    return None if found is None else _Slope(-found.sign, found.factor)
-
-
-def _times(value: Value, factor: Value | None) -> Value:
-    return value if factor is None else Op("mul", (value, factor), value.dtype)

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import program as ir
+from texpr.ir.program.factors import NEW, OLD
+from texpr.ir.program.keyed import Fault, Row, Turn
 from texpr.ir.program.rewrite import Rewriter, map_value, replace_loads, substitute_block, with_blocks
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value, conjunction
 from texpr.ir.value.structure import same
 from texpr.ir.value.types import BOOL, I64
-from texpr.schedule.sums.canonical import Fault, Row, Turn
-from texpr.schedule.sums.rescaled import NEW, OLD, Added, Terms, added, of_elements, undivided
+from texpr.schedule.sums.rescaled import Added, Terms, added, of_elements, undivided
 from texpr.schedule.tree import Body
 from texpr.support.record import Mutable, field, replace
 

@@ -23,11 +23,12 @@ from itertools import count
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import program as ir
-from texpr.ir.program.rewrite import Rewriter, map_value, replace_loads, substitute_block
+from texpr.ir.program.rewrite import Rewriter, map_value, replace_loads, substitute_block, with_blocks
 from texpr.ir.program.uses import loads, symbols, touched, written
 from texpr.ir.value import Buffer, Load, Ref, Value
-from texpr.schedule.tree import Body, loops, path_to, replaced
 from texpr.support.record import Mutable, Record, field, replace
+
+Body = tuple[ir.Stmt, ...]
 
 
 class Fault(Exception):
@@ -81,7 +82,7 @@ class Row(Record, eq=False):
         parent = self.parent
         if parent is None:
             return replace(self.function, body=body)
-        return replace(self.function, body=replaced(self.function.body, parent, lambda _: (replace(parent, body=body),)))
+        return replace(self.function, body=_replaced(self.function.body, parent, replace(parent, body=body)))
 
     @property
     def canonical(self) -> ir.Function:
@@ -92,7 +93,7 @@ class Row(Record, eq=False):
 def row_of(function: ir.Function, name: str) -> Row:
     """The row around the loop `name` of a maximum. Raises Fault."""
     loop = next(s for s in loops(function.body) if s.sym.name == name)
-    path = path_to(function.body, loop) or ()
+    path = _path_to(function.body, loop)
     parent = path[-2] if len(path) > 1 else None
     if isinstance(parent, ir.If | ir.Instruction):
         raise Fault("the loop is in a branch", parent)
@@ -119,6 +120,29 @@ def _require_along(turns: tuple[Turn, ...], others: Body, streams: dict[Buffer, 
                 raise Fault(f"a key reads what another one has of `{load.buffer.name}`", turn.loop)
     for stream in streams.keys() & touched(others):
         raise Fault(f"`{stream.name}` is touched outside of the loops over keys", turns[0].loop)
+
+
+def loops(body: Body) -> tuple[ir.Loop, ...]:
+    """Every loop, outermost first, in textual order."""
+    return tuple(s for s in ir.walk(body) if isinstance(s, ir.Par | ir.Seq))
+
+
+def _path_to(body: Body, wanted: ir.Stmt) -> tuple[ir.Stmt, ...]:
+    """The statements from the outermost one down to a statement."""
+    for stmt in body:
+        if stmt is wanted:
+            return (stmt,)
+        for block in ir.blocks(stmt):
+            if rest := _path_to(block, wanted):
+                return (stmt, *rest)
+    return ()
+
+
+def _replaced(body: Body, wanted: ir.Stmt, new: ir.Stmt) -> Body:
+    def of(stmt: ir.Stmt) -> ir.Stmt:
+        return new if stmt is wanted else with_blocks(stmt, tuple(tuple(map(of, block)) for block in ir.blocks(stmt)))
+
+    return tuple(map(of, body))
 
 
 def _maximum(loop: ir.Loop, body: Body) -> Buffer:
