@@ -22,7 +22,7 @@ from texpr.ir.proof import UNPROVED
 from texpr.isa.registry import resolve
 from texpr.isa.target import Target
 from texpr.kept import again, keep, name_of, plans
-from texpr.proof.schedule import faithful, require_kept
+from texpr.proof.schedule import as_marked, faithful, require_kept
 from texpr.proof.search import proved
 from texpr.sizes import fix, own
 from texpr.sources import read_bytes
@@ -271,5 +271,6 @@ def _require_legal(compiled: Compiled, kept: bool = False) -> None:
     `kept`: nothing is built unless it is proved that they kept what it computes."""
     for found in faults(compiled.function, kept) if compiled.laid_out is not None else ():
         raise CompilerBug(f"a schedule made a wrong program of a right one: {found.code}: {found.message}")
-    for wrong in () if compiled.written is None else given_away(compiled.written, compiled.function):
+    written = None if compiled.written is None else as_marked(compiled.written, compiled.function)[0]
+    for wrong in () if written is None else given_away(written, compiled.function):
         raise CompilerBug(f"a schedule gave away what it may not: {wrong}")

@@ -247,6 +247,15 @@ def test_a_wide_plan_of_another_program_is_refused() -> None:
     assert "not the program for callers who promise more" in wrong
 
 
+@pytest.mark.long
+def test_results_that_both_plans_align() -> None:
+    """They are stored in pairs by the one plan, and by the other in vectors: neither is a promise of callers."""
+    text = (Path(__file__).parents[2] / "bench" / "problems" / "attention_plain.te").read_text(encoding="utf-8")
+    (part,) = texpr.delivery.parts([texpr.parse(text)["attention"]], ["sm_90a"], {"D": 64})
+    assert part.plans[0].wide is not None and all(b.align for b in part.plans[0].results)
+    assert recheck([part])[0] == []
+
+
 OTHER = TEXT.replace("y[i, j] = x[i, j] + b[j]", "y[i, j] = x[i, j] - b[j]")
 
 

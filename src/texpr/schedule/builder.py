@@ -103,6 +103,13 @@ class Schedule:
         """
         return self._and("scan", (loop, size), {}, names)
 
+    def online(self, loop: str, keys: int | None = None, *, name: str | None = None) -> Schedule:
+        """The maximum of a loop over keys, and the sums that need it, in one sweep over blocks of so many keys.
+
+        `name`: of the loop over blocks.
+        """
+        return self._and("online", (loop, keys), {}, () if name is None else (name,))
+
     def mma(
         self, rows: str, columns: str, along: str, instruction: str | None = None, *, names: tuple[str, ...] = ()
     ) -> Schedule:

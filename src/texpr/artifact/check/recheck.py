@@ -36,7 +36,7 @@ from texpr.ir.proof.tags_text import tags_text
 from texpr.isa.registry import INSTRUCTIONS, resolve
 from texpr.presburger.solve.hints import hinted
 from texpr.proof.plan import prove, question
-from texpr.proof.schedule import faithful, require_kept
+from texpr.proof.schedule import as_marked, faithful, require_kept
 from texpr.support.diagnostic import CompilerBug, Diagnostic, TexprError
 from texpr.support.span import NOWHERE
 
@@ -96,6 +96,8 @@ def _is_promised(shown: Shown, wide: Shown) -> bool:
     plan, (base,) = parse_plan(wide.plan), parse(shown.program if shown.written is None else shown.written).functions
     before = {param.name: param.align for param in base.params}
     align = {b.name: b.align for b in plan.params if b.align is not None and b.align != before.get(b.name)}
+    both = {b.name for b in parse_plan(shown.plan).results if b.align is not None}  # results that both plans align
+    align |= {b.name: b.align for b in plan.results if b.align is not None and b.name in both}
     known = {(fact.left, fact.op, fact.right) for fact in base.where}
     more = [fact for fact in plan.requires if (fact.left, fact.op, fact.right) not in known]
     return program_text(promised(base, align, more)) == (wide.program if wide.written is None else wide.written)
@@ -170,7 +172,7 @@ def _of_schedule(written: Function, laid: Function, notes: str, name: str, wrong
         wrong.append(f"not as it is written by texpr: {name}")
     proof = faithful(written, said)
     require_kept(proof, may_be_open(written))
-    wrong += [f"not rounded as it was written: {each}" for each in given_away(written, said)]
+    wrong += [f"not rounded as it was written: {each}" for each in given_away(as_marked(written, said)[0] or written, said)]
     return proof
 
 

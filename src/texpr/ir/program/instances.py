@@ -27,6 +27,12 @@ def numbered(function: ir.Function) -> ir.Function:
     return replace(function, body=_noted(function.body, (), note))
 
 
+def numbered_from(body: tuple[ir.Stmt, ...], around: tuple[Sym, ...], first: int) -> tuple[ir.Stmt, ...]:
+    """Statements in loops `around`, each noted as an instance of itself, with numbers from `first` on."""
+    numbers = count(first)
+    return _noted(body, around, lambda _, loops: tuple(map(expr, (next(numbers), *loops))))
+
+
 def with_notes(function: ir.Function, notes: Mapping[ir.Stmt, tuple[Expr, ...]]) -> ir.Function:
     """`function` with the given `notes`, and no others."""
     return replace(function, body=_noted(function.body, (), lambda stmt, _: notes.get(stmt, ())))

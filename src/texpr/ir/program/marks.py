@@ -257,6 +257,33 @@ class Scanned(Mark):
                 return None
 
 
+class Online(Mark):
+    """`#online(j, 64, 0)`, of a function: it computes what its program does where the maximum of this loop over `j`, and the
+    sums that need it, are made in one sweep over blocks of 64 keys. `whole`: 1 where all blocks have so many.
+    (`texpr.proof.schedule.sweeps`)
+    """
+
+    NAME = "online"
+
+    loop: str
+    size: int
+    whole: int
+
+    @property
+    def words(self) -> tuple[Word, ...]:
+        """Its fields."""
+        return (self.loop, self.size, self.whole)
+
+    @classmethod
+    def read(cls, words: Sequence[Word]) -> Self | None:
+        """A name, a number above 0, and 0 or 1."""
+        match tuple(words):
+            case (str() as loop, int() as size, (0 | 1) as whole) if size > 0:
+                return cls(loop, size, whole)
+            case _:
+                return None
+
+
 class Skip(Mark):
     """`#skip`: the loop is skipped where nothing reads what it makes; removed at the end of the schedule."""
 
@@ -387,8 +414,8 @@ class Joint(Mark):
 MARKS: dict[str, type[Mark]] = {
     kind.NAME: kind
     for kind in (
-        Apart, Async, Bind, Cluster, Joint, LaunchBounds, Multicast, Overlap, Partition, Persistent, Pipeline, Roles, Saves,
-        Scanned, Skip, Tensor, Together, Unguard, Unroll, Vector,
+        Apart, Async, Bind, Cluster, Joint, LaunchBounds, Multicast, Online, Overlap, Partition, Persistent, Pipeline, Roles,
+        Saves, Scanned, Skip, Tensor, Together, Unguard, Unroll, Vector,
     )
 }  # fmt: skip
 """The marks, by name."""

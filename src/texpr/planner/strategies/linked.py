@@ -298,15 +298,13 @@ def _of_row(bind: ir.Bind, row: ir.Par, local: frozenset[Buffer]) -> ir.Bind:
 
 def strips_of(rows: Rows, shared: int, refused: int) -> Strips | None:
     """Rows of a block: the most that leave no multiprocessor idle, after as many as were refused; none if they do not fit."""
-    if _bytes(rows) > shared:
-        return None
     words = {strips: sum(each.words(strips) for each in rows.products) for _, strips in SHAPES}
     found = [
-        Strips(rows, warps * strips * rows.strip, strips * rows.strip, WORDS, _bytes(rows))
+        Strips(rows, count, strips * rows.strip, WORDS, _bytes(rows, count))
         for warps, strips in SHAPES
-        if words[strips] <= WORDS
+        if words[strips] <= WORDS and _bytes(rows, count := warps * strips * rows.strip) <= shared
     ]
-    return most(found, refused)
+    return most(found, refused) if found else None
 
 
 def most(found: Sequence[Strips], refused: int) -> Strips | None:
@@ -339,13 +337,14 @@ def microseconds(strips: Strips, target: Target, sync: bool) -> float:
     return found.us + LESSER * sum(part.us or 0.0 for part in found.parts)
 
 
-def _bytes(rows: Rows) -> int:
-    """Bytes of shared memory for what is copied in turns, about."""
+def _bytes(rows: Rows, count: int) -> int:
+    """Bytes of shared memory for what is copied in turns, and once for so many rows, about."""
     total = 0
     for each in rows.products:
         columns, depth = each.columns.extent.constant, each.sum.extent.constant
         size = max(buffer.dtype.bytes for buffer in each.operands)
         total += min(columns, depth) * (max(columns, depth) * size + COPIED[0]) * STAGES
+        total += 0 if each.operands[0] in rows.local else count * (depth * size + COPIED[0])
     return total
 
 

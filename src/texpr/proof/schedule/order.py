@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
+from texpr.affine.expr import expr
 from texpr.ir.program.marks import Tensor
-from texpr.presburger.formula import FALSE, And, Formula, compare, conj, differ, disj, negate
+from texpr.presburger.formula import FALSE, And, Formula, between, compare, conj, differ, disj, negate
+from texpr.presburger.isl.raw import Undecided
 from texpr.presburger.questions import Point, is_refuted_by_equations, witness
 from texpr.presburger.solve.omega import refuted
 from texpr.proof.read.order import When, cases
@@ -26,7 +28,18 @@ def misordered(a: Named, b: Named, premises: Formula) -> Point | None:
         times = (strict(a.time, one.home), strict(b.time, one.home)) if one.home == other.home else times
     wanted = [f for free, f in cases(*meant, one.stored, whole=True) if not free and f != FALSE]
     late = negate(disj(f for free, f in cases(*times, None, whole=True) if not free))
-    return any_of((*a.where, *b.where, *same(a.element, b.element), late), wanted, premises)
+    try:
+        return any_of((*a.where, *b.where, *same(a.element, b.element), late), wanted, premises)
+    except Undecided:  # of all iterations, whatever tests say of them, there may be no such two either
+        if any_of((*_iterations(a), *_iterations(b), *same(a.element, b.element), late), wanted, premises) is not None:
+            raise
+        return None
+
+
+def _iterations(each: Named) -> Iterator[Formula]:
+    """The bounds of the loops around an access."""
+    for loop in each.access.action.spot.loops:
+        yield between(0, each.names(expr(loop.sym)), each.names(loop.extent))
 
 
 def meeting(a: Named, b: Named, home: Home, premises: Formula) -> Point | None:

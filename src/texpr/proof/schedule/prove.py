@@ -24,6 +24,8 @@ from itertools import chain
 
 from texpr.ir import program as ir
 from texpr.ir.program.instances import numbered
+from texpr.ir.program.marked import read
+from texpr.ir.program.marks import Online
 from texpr.ir.proof import UNPROVED, Obligation, Proof, Verdict
 from texpr.ir.value import Buffer
 from texpr.ir.value.structure import same
@@ -37,25 +39,43 @@ from texpr.proof.schedule.match import IS_STATEMENT, IS_THERE, Matches
 from texpr.proof.schedule.numbers import by_number
 from texpr.proof.schedule.order import misordered
 from texpr.proof.schedule.scans import in_chunks
+from texpr.proof.schedule.sweeps import Unswept, in_one_sweep
 from texpr.proof.schedule.value_flow import ValueFlow
 from texpr.support.diagnostic import CompilerBug, limitation
 from texpr.support.limits import LARGEST_INT
+from texpr.support.record import replace
+
+
+def as_marked(written: ir.Function, laid: ir.Function) -> tuple[ir.Function | None, tuple[Obligation, ...]]:
+    """The program whose statements have the numbers that `laid` says: `written` with maxima in one sweep and running values in
+    chunks, as marks of `laid` say, and why that is the same; None where it is not."""
+    said, premises = list[Obligation](), _premises(written)
+    try:
+        for mark in (each for each in read(replace(laid, body=())).directives if isinstance(each, Online)):
+            form, swept, told = in_one_sweep(numbered(written), mark, premises)
+            said += faithful(written, form).obligations
+            said += (Claim("one sweep", each, "over the reals", mark.span).told(Verdict.PROVED, "decided") for each in told)
+            written = swept
+    except Unswept as why:
+        told = Claim("one sweep", laid.name, "", written.span)
+        return None, (*said, told.told(Verdict.REFUSED, str(why)))
+    chunks = in_chunks(written, laid)
+    if chunks is None:
+        told = Claim("running values in chunks", laid.name, "", written.span)
+        said.append(told.told(Verdict.REFUSED, "no loops that the program has, or not of such values"))
+    return chunks, tuple(said)
 
 
 def faithful(written: ir.Function, laid: ir.Function) -> Proof:
     """The proof that `laid` computes what `written` does, which is legal."""
-    premises = _premises(written)
-    chunks = in_chunks(written, laid)
-    said = [_interface(written, laid)]
-    if chunks is None:
-        told = Claim("running values in chunks", laid.name, "", written.span)
-        return Proof(
-            written.name, (), (*said, told.told(Verdict.REFUSED, "no loops that the program has, or not of such values"))
-        )
-    written = chunks
+    premises, form = _premises(written), as_marked(written, laid)
+    said = [_interface(written, laid), *form[1]]
+    if form[0] is None:
+        return Proof(written.name, (), tuple(said))
+    written = form[0]
     known = [*zip(laid.params, written.params, strict=False), *zip(laid.results, written.results, strict=False)]
-    read = actions(by_number(numbered(written))), actions(by_number(laid))
-    matches = Matches(*read, dict(known), premises)
+    both = actions(by_number(numbered(written))), actions(by_number(laid))
+    matches = Matches(*both, dict(known), premises)
     matches.run()
     results = (*laid.results, *(b for b in laid.params if b.role == "inout"))
     held = ValueFlow(matches.accesses, matches.given, results, premises)

@@ -139,7 +139,7 @@ class Chunks(Record):
 
         numbers = iter(range(self.base + first, self.base + first + size_of(body)))
         made = Rewriter(value=value, target=target, buffer=buffer).block(substitute_block(body, syms or {}))
-        return _renoted(made, lambda old: (expr(next(numbers)), *at, *old[len(self.around) + 2 :]))
+        return renoted(made, lambda old: (expr(next(numbers)), *at, *old[len(self.around) + 2 :]))
 
     def put(self, made: Body, more: int) -> State:
         """The state with `made` for the loop, and `more` statements before those that come later."""
@@ -149,7 +149,7 @@ class Chunks(Record):
             return (old[0] + more, *old[1:]) if old and old[0].constant >= end else old
 
         marker = ir.Seq(self.loop.sym, self.loop.extent, ())
-        body = _renoted(replaced(self.state.function.body, self.loop, lambda _: (marker,)), later)
+        body = renoted(replaced(self.state.function.body, self.loop, lambda _: (marker,)), later)
         return self.state.with_body(_put(body, marker.sym, made))
 
 
@@ -168,11 +168,11 @@ def _put(body: Body, sym: Sym, made: Body) -> Body:
     return tuple(found)
 
 
-def _renoted(body: Body, note: Callable[[Note], Note]) -> Body:
+def renoted(body: Body, note: Callable[[Note], Note]) -> Body:
     """`body` with other notes."""
     found: list[ir.Stmt] = []
     for stmt in body:
-        made = with_blocks(stmt, tuple(_renoted(block, note) for block in ir.blocks(stmt)))
+        made = with_blocks(stmt, tuple(renoted(block, note) for block in ir.blocks(stmt)))
         if isinstance(made, ir.Bind | ir.Let) and (new := note(made.instance)) != made.instance:
             made = replace(made, instance=new)
         found.append(made)
