@@ -21,7 +21,7 @@ from texpr.isa.instructions.wgmma import INSTRUCTIONS as OF_WARPGROUPS
 from texpr.isa.target import Target
 from texpr.planner.plan import Chosen
 from texpr.planner.strategies.products import LEAST
-from texpr.planner.tensor.product import reads_memory
+from texpr.planner.tensor.product import named, reads_memory
 from texpr.schedule.joint.records import usable
 from texpr.support.record import Record
 
@@ -135,7 +135,7 @@ def _operands(found: Sum) -> str:
         load = _element(each)
         if load is None:
             return f"its factor `{print_value(each)}` is computed, and an instruction reads elements of arrays"
-        if load.data:
+        if named(load).data:
             return f"which element of `{load.buffer.name}` it reads is data, and an instruction reads boxes of arrays"
     return ""
 

@@ -66,7 +66,7 @@ class ByParts(ProductScript, kw_only=True):
         """Keeps what parts are added to in registers."""
         for buffer in sums(self.nest, self.tile.product):
             if buffer not in self.nest.local:
-                self.must("stage", buffer.name, at=at, space="registers", results=self.fresh(buffer.name, "acc"))
+                self.in_registers(buffer, at)
 
     def _ahead(self, turn: str) -> None:
         """A product is waited for in its turn, as its part is added up there."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import TypeAlias
 
-from texpr.affine.expr import Sym, expr
+from texpr.affine.expr import Expr, Number, Sym, expr, number_of
 from texpr.ir import program as ir
 from texpr.ir.instr import Instr
 from texpr.ir.program.rewrite import map_value, replace_loads
@@ -19,7 +19,6 @@ from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value, walk
 from texpr.isa.instructions.wgmma import PART
 from texpr.planner.nest import Nest
 from texpr.schedule.joint.match import Match, cut
-from texpr.schedule.tensor.rows import table_of
 from texpr.support.record import Record, replace
 
 Along: TypeAlias = tuple[frozenset[Sym], frozenset[Sym]]
@@ -75,7 +74,7 @@ class Product(Record):
     def along(self) -> Along:
         """The loops with which operands along rows vary, and those along columns."""
         rows, columns = (
-            frozenset(s for load in self.loads if moves(load, loop.sym) for e in load.index for s in e.syms())
+            frozenset(s for load in self.loads if moves(load, loop.sym) for s in syms_of(load))
             for loop in (self.rows, self.columns)
         )
         return rows, columns
@@ -144,9 +143,11 @@ def moves(load: Load, sym: Sym) -> bool:
 def _expanded(bind: ir.Bind, nest: Nest) -> ir.Bind:
     """A statement that sums up in a local of each iteration, with an element for each, as interchange of loops makes it; and
     that reads what is padded with zero, and rows that a table names, as they are staged."""
-    target = bind.targets[0]
     bind = replace(bind, values=tuple(map_value(value, _unpadded) for value in bind.values))
-    bind = replace(bind, values=tuple(replace_loads(value, _named) for value in bind.values))
+    bind = replace(
+        bind, values=tuple(replace_loads(value, named) for value in bind.values), targets=tuple(map(named, bind.targets))
+    )
+    target = bind.targets[0]
     if target.buffer not in nest.local:
         return bind
     around = tuple(expr(loop.sym) for loop in nest.pars)
@@ -158,15 +159,31 @@ def reads_memory(value: Value) -> bool:
     return any(isinstance(node, Load) for node in walk(value))
 
 
-def _named(load: Load) -> Load | None:
-    """An element of a row that an element of a table names, as if that were the row: a copy of the tile looks it up."""
-    if len(load.data) != 1:
-        return None
-    ((sym, meaning),) = load.data
-    table = table_of(meaning)
-    if table is None or table.data or load.buffer.rank != ROWED or load.index[0].as_sym is not sym:
-        return None
-    return replace(load, index=(table.index[-1], load.index[1]), data=())
+def named(load: Load) -> Load:
+    """An element as a copy of the tile has it: a row that an element of a table names, as if that were the row, and an offset
+    that one says as a number, which has to be the same for a tile."""
+    left, told = list[tuple[Sym, Value]](), dict[Sym, Expr]()
+    for sym, meaning in load.data:
+        inner = meaning.arg if isinstance(meaning, Cast) else meaning
+        table = named(inner) if isinstance(inner, Load) else None
+        if table is None or table.data:
+            left.append((sym, meaning))
+        elif load.buffer.rank == ROWED and load.index[0].as_sym is sym:
+            told[sym] = table.index[-1]
+        else:
+            told[sym] = expr(number_of(table.buffer.name, table.index))
+    index = tuple(e.substitute(told) for e in load.index)
+    return replace(load, index=index, data=tuple(left)) if load.data else load
+
+
+def syms_of(load: Load) -> frozenset[Sym]:
+    """The symbols that an element depends on, by numbers that data say, too."""
+    syms, found = [sym for e in load.index for sym in e.syms()], set[Sym]()
+    while syms:
+        sym = syms.pop()
+        found.add(sym)
+        syms += [inner for e in sym.args for inner in e.syms()] if isinstance(sym, Number) else ()
+    return frozenset(found)
 
 
 def _unpadded(node: Value) -> Value | None:
