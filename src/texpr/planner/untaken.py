@@ -17,6 +17,7 @@ from texpr.ir.program.text import print_value
 from texpr.ir.program.updates import SUMS
 from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value
 from texpr.ir.value import walk as value_walk
+from texpr.ir.value.types import F32
 from texpr.isa.instructions.wgmma import INSTRUCTIONS as OF_WARPGROUPS
 from texpr.isa.target import Target
 from texpr.planner.plan import Chosen
@@ -157,7 +158,8 @@ def _loops(found: Sum) -> str:
 
 
 def _types(found: Sum, function: ir.Function, target: Target) -> str:
-    into = found.bind.targets[0].dtype.name
+    kept = found.bind.targets[0].dtype
+    into = F32.name if kept.is_float and kept.bits < F32.bits else kept.name  # `widen` keeps it so
     of = tuple(load.dtype.name for each in found.factors if (load := _element(each)) is not None)
     known = {
         (tuple(load.dtype.name for load in loads_of(instr.gives[0])), instr.gives[0].target.dtype.name)

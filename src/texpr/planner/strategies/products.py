@@ -21,6 +21,7 @@ from texpr.ir import program as ir
 from texpr.ir.program.marks import IEEE
 from texpr.ir.program.rewrite import with_blocks
 from texpr.ir.value import Buffer
+from texpr.ir.value.types import F32
 from texpr.isa.levels import WARP
 from texpr.isa.target import Target
 from texpr.planner.budget import MULTIPROCESSORS
@@ -230,16 +231,19 @@ class ProductScript(Copies, kw_only=True):
         return outer, warps, own
 
     def _sums(self, at: str) -> None:
-        """Keeps the sums in registers."""
+        """Keeps the sums in registers, those of a narrow type in f32."""
         for each in self.tile.product.sums:
             buffer = each.bind.targets[0].buffer
-            if buffer not in self.nest.local:
-                self.in_registers(buffer, at)
+            name = buffer.name if buffer in self.nest.local else self.in_registers(buffer, at)
+            if buffer in self.tile.product.wider:
+                self.must("widen", name, F32.name)
 
-    def in_registers(self, buffer: Buffer, at: str) -> None:
-        """Keeps sums in registers, which begin at 0 where a nest only adds to them."""
+    def in_registers(self, buffer: Buffer, at: str) -> str:
+        """Keeps sums in registers, which begin at 0 where a nest only adds to them; their name there."""
         start: dict[str, str] = {"start": "neutral"} if goes_on(buffer, self.nest) else {}
-        self.must("stage", buffer.name, of=None, results=self.fresh(buffer.name, "acc"), at=at, space="registers", **start)
+        (name,) = names = self.fresh(buffer.name, "acc")
+        self.must("stage", buffer.name, of=None, results=names, at=at, space="registers", **start)
+        return name
 
     def _apart(self, rows: str, columns: str, inner: str, warps: Sequence[str]) -> list[tuple[str, str, str]]:
         """Gives each of several sums loops of its own in a turn: those over rows, columns and the sum, of each."""

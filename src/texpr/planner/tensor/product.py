@@ -16,8 +16,10 @@ from texpr.ir import program as ir
 from texpr.ir.instr import Instr
 from texpr.ir.program.rewrite import map_value, replace_loads
 from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value, walk
+from texpr.ir.value.types import F32
 from texpr.isa.instructions.wgmma import PART
 from texpr.planner.nest import Nest
+from texpr.schedule.directives.widen import product
 from texpr.schedule.joint.match import Match, cut
 from texpr.support.record import Record, replace
 
@@ -42,6 +44,12 @@ class Product(Record):
     def extents(self) -> tuple[int, int, int]:
         """Of one instruction."""
         return _extents(self.found, (self.rows, self.columns, self.sum))
+
+    @property
+    def wider(self) -> frozenset[Buffer]:
+        """What is summed up in a wider type than it has."""
+        targets = (each.bind.targets[0].buffer for each in self.sums)
+        return frozenset(b for each, b in zip(self.sums, targets, strict=True) if b.dtype != each.result.dtype)
 
     @property
     def loads(self) -> tuple[Load, ...]:
@@ -94,21 +102,30 @@ ROWED = 2
 def product_of(nest: Nest, instrs: Sequence[Instr]) -> Product | None:
     """The nest as the product that an instruction does, the first of `instrs`; or as several, of sums beside each other."""
     body = nest.loops[-1].body
-    binds = [_expanded(stmt, nest) for stmt in body if isinstance(stmt, ir.Bind)]
+    narrow = [_expanded(stmt, nest) for stmt in body if isinstance(stmt, ir.Bind)]
+    binds = [wide(bind) for bind in narrow]
     if not binds or len(binds) < len(body) or not nest.seqs:
         return None
     moved = {s for e in binds[0].targets[0].index for s in e.syms()}
     for instr in instrs:
         for loops in _loops([loop for loop in nest.pars if loop.sym in moved], nest.seqs):
-            for _, found in cut(instr, loops, binds[0]):
-                others = [_alike(found, loops, instrs, bind) for bind in binds[1:]]
+            free = [replace(loop, reduce=(*loop.reduce, *_made(loop, narrow, binds))) for loop in loops]
+            for _, found in cut(instr, free, binds[0]):
+                others = [_alike(found, free, instrs, bind) for bind in binds[1:]]
                 sums = (found, *(each for each in others if each is not None))
                 if len(sums) == len(binds) and _are_apart(sums):
-                    return Product(*loops, sums)
+                    return Product(*loops, tuple(replace(each, bind=b) for each, b in zip(sums, narrow, strict=True)))
     return None
 
 
-def _alike(found: Match, loops: tuple[ir.Loop, ir.Loop, ir.Loop], instrs: Sequence[Instr], bind: ir.Bind) -> Match | None:
+def _made(loop: ir.Loop, narrow: Sequence[ir.Bind], binds: Sequence[ir.Bind]) -> Iterator[Buffer]:
+    """The wider sums that a loop frees."""
+    for old, new in zip(narrow, binds, strict=True):
+        if old.targets[0].buffer in loop.reduce:
+            yield new.targets[0].buffer
+
+
+def _alike(found: Match, loops: Sequence[ir.Loop], instrs: Sequence[Instr], bind: ir.Bind) -> Match | None:
     """Another sum in the loops of `found`, by the first instruction of the same shape, with the same loops along its sides, of
     elements of the same size."""
     for instr in instrs:
@@ -152,6 +169,15 @@ def _expanded(bind: ir.Bind, nest: Nest) -> ir.Bind:
         return bind
     around = tuple(expr(loop.sym) for loop in nest.pars)
     return replace(bind, targets=(replace(target, index=(*around, *target.index)),))
+
+
+def wide(bind: ir.Bind) -> ir.Bind:
+    """A sum of a narrow floating type as `widen` makes it: of f32."""
+    target = bind.targets[0]
+    if len(bind.targets) > 1 or bind.update != "add" or not target.dtype.is_float or target.dtype.bits >= F32.bits:
+        return bind
+    made = replace(target, buffer=replace(target.buffer, dtype=F32))
+    return replace(bind, targets=(made,), values=(product(bind.values[0]),))
 
 
 def reads_memory(value: Value) -> bool:

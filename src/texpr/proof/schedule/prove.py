@@ -38,6 +38,7 @@ from texpr.proof.schedule.numbers import by_number
 from texpr.proof.schedule.order import misordered
 from texpr.proof.schedule.scans import in_chunks
 from texpr.proof.schedule.value_flow import ValueFlow
+from texpr.proof.schedule.wide import narrowed
 from texpr.support.diagnostic import CompilerBug, limitation
 from texpr.support.limits import LARGEST_INT
 
@@ -54,7 +55,8 @@ def faithful(written: ir.Function, laid: ir.Function) -> Proof:
         )
     written = chunks
     known = [*zip(laid.params, written.params, strict=False), *zip(laid.results, written.results, strict=False)]
-    read = actions(by_number(numbered(written))), actions(by_number(laid))
+    noted = numbered(written)
+    read = actions(by_number(noted)), actions(by_number(narrowed(noted, laid)))
     matches = Matches(*read, dict(known), premises)
     matches.run()
     results = (*laid.results, *(b for b in laid.params if b.role == "inout"))
