@@ -33,7 +33,7 @@ from texpr.presburger.linear import NotAffine, without_products
 from texpr.presburger.points import Points
 from texpr.relation.conditions import condition
 from texpr.relation.facts import facts_of, in_loop, known
-from texpr.schedule.rewrite.linked import linked
+from texpr.schedule.rewrite.linked import OWN, linked
 from texpr.schedule.rewrite.overrun import Filling, Holes, Matters, fillings
 from texpr.schedule.state import State
 from texpr.schedule.tree import Body
@@ -281,13 +281,13 @@ class _Maker(Mutable):
 
     def _beyond(self, statements: Sequence[ir.Stmt], path: Path, needs: _Needs) -> frozenset[_Need]:
         """The guards of elements of a tile, held by lanes, that no element of the program is kept in: they may be anything."""
-        tiles, joint, own = self._tiles(), self._joint(path), self._linked()
+        tiles, joint, own, sums = self._tiles(), self._joint(path), self._linked(), self._sums_of_parts()
         inside = [s for s in ir.walk(tuple(statements)) if not isinstance(s, ir.If | ir.Let)]
         binds = [stmt for stmt in inside if isinstance(stmt, ir.Bind) and len(stmt.targets) == 1]
         for stmt in binds:
             buffer, is_start = stmt.targets[0].buffer, stmt.update is None and isinstance(stmt.values[0], Literal)
             is_tile = buffer in tiles and stmt in statements and (joint or is_start)
-            if buffer.role != "local" or not (is_tile or buffer in own):
+            if buffer.role != "local" or not (is_tile or buffer in own or (buffer in sums and stmt in statements)):
                 return frozenset()
         if not binds or len(binds) != len(inside if own else statements):
             return frozenset()
@@ -295,9 +295,37 @@ class _Maker(Mutable):
         through = {sym for e in found.index for sym in e.syms()}
         inner = {loop.sym for loop in path if loop.sym in joint and loop.sym not in through}
         free = frozenset(n for n in needs if not n.syms.isdisjoint(through) and n.syms.isdisjoint(inner))
+        if not sums.isdisjoint(stmt.targets[0].buffer for stmt in binds):
+            free = self._inside(binds, path, needs, free)
         if free:
             self.unread += [_Unread(stmt, path, free) for stmt in binds]
         return free
+
+    def _inside(self, binds: Sequence[ir.Bind], path: Path, needs: _Needs, free: frozenset[_Need]) -> frozenset[_Need]:
+        """Those of guards without which statements read nothing out of bounds."""
+        found = frozenset[_Need]()
+        for need in (n for n in needs if n in free):
+            more = found | {need}
+            holes = self._holes(path, more, [n.formula for n in needs if n not in more], {})
+            try:
+                for stmt in binds:
+                    holes.require_inside(stmt)
+            except Matters:
+                continue
+            found = more
+        return found
+
+    def _sums_of_parts(self) -> frozenset[Buffer]:
+        """Locals that only begin at a constant, and to which lanes add what such nests sum up."""
+        tiles, found, others = self._tiles(), set[Buffer](), set[Buffer]()
+        for stmt in ir.walk(self.state.function.body) if tiles else ():
+            if isinstance(stmt, ir.Bind):
+                added = stmt.update == "add" and any(load.buffer in tiles for load in loads(stmt))
+                start = stmt.update is None and isinstance(stmt.values[0], Literal)
+                found |= {target.buffer for target in stmt.targets if added}
+                others |= {target.buffer for target in stmt.targets if not (added or start)}
+        made = {s.buffer for s in ir.walk(self.state.function.body) if isinstance(s, ir.New) and s.space in OWN}
+        return frozenset(found & made - others - tiles.keys())
 
     def _tiles(self) -> Mapping[Buffer, Span]:
         """What nests sum up in that lanes do together, and where that is asked for."""
