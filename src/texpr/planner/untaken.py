@@ -22,7 +22,7 @@ from texpr.isa.instructions.wgmma import INSTRUCTIONS as OF_WARPGROUPS
 from texpr.isa.target import Target
 from texpr.planner.plan import Chosen
 from texpr.planner.strategies.products import LEAST
-from texpr.planner.tensor.product import named, reads_memory
+from texpr.planner.tensor.product import named, reads_memory, syms_of
 from texpr.schedule.joint.records import usable
 from texpr.support.record import Record
 
@@ -228,4 +228,4 @@ def _loads(value: Value) -> Iterator[Load]:
 
 
 def _syms(load: Load) -> frozenset[Sym]:
-    return frozenset(sym for e in load.index for sym in e.syms())
+    return syms_of(named(load))

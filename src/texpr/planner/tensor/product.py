@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import TypeAlias
 
-from texpr.affine.expr import Expr, Number, Sym, expr, number_of
+from texpr.affine.expr import ZERO, Expr, Number, Sym, expr, number_of
 from texpr.ir import program as ir
 from texpr.ir.instr import Instr
 from texpr.ir.program.rewrite import map_value, replace_loads
@@ -195,7 +195,7 @@ def named(load: Load) -> Load:
         if table is None or table.data:
             left.append((sym, meaning))
         elif load.buffer.rank == ROWED and load.index[0].as_sym is sym:
-            told[sym] = table.index[-1]
+            told[sym] = sum(table.index, ZERO)  # it varies with all that tell the element of the table
         else:
             told[sym] = expr(number_of(table.buffer.name, table.index))
     index = tuple(e.substitute(told) for e in load.index)
