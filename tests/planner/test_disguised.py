@@ -85,7 +85,7 @@ def is_as_expected(name: str, target: str, used: set[str], reasons: list[str]) -
     assert used or reasons
 
 
-SLOW = {"low_rank", "complex", "padded", "outer_sums", "nine_products", "triangular", "mahalanobis"}
+SLOW = {"complex", "padded", "outer_sums", "nine_products", "triangular", "mahalanobis"}
 
 
 @pytest.mark.parametrize("name", [name for name in EXPECTED if name not in SLOW])
