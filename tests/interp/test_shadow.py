@@ -11,6 +11,7 @@ import pytest
 from texpr.frontend import parse
 from texpr.interp import run
 from texpr.interp.shadow import Unbounded, shadow, shadowed
+from texpr.schedule.joint.records import called
 
 CHAINED = """
 fn f(A: f16[m, n], B: f16[n, m], b: f32[m]): f16[m] {
@@ -103,3 +104,15 @@ def test_what_has_no_shadow(body: str, why: str) -> None:
     function = parse(f"fn f(x: f32[n], inout y: f32[n]) {{ par n |i| {{ {body} }} }}").functions[0]
     with pytest.raises(Unbounded, match=why.replace("(", r"\(")):
         shadow(function, {"n": 4}, ())
+
+
+def test_a_narrow_sum_may_be_kept_in_f32() -> None:
+    """Then a term counts for its share of a step of that, and for what an addition in its own type loses."""
+    text = "fn f(x: f16[64]): f16 { new y: f16 = 0.0  seq 64 |k| reduce(y) { y += x[k] * x[k] }  return y }"
+    function, instr = parse(text).functions[0], called("mma_m16n8k16_f32_f16")
+    assert instr is not None and instr.rounding is not None
+    given = {"x": np.ones(64, np.float16)}
+    plain, kept = (
+        run(shadow(function, {}, instrs), shadowed(function, given))["y'n"].item() for instrs in ((), (instr,))
+    )  # fmt: skip
+    assert plain < kept < plain + 64 * 2 * instr.rounding.step

@@ -1,6 +1,6 @@
 """Programs that are products in disguise, or look like one: which instruction each is given to, or why none; and numbers.
 
-`disguised.te` has the programs, and above each what is expected of it.
+`disguised.te` and `strangers.te` have the programs, and above each what is expected of it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from texpr.presburger.formula import compare, holds
 from texpr.schedule.apply import laid_out
 from texpr.support.record import Record
 
-FILE = Path(__file__).with_name("disguised.te")
+FILE, OTHER = (Path(__file__).with_name(f"{name}.te") for name in ("disguised", "strangers"))
 Sizes = dict[str, int]
 LINE = 16
 """Elements of the widest vector."""
@@ -46,7 +46,7 @@ class Expected(Record):
 
 def expected() -> dict[str, Expected]:
     found: dict[str, Expected] = {}
-    for part in FILE.read_text(encoding="utf-8").split("\n\n")[1:]:
+    for part in (part for file in (FILE, OTHER) for part in file.read_text(encoding="utf-8").split("\n\n")[1:]):
         said = re.findall(r"^-- (\w+): (.+)$", part, re.MULTILINE)
         name = re.search(r"^fn (\w+)", part, re.MULTILINE)
         assert name is not None
@@ -62,7 +62,7 @@ EXPECTED = expected()
 
 @cache
 def program() -> Program:
-    return parse(FILE.read_text(encoding="utf-8"))
+    return parse("".join(file.read_text(encoding="utf-8") for file in (FILE, OTHER)))
 
 
 def planned(name: str, target: str) -> tuple[set[str], list[str]]:

@@ -86,7 +86,7 @@ def told(made: Compiled) -> list[str]:
 
 TAKEN = {
     "bf16": (product(where=WIDE), "sm_80", "mma_m16n8k16_f32_bf16"),
-    "f16 into f16": (product("f16", "f16", where=WIDE), "sm_80", "mma_m16n8k16_f16_f16"),
+    "f16 into f16": (product("f16", "f16", where=WIDE), "sm_80", "mma_m16n8k16_f32_f16"),
     "tf32": (product("tf32", where=WIDE), "sm_80", "mma_m16n8k8_f32_tf32"),
     "a warpgroup": (
         product(where=WIDE).replace("K]", "K] align(16)", 1).replace("[K, N]", "[K, N] align(16)"),

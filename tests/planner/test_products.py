@@ -58,10 +58,16 @@ fn f(A: bf16[2, M + 2, K], B: bf16[3, K, N]): f32[2, M, N] {
 """
 PARALLEL = product(clause="reduce(C)").replace("seq K", "par K")
 
+GOES_ON = """
+fn f(A: bf16[M, K], B: bf16[K, N], inout C: f32[M, N]) {
+    par M |i| { par N |j| { seq K |k| reduce(C) { C[i, j] += A[i, k] * B[k, j] } } }
+}
+"""
+
 TAKEN = {
     "bf16": (product(), "mma_m16n8k16_f32_bf16"),
     "f16": (product("f16"), "mma_m16n8k16_f32_f16"),
-    "f16 into f16": (product("f16", "f16"), "mma_m16n8k16_f16_f16"),
+    "f16 into f16": (product("f16", "f16"), "mma_m16n8k16_f32_f16"),
     "tf32": (product("tf32"), "mma_m16n8k8_f32_tf32"),
     "f64": (product("f64", "f64"), "mma_m8n8k4_f64_f64"),
     "i8": (product("i8", "i32", "i32(A[i, k]) * i32(B[k, j])"), "mma_m16n8k32_i32_i8"),
@@ -72,6 +78,8 @@ TAKEN = {
     "batched": (BATCHED, "mma_m16n8k16_f32_bf16"),
     "a convolution": (CONV, "mma_m16n8k16_f32_bf16"),
     "in parallel": (PARALLEL, "mma_m16n8k16_f32_bf16"),
+    "what goes on": (GOES_ON, "mma_m16n8k16_f32_bf16"),
+    "bf16 into bf16": (product("bf16", "bf16"), "mma_m16n8k16_f32_bf16"),
 }
 
 
@@ -108,10 +116,7 @@ LEFT = {
     "f32": product("f32"),
     "a difference": product().replace("+=", "-="),
     "products of sums": product(value="(A[i, k] + A[i, k]) * B[k, j]"),
-    "a sum that goes on": product()
-    .replace("(A: bf16[M, K], B: bf16[K, N]): f32[M, N] {", "(A: bf16[M, K], B: bf16[K, N], inout C: f32[M, N]) {")
-    .replace("    new C: f32[M, N]\n", "").replace("        C[i, j] = 0.0\n", "").replace("    return C\n", ""),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", LEFT)

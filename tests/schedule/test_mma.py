@@ -218,8 +218,9 @@ REFUSED = {
         "E0906", "would change nothing",
     ),
     "a sum that goes on": (
-        product().replace("(A: bf16[M, K], B: bf16[K, N]): f32[M, N] {", "(A: bf16[M, K], B: bf16[K, N], inout C: f32[M, N]) {")
-        .replace("    new C: f32[M, N]\n", "").replace("        C[i, j] = 0.0\n", "").replace("    return C\n", "") + tiled(),
+        product("f64", "f64", clause="reduce(C) #ieee")
+        .replace("(A: f64[M, K], B: f64[K, N]): f64[M, N] {", "(A: f64[M, K], B: f64[K, N], inout C: f64[M, N]) {")
+        .replace("    new C: f64[M, N]\n", "").replace("        C[i, j] = 0.0\n", "").replace("    return C\n", "") + tiled(),
         "E0906", "−0",
     ),
 }  # fmt: skip

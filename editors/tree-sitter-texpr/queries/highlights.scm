@@ -47,7 +47,7 @@
 ((directive name: (identifier) @function.macro)
   (#any-of? @function.macro
     "bind" "cluster" "distribute" "hoist" "inline" "launch_bounds" "merge" "mma" "online" "overlap" "partial" "partition" "persistent" "pipeline"
-    "place" "reorder" "resize" "roles" "scan" "serial" "skip" "split" "stage" "swizzle" "together" "unguard" "unroll" "vectorize"))
+    "place" "reorder" "resize" "roles" "scan" "serial" "skip" "split" "stage" "swizzle" "together" "unguard" "unroll" "vectorize" "widen"))
 "#" @attribute
 ((pragma name: (identifier) @attribute)
   (#any-of? @attribute

@@ -33,11 +33,25 @@ class Sym:
 
 
 @interned
+class Rules:
+    """What is promised of the elements of a table of extents `shape`: each is at least `lo` and below `hi`, where these are
+    said; if `injective`, no two are equal, and if `monotone`, none is less than the one before."""
+
+    shape: tuple[Expr, ...]
+    lo: Expr | None
+    hi: Expr | None
+    injective: bool
+    monotone: bool
+
+
+@interned
 class Number(Sym):
-    """An integer read from data, as the function `label` of `args`: a symbol; equal arguments give the same symbol."""
+    """An integer read from data, as the function `label` of `args`: a symbol; equal arguments give the same symbol. `rules`:
+    what is promised of that function, if anything."""
 
     label: str
     args: tuple[Expr, ...]
+    rules: Rules | None
 
 
 @interned

@@ -18,7 +18,7 @@ from functools import cache, lru_cache
 from math import gcd
 from typing import TypeAlias
 
-from texpr.affine.atoms import Atom, FloorDiv, Max, Min, Mod, Monomial, Number, Sym, Xor, atom_text, children, sum_text
+from texpr.affine.atoms import Atom, FloorDiv, Max, Min, Mod, Monomial, Number, Rules, Sym, Xor, atom_text, children, sum_text
 
 IntoExpr: TypeAlias = "Expr | Sym | int"
 
@@ -322,10 +322,10 @@ def sym(name: str) -> Expr:
     return _atom(Sym(name))
 
 
-def number_of(label: str, args: Iterable[IntoExpr]) -> Number:
+def number_of(label: str, args: Iterable[IntoExpr], rules: Rules | None = None) -> Number:
     """The symbol for an integer read from data: `label` of `args`."""
     found = tuple(map(expr, args))
-    return Number(f"{label}⟨{', '.join(map(str, found))}⟩", label, found)
+    return Number(f"{label}⟨{', '.join(map(str, found))}⟩", label, found, rules)
 
 
 def term(monomial: Monomial, coefficient: int = 1) -> Expr:
@@ -438,7 +438,7 @@ def rebuilt(atom: Atom, parts: tuple[Expr, ...]) -> Expr:
     """The atom with other parts (in the order of `children`), made canonical again."""
     match atom:
         case Number():
-            return expr(number_of(atom.label, parts))
+            return expr(number_of(atom.label, parts, atom.rules))
         case Sym():
             return expr(atom)
         case FloorDiv():

@@ -160,7 +160,8 @@ class _Maker(Mutable, eq=False):
             rounds = instr.rounding
             if rounds is None:
                 raise Unbounded(f"`{instr.name}`, of which nothing is known,")
-            if not any(operand.is_written and operand.dtype == target.dtype for operand in instr.operands):
+            kinds = (target.dtype, F32) if target.dtype.bits < F32.bits else (target.dtype,)  # a narrow sum may be kept in f32
+            if not any(operand.is_written and operand.dtype in kinds for operand in instr.operands):
                 continue
             counts = [max(e.constant, 1) if e.is_constant else 1 for e in extents]
             fill = max((_filled(count, rounds.products) for count in counts), default=1.0)

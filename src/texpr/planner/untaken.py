@@ -17,11 +17,12 @@ from texpr.ir.program.text import print_value
 from texpr.ir.program.updates import SUMS
 from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value
 from texpr.ir.value import walk as value_walk
+from texpr.ir.value.types import F32
 from texpr.isa.instructions.wgmma import INSTRUCTIONS as OF_WARPGROUPS
 from texpr.isa.target import Target
 from texpr.planner.plan import Chosen
 from texpr.planner.strategies.products import LEAST
-from texpr.planner.tensor.product import reads_memory
+from texpr.planner.tensor.product import named, reads_memory, syms_of
 from texpr.schedule.joint.records import usable
 from texpr.support.record import Record
 
@@ -135,7 +136,7 @@ def _operands(found: Sum) -> str:
         load = _element(each)
         if load is None:
             return f"its factor `{print_value(each)}` is computed, and an instruction reads elements of arrays"
-        if load.data:
+        if named(load).data:
             return f"which element of `{load.buffer.name}` it reads is data, and an instruction reads boxes of arrays"
     return ""
 
@@ -157,7 +158,8 @@ def _loops(found: Sum) -> str:
 
 
 def _types(found: Sum, function: ir.Function, target: Target) -> str:
-    into = found.bind.targets[0].dtype.name
+    kept = found.bind.targets[0].dtype
+    into = F32.name if kept.is_float and kept.bits < F32.bits else kept.name  # `widen` keeps it so
     of = tuple(load.dtype.name for each in found.factors if (load := _element(each)) is not None)
     known = {
         (tuple(load.dtype.name for load in loads_of(instr.gives[0])), instr.gives[0].target.dtype.name)
@@ -226,4 +228,4 @@ def _loads(value: Value) -> Iterator[Load]:
 
 
 def _syms(load: Load) -> frozenset[Sym]:
-    return frozenset(sym for e in load.index for sym in e.syms())
+    return syms_of(named(load))

@@ -1,13 +1,13 @@
 """Questions to the integer solver: is there a point at which all of this holds?
 
 A term that is not affine becomes an unknown of its own, one for equal terms. That only adds points, so "there is none"
-remains a proof. Of integers read from data it is known only that equal arguments give equal values: so a point that is found
-may be spurious.
+remains a proof. Of integers read from data it is known that equal arguments give equal values, and what is promised of the
+table that they are read from: so a point that is found may be spurious.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import combinations
@@ -15,7 +15,23 @@ from itertools import combinations
 from texpr.affine.expr import Expr, Max, Number, Sym, children, expr
 from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
-from texpr.presburger.formula import TRUE, And, Eq, Formula, Ge, Or, between, conj, differ, disj, leaves, mapped, rename, syms
+from texpr.presburger.formula import (
+    TRUE,
+    And,
+    Eq,
+    Formula,
+    Ge,
+    Or,
+    between,
+    conj,
+    differ,
+    disj,
+    leaves,
+    mapped,
+    negate,
+    rename,
+    syms,
+)
 from texpr.presburger.isl.raw import Undecided
 from texpr.presburger.isl.sets import Set
 from texpr.presburger.solve.digits import in_digits, in_numbers, in_rows, with_wholes
@@ -56,14 +72,34 @@ def witness(parts: Iterable[Formula], premises: Formula) -> Point | None:
     if is_quickly_refuted(facts, premises):
         return None
     numbers = sorted({s for fact in facts for s in syms(fact) if isinstance(s, Number)}, key=lambda s: s.name)
-    alike = ((x, y) for x, y in combinations(numbers, 2) if x.label == y.label)
+    told = [fact for x, y in combinations(numbers, 2) if x.label == y.label for fact in _alike(x, y)]
+    told += [fact for x in numbers for fact in _promised(x)]
     try:
-        found = _by_cases([*facts, *(disj((differ(x.args, y.args), Eq(expr(x) - y))) for x, y in alike)], premises)
+        found = _by_cases([*facts, *told], premises)
     except ZeroDivisionError:
         raise Undecided("it divides by a size that may be 0") from None
     if found is not None and numbers:
         raise Undecided(f"what data say decides: at {', '.join(f'{s} = {v}' for s, v in found.items())}")
     return found
+
+
+def _alike(x: Number, y: Number) -> Iterator[Formula]:
+    """What is known of two numbers of one function."""
+    yield disj((differ(x.args, y.args), Eq(expr(x) - y)))
+    if x.rules is not None and x.rules.injective:
+        yield disj((differ([x], [y]), conj(Eq(a - b) for a, b in zip(x.args, y.args, strict=True))))
+    if x.rules is not None and x.rules.monotone:
+        (one,), (other,) = x.args, y.args
+        yield disj((Ge(one - other - 1), Ge(expr(y) - x)))
+        yield disj((Ge(other - one - 1), Ge(expr(x) - y)))
+
+
+def _promised(x: Number) -> Iterator[Formula]:
+    """The range of a number, if the table has such an element."""
+    rules = x.rules
+    if rules is not None and rules.lo is not None and rules.hi is not None:
+        there = conj(between(0, e, size) for e, size in zip(x.args, rules.shape, strict=True))
+        yield disj((negate(there), between(rules.lo, x, rules.hi)))
 
 
 def is_refuted_by_equations(facts: Iterable[Formula], premises: Formula) -> bool:

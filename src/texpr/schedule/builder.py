@@ -124,6 +124,10 @@ class Schedule:
         """What iterations of `loop` add to sums, summed up in memory of their own before the loop `at`, and added up then."""
         return self._and("partial", (loop,), {"at": at}, names)
 
+    def widen(self, buffer: str, dtype: str = "f32") -> Schedule:
+        """A sum of a narrow floating type kept in f32, and rounded where it is read."""
+        return self._and("widen", (buffer, dtype), {}, ())
+
     def hoist(self, loop: str, *, names: tuple[str, ...] = ()) -> Schedule:
         """Sums in an `if`, done ahead of it in memory of their own, whether or not they are asked for."""
         return self._and("hoist", (loop,), {}, names)

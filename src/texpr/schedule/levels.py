@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from texpr.ir import program as ir
-from texpr.ir.program.marked import level_of, pragma
+from texpr.ir.program.marked import level_of, mark, pragma
+from texpr.ir.program.marks import Unroll, Vector
 from texpr.isa.levels import Level
 from texpr.isa.target import Target
 
@@ -28,3 +31,10 @@ def taken(loop: ir.Loop) -> str | None:
     to, so that consecutive iterations are consecutive lanes."""
     lanes = isinstance(loop, ir.Par) and loop.fully and level_of(loop) is None
     return level_of(loop) if not lanes else "block.x" if pragma(loop, "cluster") is None else "cluster.x"
+
+
+def may_be_inside(loop: ir.Loop, path: Sequence[ir.Loop]) -> bool:
+    """Whether a predicate has to stay inside `loop`: hoisting it would break a perfectly nested band of thread loops."""
+    if isinstance(loop, ir.Seq) or mark(loop, Unroll) or mark(loop, Vector):
+        return True
+    return level_of(loop) is None and any((level_of(p) or "").startswith(("block", "warp", "lane")) for p in path)

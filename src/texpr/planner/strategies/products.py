@@ -16,10 +16,12 @@ from collections.abc import Callable, Iterator, Sequence
 from math import ceil, prod
 from typing import Any, TypeVar
 
-from texpr.affine.expr import ZERO, Sym
+from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.ir.program.marks import IEEE
 from texpr.ir.program.rewrite import with_blocks
+from texpr.ir.value import Buffer
+from texpr.ir.value.types import F32
 from texpr.isa.levels import WARP
 from texpr.isa.target import Target
 from texpr.planner.budget import MULTIPROCESSORS
@@ -31,6 +33,7 @@ from texpr.planner.tensor.cores import Asked, microseconds, require_filled
 from texpr.planner.tensor.gathered import Gathered, gatherings, sides
 from texpr.planner.tensor.product import WORD, Product, keeps_few_bits, moves, product_of
 from texpr.schedule.joint.records import usable_in
+from texpr.schedule.levels import GRID
 from texpr.support.record import Record, replace
 
 T = TypeVar("T")
@@ -134,6 +137,7 @@ class ProductScript(Copies, kw_only=True):
         turns = [own.get(loop.sym, loop.sym.name) for loop in self.nest.seqs if loop is not product.sum]
         turns += [turn] if turn not in turns else []
         warps = [each for each in (rows[1], columns[1]) if each]
+        grid = self._outermost(grid)
         self.must("reorder", *grid, *turns, *warps, rows[2], columns[2], *self._inside(inner))
         if all(self.loop(name).extent.is_constant for name in turns):
             turn = self._merged(turns)
@@ -152,6 +156,16 @@ class ProductScript(Copies, kw_only=True):
             self._ahead(turn)
         self.require_laid_out()
         return ()
+
+    def _outermost(self, grid: Sequence[str]) -> Sequence[str]:
+        """Loops of the grid; those that run as often as data say go behind all others, and a block has them in turn."""
+        plain = [name for name in grid if self.loop(name).extent.syms() <= {*self.state.function.sizes}]
+        if len(plain) == len(grid):
+            return grid
+        self.must("reorder", *plain, *(name for name in grid if name not in plain))
+        for name, level in reversed([*zip(reversed(plain), GRID, strict=False)]):
+            self.must("bind", name, level)
+        return [*plain, *(name for name in grid if name not in plain)]
 
     def _turns(self) -> tuple[str, str]:
         """The loops over turns of the sum, and over what is summed up in one."""
@@ -217,11 +231,19 @@ class ProductScript(Copies, kw_only=True):
         return outer, warps, own
 
     def _sums(self, at: str) -> None:
-        """Keeps the sums in registers."""
+        """Keeps the sums in registers, those of a narrow type in f32."""
         for each in self.tile.product.sums:
             buffer = each.bind.targets[0].buffer
-            if buffer not in self.nest.local:
-                self.must("stage", buffer.name, at=at, space="registers", results=self.fresh(buffer.name, "acc"))
+            name = buffer.name if buffer in self.nest.local else self.in_registers(buffer, at)
+            if buffer in self.tile.product.wider:
+                self.must("widen", name, F32.name)
+
+    def in_registers(self, buffer: Buffer, at: str) -> str:
+        """Keeps sums in registers, which begin at 0 where a nest only adds to them; their name there."""
+        start: dict[str, str] = {"start": "neutral"} if goes_on(buffer, self.nest) else {}
+        (name,) = names = self.fresh(buffer.name, "acc")
+        self.must("stage", buffer.name, of=None, results=names, at=at, space="registers", **start)
+        return name
 
     def _apart(self, rows: str, columns: str, inner: str, warps: Sequence[str]) -> list[tuple[str, str, str]]:
         """Gives each of several sums loops of its own in a turn: those over rows, columns and the sum, of each."""
@@ -235,6 +257,12 @@ class ProductScript(Copies, kw_only=True):
             down, across = (next(each for each in above if self.is_copy(each, name)) for name in (rows, columns))
             found.append((down.sym.name, across.sym.name, own.sym.name))
         return found
+
+
+def goes_on(buffer: Buffer, nest: Nest) -> bool:
+    """Whether a nest only adds to what callers gave."""
+    stores = (stmt for stmt in ir.walk(nest.loops[:1]) if isinstance(stmt, ir.Bind) and stmt.targets[0].buffer is buffer)
+    return buffer.role == "inout" and all(stmt.update is not None for stmt in stores)
 
 
 def allowed(found: T | None, without: Callable[[], T | None], told: Callable[[T], str]) -> T | None:
@@ -264,13 +292,10 @@ def tile_of(nest: Nest, product: Product, target: Target, gathered: Gathered | N
 
 def tiles_of(nest: Nest, product: Product, target: Target, gathered: Gathered | None = None) -> Iterator[tuple[float, Tile]]:
     """The tiles that fit a block, with their modelled time; `gathered`: of as many rows as those."""
-    named = any(touch.index is None and touch.buffer in product.operands for touch in nest.touches)
     for shape in SHAPES:
         tile = _fitting(shape, product, target)
         if tile is None or (gathered is not None and gathered.rows != shape.rows):
             continue
-        if named and not _is_whole(tile):
-            continue  # of rows that a table names there are as many as it has elements: others are not looked up
         tile = replace(tile, gathered=gathered)
         seen, trips = tile.seen, tile.seen_in(nest).trips
         others = prod(trips[loop.sym] for loop in nest.pars if loop.sym not in (seen.rows.sym, seen.columns.sym))
@@ -278,12 +303,6 @@ def tiles_of(nest: Nest, product: Product, target: Target, gathered: Gathered | 
         turns = ceil(trips[seen.sum.sym] / tile.depth) * tile.depth
         cost = max(1, blocks / MULTIPROCESSORS) * shape.rows * shape.columns * turns / shape.speed
         yield cost, tile
-
-
-def _is_whole(tile: Tile) -> bool:
-    """Whether tiles have all their rows, and turns all their terms, at any size."""
-    product = tile.product
-    return product.rows.extent % tile.shape.rows is ZERO and product.sum.extent % tile.depth is ZERO
 
 
 def _fitting(shape: Shape, product: Product, target: Target) -> Tile | None:

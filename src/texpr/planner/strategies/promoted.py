@@ -66,7 +66,7 @@ class ByParts(ProductScript, kw_only=True):
         """Keeps what parts are added to in registers."""
         for buffer in sums(self.nest, self.tile.product):
             if buffer not in self.nest.local:
-                self.must("stage", buffer.name, at=at, space="registers", results=self.fresh(buffer.name, "acc"))
+                self.in_registers(buffer, at)
 
     def _ahead(self, turn: str) -> None:
         """A product is waited for in its turn, as its part is added up there."""
@@ -107,7 +107,7 @@ def _tiles(subject: Subject) -> list[Operands]:
     if not isinstance(nest, Nest) or len(nest.pars) < 2 or not nest.seqs:
         return []
     found = product_by(nest, target)
-    if found is None or min(sides(nest, found[0])) < LEAST or not keeps_few_bits(found[0], nest):
+    if found is None or found[0].wider or min(sides(nest, found[0])) < LEAST or not keeps_few_bits(found[0], nest):
         return []
     tiles = [tile for tile in every_tile(*found, nest, target) if _fits(tile)]
     if is_by_parts(found[0], nest):

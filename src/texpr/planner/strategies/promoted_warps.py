@@ -39,7 +39,7 @@ def _tiles(subject: Subject) -> list[Tile]:
     if not isinstance(nest, Nest) or len(nest.pars) < 2 or not nest.seqs:
         return []
     found = product_of(nest, usable_in(subject.state.function, target))
-    if found is None or min(sides(nest, found)) < LEAST or not keeps_few_bits(found, nest):
+    if found is None or found.wider or min(sides(nest, found)) < LEAST or not keeps_few_bits(found, nest):
         return []
     return list(_fitting(nest, found, target.shared))
 

@@ -11,15 +11,16 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import TypeAlias
 
-from texpr.affine.expr import Sym, expr
+from texpr.affine.expr import ZERO, Expr, Number, Sym, expr, number_of
 from texpr.ir import program as ir
 from texpr.ir.instr import Instr
 from texpr.ir.program.rewrite import map_value, replace_loads
 from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value, walk
+from texpr.ir.value.types import F32
 from texpr.isa.instructions.wgmma import PART
 from texpr.planner.nest import Nest
+from texpr.schedule.directives.widen import product
 from texpr.schedule.joint.match import Match, cut
-from texpr.schedule.tensor.rows import table_of
 from texpr.support.record import Record, replace
 
 Along: TypeAlias = tuple[frozenset[Sym], frozenset[Sym]]
@@ -43,6 +44,12 @@ class Product(Record):
     def extents(self) -> tuple[int, int, int]:
         """Of one instruction."""
         return _extents(self.found, (self.rows, self.columns, self.sum))
+
+    @property
+    def wider(self) -> frozenset[Buffer]:
+        """What is summed up in a wider type than it has."""
+        targets = (each.bind.targets[0].buffer for each in self.sums)
+        return frozenset(b for each, b in zip(self.sums, targets, strict=True) if b.dtype != each.result.dtype)
 
     @property
     def loads(self) -> tuple[Load, ...]:
@@ -75,7 +82,7 @@ class Product(Record):
     def along(self) -> Along:
         """The loops with which operands along rows vary, and those along columns."""
         rows, columns = (
-            frozenset(s for load in self.loads if moves(load, loop.sym) for e in load.index for s in e.syms())
+            frozenset(s for load in self.loads if moves(load, loop.sym) for s in syms_of(load))
             for loop in (self.rows, self.columns)
         )
         return rows, columns
@@ -95,21 +102,30 @@ ROWED = 2
 def product_of(nest: Nest, instrs: Sequence[Instr]) -> Product | None:
     """The nest as the product that an instruction does, the first of `instrs`; or as several, of sums beside each other."""
     body = nest.loops[-1].body
-    binds = [_expanded(stmt, nest) for stmt in body if isinstance(stmt, ir.Bind)]
+    narrow = [_expanded(stmt, nest) for stmt in body if isinstance(stmt, ir.Bind)]
+    binds = [wide(bind) for bind in narrow]
     if not binds or len(binds) < len(body) or not nest.seqs:
         return None
     moved = {s for e in binds[0].targets[0].index for s in e.syms()}
     for instr in instrs:
         for loops in _loops([loop for loop in nest.pars if loop.sym in moved], nest.seqs):
-            for _, found in cut(instr, loops, binds[0]):
-                others = [_alike(found, loops, instrs, bind) for bind in binds[1:]]
+            free = [replace(loop, reduce=(*loop.reduce, *_made(loop, narrow, binds))) for loop in loops]
+            for _, found in cut(instr, free, binds[0]):
+                others = [_alike(found, free, instrs, bind) for bind in binds[1:]]
                 sums = (found, *(each for each in others if each is not None))
                 if len(sums) == len(binds) and _are_apart(sums):
-                    return Product(*loops, sums)
+                    return Product(*loops, tuple(replace(each, bind=b) for each, b in zip(sums, narrow, strict=True)))
     return None
 
 
-def _alike(found: Match, loops: tuple[ir.Loop, ir.Loop, ir.Loop], instrs: Sequence[Instr], bind: ir.Bind) -> Match | None:
+def _made(loop: ir.Loop, narrow: Sequence[ir.Bind], binds: Sequence[ir.Bind]) -> Iterator[Buffer]:
+    """The wider sums that a loop frees."""
+    for old, new in zip(narrow, binds, strict=True):
+        if old.targets[0].buffer in loop.reduce:
+            yield new.targets[0].buffer
+
+
+def _alike(found: Match, loops: Sequence[ir.Loop], instrs: Sequence[Instr], bind: ir.Bind) -> Match | None:
     """Another sum in the loops of `found`, by the first instruction of the same shape, with the same loops along its sides, of
     elements of the same size."""
     for instr in instrs:
@@ -144,13 +160,24 @@ def moves(load: Load, sym: Sym) -> bool:
 def _expanded(bind: ir.Bind, nest: Nest) -> ir.Bind:
     """A statement that sums up in a local of each iteration, with an element for each, as interchange of loops makes it; and
     that reads what is padded with zero, and rows that a table names, as they are staged."""
-    target = bind.targets[0]
     bind = replace(bind, values=tuple(map_value(value, _unpadded) for value in bind.values))
-    bind = replace(bind, values=tuple(replace_loads(value, _named) for value in bind.values))
+    bind = replace(
+        bind, values=tuple(replace_loads(value, named) for value in bind.values), targets=tuple(map(named, bind.targets))
+    )
+    target = bind.targets[0]
     if target.buffer not in nest.local:
         return bind
     around = tuple(expr(loop.sym) for loop in nest.pars)
     return replace(bind, targets=(replace(target, index=(*around, *target.index)),))
+
+
+def wide(bind: ir.Bind) -> ir.Bind:
+    """A sum of a narrow floating type as `widen` makes it: of f32."""
+    target = bind.targets[0]
+    if len(bind.targets) > 1 or bind.update != "add" or not target.dtype.is_float or target.dtype.bits >= F32.bits:
+        return bind
+    made = replace(target, buffer=replace(target.buffer, dtype=F32))
+    return replace(bind, targets=(made,), values=(product(bind.values[0]),))
 
 
 def reads_memory(value: Value) -> bool:
@@ -158,15 +185,31 @@ def reads_memory(value: Value) -> bool:
     return any(isinstance(node, Load) for node in walk(value))
 
 
-def _named(load: Load) -> Load | None:
-    """An element of a row that an element of a table names, as if that were the row: a copy of the tile looks it up."""
-    if len(load.data) != 1:
-        return None
-    ((sym, meaning),) = load.data
-    table = table_of(meaning)
-    if table is None or table.data or load.buffer.rank != ROWED or load.index[0].as_sym is not sym:
-        return None
-    return replace(load, index=(table.index[-1], load.index[1]), data=())
+def named(load: Load) -> Load:
+    """An element as a copy of the tile has it: a row that an element of a table names, as if that were the row, and an offset
+    that one says as a number, which has to be the same for a tile."""
+    left, told = list[tuple[Sym, Value]](), dict[Sym, Expr]()
+    for sym, meaning in load.data:
+        inner = meaning.arg if isinstance(meaning, Cast) else meaning
+        table = named(inner) if isinstance(inner, Load) else None
+        if table is None or table.data:
+            left.append((sym, meaning))
+        elif load.buffer.rank == ROWED and load.index[0].as_sym is sym:
+            told[sym] = sum(table.index, ZERO)  # it varies with all that tell the element of the table
+        else:
+            told[sym] = expr(number_of(table.buffer.name, table.index))
+    index = tuple(e.substitute(told) for e in load.index)
+    return replace(load, index=index, data=tuple(left)) if load.data else load
+
+
+def syms_of(load: Load) -> frozenset[Sym]:
+    """The symbols that an element depends on, by numbers that data say, too."""
+    syms, found = [sym for e in load.index for sym in e.syms()], set[Sym]()
+    while syms:
+        sym = syms.pop()
+        found.add(sym)
+        syms += [inner for e in sym.args for inner in e.syms()] if isinstance(sym, Number) else ()
+    return frozenset(found)
 
 
 def _unpadded(node: Value) -> Value | None:

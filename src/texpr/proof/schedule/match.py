@@ -13,7 +13,7 @@ from texpr.affine.simplify import Simplifier
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer, Literal, Load, Ref
 from texpr.presburger.existential import nowhere
-from texpr.presburger.formula import TRUE, Eq, Formula, between, conj, differ, disj, negate, rename, syms
+from texpr.presburger.formula import TRUE, Eq, Formula, conj, differ, disj, negate, rename, syms
 from texpr.presburger.isl.raw import Undecided
 from texpr.presburger.questions import Point, is_false, witness
 from texpr.presburger.solve.relaxed import flat
@@ -25,6 +25,7 @@ from texpr.proof.schedule.accesses import Access, Home, found, home_of, named, p
 from texpr.proof.schedule.compare import Comparison, Operand, writer
 from texpr.proof.schedule.holes import changes_nothing, fill, fills, is_fill
 from texpr.proof.schedule.joins import Part
+from texpr.proof.schedule.numbers import within
 from texpr.support.record import Mutable, field, replace
 
 SIDES = 4
@@ -287,7 +288,7 @@ class Matches(Mutable):
         if filled is None or not isinstance(stored, Buffer) or read.home in self.given:
             self.accesses += (replace(each, **of) for each in (read, write))
             return True
-        inside = conj(between(0, e, size) for e, size in zip(element[len(element) - stored.rank :], stored.shape, strict=True))
+        inside = conj(within(element[len(element) - stored.rank :], stored.shape))
         for each in (read, write):  # a copy of memory with holes also copies these
             self.accesses.append(replace(each, **of, where=(*each.where, *flat([inside]))))
             self.accesses.append(replace(each, stored=fill(filled), where=(*each.where, negate(inside)), hole=element))

@@ -41,6 +41,7 @@ from texpr.proof.schedule.order import misordered
 from texpr.proof.schedule.scans import in_chunks
 from texpr.proof.schedule.sweeps import Unswept, in_one_sweep
 from texpr.proof.schedule.value_flow import ValueFlow
+from texpr.proof.schedule.wide import narrowed
 from texpr.support.diagnostic import CompilerBug, limitation
 from texpr.support.limits import LARGEST_INT
 from texpr.support.record import replace
@@ -74,7 +75,8 @@ def faithful(written: ir.Function, laid: ir.Function) -> Proof:
         return Proof(written.name, (), tuple(said))
     written = form[0]
     known = [*zip(laid.params, written.params, strict=False), *zip(laid.results, written.results, strict=False)]
-    both = actions(by_number(numbered(written))), actions(by_number(laid))
+    noted = numbered(written)
+    both = actions(by_number(noted)), actions(by_number(narrowed(noted, laid)))
     matches = Matches(*both, dict(known), premises)
     matches.run()
     results = (*laid.results, *(b for b in laid.params if b.role == "inout"))

@@ -11,10 +11,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, combinations_with_replacement, repeat
 
-from texpr.affine.expr import Sym, expr
+from texpr.affine.expr import Number, Sym, expr
 from texpr.ir.value import Buffer
 from texpr.presburger.existential import ExistsWitness, everywhere, nowhere
-from texpr.presburger.formula import TRUE, Formula, between, conj, differ
+from texpr.presburger.formula import TRUE, Formula, between, conj, differ, syms
 from texpr.presburger.isl.raw import Undecided
 from texpr.presburger.questions import Point, is_false, is_quickly_refuted, witness
 from texpr.presburger.solve.digits import in_rows
@@ -23,8 +23,9 @@ from texpr.proof.common.asked import Asked, Claim
 from texpr.proof.read.order import precedes
 from texpr.proof.schedule.accesses import Access, Home, Named, named, placed, same, there
 from texpr.proof.schedule.families import pairs
+from texpr.proof.schedule.numbers import within
 from texpr.proof.schedule.order import any_of, legal, meeting
-from texpr.support.record import Mutable, field
+from texpr.support.record import Mutable, field, replace
 
 END = (1 << 30,)
 """The end of the program."""
@@ -107,6 +108,7 @@ class ValueFlow(Mutable):
     def stale(self, read: Named) -> Point | None:
         """An instance of a read that may not see the value of the written program. Raises Undecided."""
         home, stored = read.access.home, read.access.stored
+        read = replace(read, where=(*read.where, *self.legal(read)))
         own = self.by_stored[stored] if stored is not None else []
         moved = [w for w in own if w.write and w.does is not None and w.home != home]
         if home in self.given:
@@ -118,6 +120,16 @@ class ValueFlow(Mutable):
             ways.insert(0 if back else 1, lambda: self.not_back(read, moved))
         *others, last = ways
         return None if any(self.is_shown(way) for way in others) else last()
+
+    def legal(self, read: Named) -> Iterator[Formula]:
+        """That there is an element whose number data say: of a statement of the written program, which is legal."""
+        stored = read.access.stored
+        own = read.element[len(read.element) - stored.rank :] if isinstance(stored, Buffer) else ()
+        if read.access.does is None or not isinstance(stored, Buffer):
+            return
+        said = (*(s for e in own for s in e.syms()), *(s for fact in read.where for s in syms(fact)))
+        if any(isinstance(sym, Number) for sym in said):
+            yield from flat(within(own, stored.shape, exactly=True))
 
     def is_shown(self, way: Callable[[], Point | None]) -> bool:
         """Whether one of the possible arguments finds no counter-example."""

@@ -1,7 +1,8 @@
 """`bind(bi, grid.x)`: the iterations of a `par` distributed over a level of the machine, one each.
 
 Levels of a GPU: `grid.x` `grid.y` `grid.z`, `cluster.x` `cluster.y` `cluster.z`, `block.x` `block.y` `block.z`, or `warp` and
-`lane` in place of the block's; of a CPU: `core`. The loops of the grid are outermost and perfectly nested. Blocks of a
+`lane` in place of the block's; of a CPU: `core`. The loops of the grid are outermost and perfectly nested, but for
+values that are read in between (`let`), which blocks read then. Blocks of a
 cluster share an iteration of the grid. Copies of a loop, made by distribution, are bound with it. Loops that are not bound,
 or bound to `auto`, are mapped by the compiler. The iterations of a `reduce` may go to blocks of a cluster; to the grid where
 the order of their updates is free: integers, extrema, and floating-point sums of a loop that is marked `#atomic`.
@@ -18,9 +19,11 @@ from texpr.ir.program.updates import may_meet
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.edits import Offers, freed, head, left_out, updated, words
 from texpr.schedule.levels import AUTO, BLOCK, CLUSTERS, GRID, WARPS, levels, taken
+from texpr.schedule.rewrite.lets import sunk
 from texpr.schedule.state import State
 from texpr.schedule.tree import exactly, loops, path_to
 from texpr.support.diagnostic import Note
+from texpr.support.record import replace
 from texpr.support.span import NOWHERE
 
 
@@ -36,6 +39,9 @@ def _apply(call: Call) -> State:
         reason = f"{call.state.target.name} has no level `{level}`"
         raise call.refuse("E0908", reason, at=call.plain[1], help=f"its levels are {', '.join((*known, AUTO))}")
     _require_unbound(call, loop)
+    if level in GRID and isinstance(loop, ir.Par):
+        state, loop = sunk(call.state, loop)
+        call = replace(call, state=state)
     for copy in call.state.copies(loop):
         if _meets(copy, level):
             _require_any_order(call, copy)

@@ -32,6 +32,7 @@ from texpr.schedule.edits import Offers, left_out, staged_at, touching, without
 from texpr.schedule.rewrite.cluster import dimension, many, peers
 from texpr.schedule.stage.ahead import copied_ahead
 from texpr.schedule.stage.flat import in_rows
+from texpr.schedule.stage.offsets import settled
 from texpr.schedule.stage.region import Box, NoBox, Use, are_apart, inside, told_apart, uses
 from texpr.schedule.stage.staging import Staging
 from texpr.schedule.stage.touched import (
@@ -48,6 +49,7 @@ from texpr.schedule.stage.touched import (
     untouchable,
 )
 from texpr.schedule.state import State
+from texpr.schedule.sums.parts import neutral as sum_start
 from texpr.schedule.tensor.bulk import require_named_runs, require_runs
 from texpr.schedule.tensor.engine import (
     boxes_asked,
@@ -68,6 +70,9 @@ from texpr.support.record import replace
 
 VIA = ("ld", "cp_async", "bulk", "tma", "im2col", "gather4", "scatter4")
 """The words of `via=`."""
+
+OFFSETS = ("ld", "cp_async")
+"""Copies of boxes that may begin where data say."""
 
 WORDS = {
     "box": ("tma", "im2col"),
@@ -90,7 +95,7 @@ def _apply(call: Call) -> State:
 
 
 def _staged(call: Call) -> State:
-    call.expect(1, keys=("at", "in", "via", "fill", "box", "stride", "swizzle", "save_traffic", "multicast", "along"))
+    call.expect(1, keys=("at", "in", "via", "fill", "box", "stride", "swizzle", "save_traffic", "multicast", "along", "start"))
     buffer = call.buffer(call.plain[0])
     where = call.key("at")
     if where is None:
@@ -98,6 +103,9 @@ def _staged(call: Call) -> State:
     at = call.loop(where)
     space = _word(call, "in", ("shared", "cluster", "registers"))
     via = _word(call, "via", VIA)
+    start = call.key("start")
+    if start is not None:
+        call.word(start, ("neutral",))
     _require_words_of_via(call, buffer, via)
     call.require_memory(space, call.key("in"))
     outer = tuple(s for s in path_to(call.state.function.body, at) or () if isinstance(s, ir.Par | ir.Seq))
@@ -111,6 +119,10 @@ def _staged(call: Call) -> State:
         )
     if not are_apart(found):
         return _staged(replace(call, state=told_apart(call.state, at, buffer)))
+    if via in OFFSETS and any(use.load.data for use in found):
+        state = settled(call.state, buffer, outer)
+        if state is not call.state:
+            return _staged(replace(call, state=state))
     found = _along(call, buffer, found)
     _require_outside(call, buffer, at, where, space)
     (name,) = call.results(f"{buffer.name}_{space[0]}")
@@ -120,7 +132,16 @@ def _staged(call: Call) -> State:
         if via in ("tma", "scatter4", "bulk") and space == "shared":
             return stored(call, staging)
         _require_plain(call, buffer, via)
-        return _accumulated(call, staging)
+        return _accumulated(call, staging) if start is None else _summed(call, staging)
+    if start is not None:
+        reason = f"`start=` is for sums, and `{buffer.name}` is only read here"
+        raise call.refuse("E0912", reason, at=start, offers=without(call.directive.span, "start"))
+    return _copied(call, staging, outer)
+
+
+def _copied(call: Call, staging: Staging, outer: tuple[ir.Loop, ...]) -> State:
+    """What is only read, copied at the start."""
+    buffer, found, space, via = staging.buffer, staging.uses, staging.space, staging.via
     if via == "scatter4":
         reason = f"`via=scatter4` is for rows that are written, and `{buffer.name}` is only read here"
         raise call.refuse("E0912", reason, at=call.key("via"), offers=call.by("gather4", "ld"))
@@ -141,7 +162,7 @@ def _staged(call: Call) -> State:
     if via in ("ld", "cp_async") and any(use.load.data for use in found):
         return _by_threads(call, staging, fill)
     region = box_of(call, staging)
-    names = copy_loops(call, name.name, len(region.extent))
+    names = copy_loops(call, staging.name, len(region.extent))
     if via == "bulk":
         return defined(call, staging, found[0], _by_runs(call, staging, region, names))
     state = staging.from_box(
@@ -325,6 +346,30 @@ def _require_quiet(call: Call, buffer: Buffer, outer: tuple[ir.Loop, ...]) -> No
             raise call.refuse("E0912", reason, Note("it is written here", stmt.span), offers=offers)
 
 
+def _summed(call: Call, staging: Staging) -> State:
+    """Sums that begin at the neutral value, and are added to the elements in the end."""
+    like = alike(call, staging)
+    found = [use for use in staging.uses if use.writes]
+    updates = [use.stmt for use in found if isinstance(use.stmt, ir.Bind) and isinstance(use.stmt.update, str)]
+    first = updates[0] if updates else None
+    plain = [use for use in staging.uses if use.stmt not in updates or use.tested]
+    if plain or first is None or any(each.update != first.update or len(each.targets) > 1 for each in updates):
+        use = plain[0] if plain else found[0]
+        raise untouchable(
+            call, use, "it is no update as all others are, and `start=neutral` keeps what updates make of nothing"
+        )
+    if first.update == "sub":
+        raise untouchable(call, like, "differences would be subtracted twice: add what is negative instead")
+    free = [loop for loop in (*staging.outer, *like.inner) if staging.buffer in loop.reduce]
+    if not any(loop in like.inner for loop in free):
+        reason = (
+            f"no `reduce({staging.buffer.name})` inside of the loop over `{staging.at.sym.base}` frees the order of updates"
+        )
+        raise call.refuse("E0906", reason, at=call.key("start"), offers=without(call.directive.span, "start"))
+    joins = str(first.update), sum_start(first)
+    return staging.as_used(like, copy_in=True, copy_out=True, joins=joins)
+
+
 def _accumulated(call: Call, staging: Staging) -> State:
     """Elements kept while they are written, copied in where a read would be undefined otherwise."""
     like = own(call, staging)
@@ -357,7 +402,7 @@ def _touching(call: Call, buffer: Buffer) -> Offers:
 
 FORM = (
     f"stage(BUFFER, at=LOOP, in=shared|cluster|registers|global, via={'|'.join(VIA)}, fill=weak|zero|NUMBER, box=(N, …), "
-    "stride=(N, …), swizzle=none|32B|64B|128B, save_traffic=true|false, multicast=LOOP, along=LOOP) -> NAME"
+    "stride=(N, …), swizzle=none|32B|64B|128B, save_traffic=true|false, multicast=LOOP, along=LOOP, start=neutral) -> NAME"
 )
 
 RULE = Rule("stage", FORM, _apply)

@@ -10,6 +10,7 @@ from texpr.frontend import elaborate, parse_text
 from texpr.ir import program as ir
 from texpr.ir.instr import COLUMNS, DESCRIBED, GROUPS, Instr, Operand
 from texpr.ir.value import Load, walk
+from texpr.ir.value.types import F32
 from texpr.isa.instruction import Instruction
 from texpr.isa.registry import INSTRUCTIONS
 from texpr.isa.target import Target
@@ -47,10 +48,13 @@ def usable(function: ir.Function, target: Target) -> tuple[Instr, ...]:
 
 
 def usable_in(function: ir.Function, target: Target) -> tuple[Instr, ...]:
-    """Those of `usable` whose operands are of types that `function` has: the others fit nothing in it, and are not read."""
+    """Those of `usable` whose operands are of types that `function` has, or sums may be widened to: the others fit nothing
+    in it, and are not read."""
     stmts = [*ir.walk(function.body)]
     types = {each.dtype.name for stmt in stmts for value in ir.values(stmt) for each in walk(value)}
     types |= {target.dtype.name for stmt in stmts if isinstance(stmt, ir.Bind) for target in stmt.targets}
+    added = {s.targets[0].dtype for s in stmts if isinstance(s, ir.Bind) and s.update == "add"}
+    types |= {F32.name} if any(dtype.is_float and dtype.bits < F32.bits for dtype in added) else set[str]()
     return _ordered((each for each in _waited() if {o.dtype for o in each.operands} <= types), function, target)
 
 

@@ -1,4 +1,5 @@
 """Locals from which a product that lanes do reads: what holes leave in them lanes read, too, so that holes compute everything.
+And those to which lanes add what it makes.
 
     par 16 |r| { if 16 * b + r < L { m[r] = −∞ } } … par 16 |r| { if 16 * b + r < L { … p[r, j] = exp(s[r, j] − m[r]) … } }
 
@@ -14,7 +15,7 @@ from texpr.ir import program as ir
 from texpr.ir.program.marked import mark
 from texpr.ir.program.marks import Joint
 from texpr.ir.program.uses import loads
-from texpr.ir.value import Buffer
+from texpr.ir.value import Buffer, Literal
 from texpr.schedule.tree import Body
 
 OWN = (None, "registers", "lanes")
@@ -38,3 +39,16 @@ def linked(body: Body, tiles: Collection[Buffer]) -> frozenset[Buffer]:
             if other or any(load.data for load in loads(stmt)):
                 found -= {target.buffer for target in stmt.targets}
     return frozenset(found) | (frozenset(tiles) & made)
+
+
+def sums_of_parts(body: Body, tiles: Collection[Buffer]) -> frozenset[Buffer]:
+    """Locals of `body` that only begin at a constant, and to which lanes add what is in `tiles`."""
+    found, others = set[Buffer](), set[Buffer]()
+    for stmt in ir.walk(body) if tiles else ():
+        if isinstance(stmt, ir.Bind):
+            added = stmt.update == "add" and any(load.buffer in tiles for load in loads(stmt))
+            start = stmt.update is None and isinstance(stmt.values[0], Literal)
+            found |= {target.buffer for target in stmt.targets if added}
+            others |= {target.buffer for target in stmt.targets if not (added or start)}
+    made = {s.buffer for s in ir.walk(body) if isinstance(s, ir.New) and s.space in OWN}
+    return frozenset((found & made) - others - {*tiles})

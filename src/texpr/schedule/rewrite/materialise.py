@@ -21,8 +21,8 @@ from texpr.domain.graph import DomainGraph
 from texpr.domain.iterdomain import Side
 from texpr.domain.predicates.needed import Predicates, predicates
 from texpr.ir import program as ir
-from texpr.ir.program.marked import level_of, mark, unmarked
-from texpr.ir.program.marks import Joint, Persistent, Unguard, Unroll, Vector
+from texpr.ir.program.marked import mark, unmarked
+from texpr.ir.program.marks import Joint, Persistent, Unguard
 from texpr.ir.program.rewrite import Rewriter, replace_loads, substitute_value
 from texpr.ir.program.uses import loads
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Value, conjunction
@@ -33,8 +33,9 @@ from texpr.presburger.linear import NotAffine, without_products
 from texpr.presburger.points import Points
 from texpr.relation.conditions import condition
 from texpr.relation.facts import facts_of, in_loop, known
-from texpr.schedule.rewrite.linked import linked
-from texpr.schedule.rewrite.overrun import Filling, Holes, Matters, fillings
+from texpr.schedule.levels import may_be_inside
+from texpr.schedule.rewrite.linked import linked, sums_of_parts
+from texpr.schedule.rewrite.overrun import Filling, Holes, Matters, fillings, is_freed
 from texpr.schedule.state import State
 from texpr.schedule.tree import Body
 from texpr.support.diagnostic import Note, error
@@ -261,7 +262,9 @@ class _Maker(Mutable):
                     self._holes(path, beyond, kept, asked).require_inside(stmt)
                 if free:
                     also = [*kept, *(n.formula for n in beyond)]
-                    self._holes(path, free, also, asked).require_neutral(stmt, copies, reached)
+                    self._holes(path, free, also, asked).require_neutral(
+                        stmt, copies, reached, unsigned=bool(joint) and is_freed(stmt, path)
+                    )
         except Matters as reason:
             (span, *_) = asked.values() or self._tiles().values()
             raise error("E0906", span, f"holes cannot be computed: {reason}", help=reason.help) from None
@@ -281,13 +284,18 @@ class _Maker(Mutable):
 
     def _beyond(self, statements: Sequence[ir.Stmt], path: Path, needs: _Needs) -> frozenset[_Need]:
         """The guards of elements of a tile, held by lanes, that no element of the program is kept in: they may be anything."""
-        tiles, joint, own = self._tiles(), self._joint(path), self._linked()
+        tiles, joint, own, sums = (
+            self._tiles(),
+            self._joint(path),
+            self._linked(),
+            sums_of_parts(self.state.function.body, self._tiles()),
+        )
         inside = [s for s in ir.walk(tuple(statements)) if not isinstance(s, ir.If | ir.Let)]
         binds = [stmt for stmt in inside if isinstance(stmt, ir.Bind) and len(stmt.targets) == 1]
         for stmt in binds:
             buffer, is_start = stmt.targets[0].buffer, stmt.update is None and isinstance(stmt.values[0], Literal)
             is_tile = buffer in tiles and stmt in statements and (joint or is_start)
-            if buffer.role != "local" or not (is_tile or buffer in own):
+            if buffer.role != "local" or not (is_tile or buffer in own or (buffer in sums and stmt in statements)):
                 return frozenset()
         if not binds or len(binds) != len(inside if own else statements):
             return frozenset()
@@ -295,9 +303,19 @@ class _Maker(Mutable):
         through = {sym for e in found.index for sym in e.syms()}
         inner = {loop.sym for loop in path if loop.sym in joint and loop.sym not in through}
         free = frozenset(n for n in needs if not n.syms.isdisjoint(through) and n.syms.isdisjoint(inner))
+        if not sums.isdisjoint(stmt.targets[0].buffer for stmt in binds):
+            free = self._inside(binds, path, needs, free)
         if free:
             self.unread += [_Unread(stmt, path, free) for stmt in binds]
         return free
+
+    def _inside(self, binds: Sequence[ir.Bind], path: Path, needs: _Needs, free: frozenset[_Need]) -> frozenset[_Need]:
+        """Those of guards without which statements read nothing out of bounds."""
+        found = frozenset[_Need]()
+        for more in (found | {need} for need in needs if need in free):
+            kept = [n.formula for n in needs if n not in more]
+            found = more if self._holes(path, more, kept, {}).are_inside(binds) else found
+        return found
 
     def _tiles(self) -> Mapping[Buffer, Span]:
         """What nests sum up in that lanes do together, and where that is asked for."""
@@ -400,7 +418,7 @@ class _Maker(Mutable):
     def _loop(self, loop: ir.Loop, path: Path, held: _Needs) -> _Entry:
         inner = self.block(loop.body, (*path, loop), held)
         outside: _Needs = {}
-        if _may_be_inside(loop, path):
+        if may_be_inside(loop, path):
             every = [e.needs for e in inner if e.needs is not None]
             outside = {n: None for n in (every or [{}])[0] if loop.sym not in n.syms and all(n in m for m in every)}
         reduce = tuple(dict.fromkeys(map(self._buffer, loop.reduce)))
@@ -477,10 +495,3 @@ def _wrapped(entries: Sequence[_Entry], done: _Needs) -> Body:
         group.append(entry.stmt)
     close()
     return tuple(found)
-
-
-def _may_be_inside(loop: ir.Loop, path: Path) -> bool:
-    """Whether a predicate has to stay inside `loop`: hoisting it would break a perfectly nested band of thread loops."""
-    if isinstance(loop, ir.Seq) or mark(loop, Unroll) or mark(loop, Vector):
-        return True
-    return level_of(loop) is None and any((level_of(p) or "").startswith(("block", "warp", "lane")) for p in path)

@@ -23,6 +23,7 @@ from texpr.ir.value import Buffer, Load, Ref, Value
 from texpr.relation.facts import in_loop, known
 from texpr.schedule.call import Call
 from texpr.schedule.edits import words
+from texpr.schedule.rewrite.lets import is_there
 from texpr.schedule.rewrite.materialise import given
 from texpr.schedule.state import State
 from texpr.schedule.tree import Body, loops, path_to, replaced
@@ -50,6 +51,7 @@ class Nesting(Mutable):
             reason = f"the extent of `{inner.sym.base}` depends on `{outer.sym.base}`, which must stay outside of it"
             raise self.call.refuse("E0905", reason)
         self._expand_all(parent)
+        self._lets_before(parent, child)
         self.distribute(parent, child)
         outer = self.loop(parent)
         (inner,) = outer.body
@@ -137,6 +139,20 @@ class Nesting(Mutable):
                 head = Span(place.source, place.start, place.start + len(start)) if place.text.startswith(start) else NOWHERE
                 new = f"new {name}: {let.value.dtype} ="
                 raise self.call.refuse("E0905", reason, offers=words(head, f"write `{new} …` instead of `let`", new))
+
+    def _lets_before(self, parent: Sym, child: Sym) -> None:
+        """Reads before `parent` what its loop `child` needs and its iterations read alike, if it is there whether there are
+        any or not."""
+        outer = self.loop(parent)
+        path = path_to(self.state.function.body, outer) or ()
+        around = [step for step in path if isinstance(step, ir.Par | ir.Seq) and step is not outer]
+        inner = tuple(s for s in outer.body if isinstance(s, ir.Par | ir.Seq) and s.sym == child)
+        lets = [
+            s for s in outer.body if isinstance(s, ir.Let) and s.sym in symbols(inner) and is_there(self.state, s.value, around)
+        ]
+        if lets:
+            before = (replace(let, instance=()) for let in lets)  # it is none of the program's, as there may be no iteration
+            self._put(outer, (*before, replace(outer, body=tuple(s for s in outer.body if s not in lets))))
 
     def _keep_lets(self, parent: Sym, sizes: Sequence[int]) -> None:
         """Makes a `let` that several groups use a local, if it is a float, which occurs in no subscript and no extent."""

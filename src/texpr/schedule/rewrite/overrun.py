@@ -45,6 +45,12 @@ class Filling(Record):
     fill: float
 
 
+def is_freed(stmt: ir.Stmt, path: Iterable[ir.Loop]) -> bool:
+    """Whether a `reduce` frees the inner arithmetic of a sum, and with it the sign of one that is 0."""
+    buffers = {target.buffer for target in stmt.targets} if isinstance(stmt, ir.Bind) else set[Buffer]()
+    return any(not loop.ieee and not buffers.isdisjoint(loop.reduce) for loop in path)
+
+
 class Matters(Exception):
     """A hole would or may change a result; the text is the reason, `help` a remedy."""
 
@@ -84,9 +90,11 @@ class Holes(Record):
     indices: Mapping[Sym, Expr]
     ends: Mapping[Sym, Expr]
 
-    def require_neutral(self, stmt: ir.Stmt, copies: Mapping[str, Filling], outer: Mapping[str, Formula]) -> None:
+    def require_neutral(
+        self, stmt: ir.Stmt, copies: Mapping[str, Filling], outer: Mapping[str, Formula], unsigned: bool = False
+    ) -> None:
         """Raises Matters where `stmt` may change a result there. `outer`: the condition under which a copy's iteration is no
-        hole, by buffer."""
+        hole, by buffer. `unsigned`: whether the sign of a sum that is 0 is free."""
         if not isinstance(stmt, ir.Bind) or not isinstance(stmt.update, str) or len(stmt.targets) != 1:
             reason = "a hole would be computed by a statement that is no update, such as `acc += …`"
             raise Matters(reason, "unguard a loop inside of which there are updates alone")
@@ -103,7 +111,12 @@ class Holes(Record):
         if needed is None or found is None or not same_fill(found, needed):
             told = "is not seen to be neutral" if found is None else f"is {found}, and {needed} would change nothing"
             raise Matters(f"what holes hold makes a value that {told}", "fill what is read with the neutral value")
-        if stmt.update == "add" and target.dtype.is_float and not _is_never_minus_zero(self.state, target.buffer):
+        if (
+            stmt.update == "add"
+            and target.dtype.is_float
+            and not unsigned
+            and not _is_never_minus_zero(self.state, target.buffer)
+        ):
             raise Matters(f"`{target.buffer.name}` may hold −0, and −0 + 0 is 0", "begin the sum at 0.0")
 
     def require_inside(self, stmt: ir.Stmt) -> None:
@@ -111,6 +124,15 @@ class Holes(Record):
         targets = stmt.targets if isinstance(stmt, ir.Bind) else ()
         for load in (*targets, *loads(stmt)):
             self._require_inside(load)
+
+    def are_inside(self, binds: Iterable[ir.Stmt]) -> bool:
+        """Whether no statement touches what lies outside of its memory there."""
+        try:
+            for stmt in binds:
+                self.require_inside(stmt)
+        except Matters:
+            return False
+        return True
 
     def _fill_for(self, stmt: ir.Stmt, load: Load) -> str:
         """The fill that a buffer should be staged with."""

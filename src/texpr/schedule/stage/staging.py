@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import takewhile
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr
 from texpr.affine.simplify import Simplifier
@@ -10,6 +11,7 @@ from texpr.domain.iterdomain import Side
 from texpr.domain.predicates.needed import Predicate, predicates
 from texpr.ir import program as ir
 from texpr.ir.program.rewrite import Rewriter, replace_loads
+from texpr.ir.program.uses import symbols
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Value, conjunction
 from texpr.ir.value import walk as value_walk
 from texpr.ir.value.types import BOOL, I64
@@ -286,10 +288,11 @@ class Staging(Record):
     def _meant(self, index: tuple[Expr, ...]) -> tuple[Expr, ...]:
         return index if self.view is None else self.view.meant(index, self.buffer.shape)
 
-    def as_used(self, like: Use, copy_in: bool, copy_out: bool) -> State:
+    def as_used(self, like: Use, copy_in: bool, copy_out: bool, joins: tuple[str, Literal] | None = None) -> State:
         """One element for each iteration of the loops inside that the subscripts of `like` depend on.
 
-        It is copied by such loops, called NAME_0, NAME_1, … on the way in and NAME_out_0, … on the way out.
+        It is copied by such loops, called NAME_0, NAME_1, … on the way in and NAME_out_0, … on the way out; or, with `joins`,
+        begins at that value, and is combined with the element by that operation in the end.
         """
         chosen = varying(self.state, like)
         domains = tuple(self.state.domain(loop) for loop in chosen)
@@ -304,14 +307,16 @@ class Staging(Record):
         tested = (shown, whole) if self.view is None else (like.index, like.index)
         test = conjunction(list(self._tests(*tested, facts, self.seen.shape)))
         state, before, after, shared = self.state, (), (), self.space == "shared"
+        op, start = (None, theirs) if joins is None else joins
         if copy_in:
             state, loops = cloned(state, chosen, self.name, shared)
-            before = nested(loops, self._where(test, ir.Bind((own,), (theirs,), span=self.span)))
+            before = nested(loops, self._where(test if joins is None else None, ir.Bind((own,), (start,), span=self.span)))
         if copy_out:
             state, loops = cloned(state, chosen, f"{self.name}_out", shared)
-            after = nested(loops, self._where(test, ir.Bind((theirs,), (own,), span=self.span)))
+            after = nested(loops, self._where(test, ir.Bind((theirs,), (own,), op, span=self.span)))
         noted = self._noted(state, (), None, copy_out)
-        return self._rebuilt(noted, made, before, after, {id(use.load): own.index for use in self.uses})
+        where = {id(use.load): own.index for use in self.uses}
+        return self._rebuilt(noted, made, before, after, where, joins=joins is not None)
 
     def _noted(self, state: State, base: tuple[str, ...], fill: Literal | None, copied_out: bool = False) -> State:
         held = None if fill is None else fill.value
@@ -342,7 +347,9 @@ class Staging(Record):
         rewriter = Rewriter(value=value, target=target, buffer=lambda b: made if b is self.buffer else b)
         new = ir.New(made, self.space, span=self.span)
         freed = tuple(b for b in self.at.reduce if joins or b is not self.buffer)
-        at = replace(self.at, body=(new, *before, *rewriter.block(self.at.body), *after), reduce=freed)
+        inner = rewriter.block(self.at.body)
+        lets = tuple(takewhile(lambda stmt: isinstance(stmt, ir.Let) and stmt.sym in symbols(before), inner))  # where it begins
+        at = replace(self.at, body=(new, *lets, *before, *inner[len(lets) :], *after), reduce=freed)
         body = replaced(state.function.body, self.at, lambda _: (at,))
         if after and not joins:
             body = _unfreed(body, at, self.buffer)

@@ -41,9 +41,12 @@ from texpr.frontend.tree import (
 )
 from texpr.ir import program
 from texpr.ir.program import Par, Seq
+from texpr.ir.program.marked import is_atomic
+from texpr.ir.program.uses import loads
 from texpr.ir.value import PITCHES, Buffer, Load, pitched
 from texpr.ir.value.types import I64
 from texpr.support.diagnostic import Edit, Proposal, TexprError, error
+from texpr.support.record import replace
 from texpr.support.span import Span
 
 MAX_UNROLL = 4096
@@ -135,9 +138,21 @@ def _loop(ctx: Context, statement: Loop) -> None:
     block(inner, statement.body)
     below, label, span = tuple(inner.out), statement.label, statement.span
     if statement.kind == "par":
-        ctx.out.append(Par(symbol, extent, below, reduce, label, marks, statement.fully, span, ieee))
+        made = Par(symbol, extent, below, reduce, label, marks, statement.fully, span, ieee)
+        free = not (made.fully or ieee or is_atomic(made))
+        ctx.out.append(replace(made, reduce=tuple(b for b in reduce if not is_told(b, made))) if free else made)
     else:
         ctx.out.append(Seq(symbol, extent, below, reduce, label, marks, span, ieee, scan))
+
+
+def is_told(buffer: Buffer, loop: Par) -> bool:
+    """Whether each iteration of a loop updates elements of its own, and does nothing else with the buffer: a `reduce` of it
+    frees nothing, as that of a loop over rows in `par M, K |i, k| reduce(y) { y[i] += A[i, k] }`."""
+    mine = expr(loop.sym)
+    updates = [stmt for stmt in program.walk(loop.body) if isinstance(stmt, program.Bind) and stmt.update is not None]
+    targets = [target for stmt in updates for target in stmt.targets if target.buffer is buffer]
+    touched = [load for stmt in program.walk(loop.body) for load in loads(stmt) if load.buffer is buffer]
+    return len(touched) == len(targets) > 0 and all(any(e is mine for e in target.index) for target in targets)
 
 
 def _named(ctx: Context, name: Ident, clause: str) -> Buffer:
