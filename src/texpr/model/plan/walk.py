@@ -69,7 +69,7 @@ MERGED = (16, 8, 4, 2)
 """Neighbours that a compiler may load at once, the most first."""
 
 MANY = 16
-"""Warps up to which each is looked at: of the last block, tests may let any number do something."""
+"""Warps up to which each is looked at: of the last block tests may let any number do something."""
 
 
 class Loop(Mutable, eq=False):
@@ -357,15 +357,12 @@ class Walk(Mutable, eq=False):
         if space is not Space.GLOBAL:
             sums["shared"] += bank_rounds(starts, width, self.machine.banks, self.machine.word) * weight
             return
-        sector, line = self.machine.sector, self.machine.line
+        sector, rounds = self.machine.sector, self.machine.banks * self.machine.word
         sectors = len(windows(starts, sector, width))
-        sums["requests"] += weight
-        sums["sectors"] += sectors * weight
-        sums["l1"] += max(1.0, sectors * sector / (self.machine.banks * self.machine.word)) * weight
-        if kind != "load":
-            self.counted.asked[load.buffer, "store"] += int(stored(starts, width, sector, line) * weight)
-        if kind != "store":
-            self.counted.asked[load.buffer, "load"] += int(sectors * sector * weight)
+        sums.more({"requests": 1.0, "sectors": sectors, "l1": max(1.0, sectors * sector / rounds)}, weight)
+        asked = {"load": sectors * sector, "store": stored(starts, width, sector, self.machine.line)}
+        for way in ("load", "store") if kind == "atomic" else (kind,):
+            self.counted.asked[load.buffer, way] += int(asked[way] * weight)
 
     def _moved_out(self, load: Load) -> float:
         """Turns of the loops around that do not change what is read: those of loops that are written out stand side by side, so
