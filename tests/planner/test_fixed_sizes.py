@@ -25,8 +25,8 @@ KNOWN: Mapping[str, float] = {
     **dict.fromkeys(RUNNING, 1.2), "cumsum-long-rows": 1.28,
 }  # fmt: skip
 """Plans that are worse at fixed sizes, and by how much at most: a sum down columns is split over blocks where sizes say that
-there are few of them, and the launch more takes longer than that saves. Of 49 × 49 scores the tile for these sizes is worse than
-that for all; why is not known. Of running values neither plan is worse: of tiles at the end of open rows, which are not whole,
+there are few of them, and the launch more takes longer than that saves. Of 49 × 49 scores the tile for these sizes is worse
+than that for all; why is not known. Of running values neither plan is worse: of tiles at the end of open rows, which are not whole,
 the bound counts no reads."""
 
 LISTED = problems(LIST.read_text(encoding="utf-8"))

@@ -24,7 +24,7 @@ from bench.common.problems import LIST, problems
 from numpy.typing import NDArray
 from tests.instr.warpgroup import test_example, test_plain, test_roles
 from tests.instr.warpgroup.texts import CASES as TILES
-from tests.planner import test_going, test_joined, test_products, test_promised, test_warpgroups
+from tests.planner import test_going, test_joined, test_offset_rows, test_products, test_promised, test_warpgroups
 from tests.planner.programs import arrays_of
 from tests.proof.plan import test_channels
 from tests.runtime.places import load
@@ -164,6 +164,17 @@ def _going() -> Iterator[tuple[str, Family]]:
 def _of_shared(case: test_going.Case) -> Call:
     given, wanted = case.arguments()
     return Call(given, {}, {"C": wanted})
+
+
+def _offsets() -> Iterator[tuple[str, Family]]:
+    for name in test_offset_rows.TEXTS:
+        small = tuple(partial(_of_offsets, name, sizes, first) for sizes, first in test_offset_rows.SIZES)
+        yield f"rows from where data say, {name}", Family(partial(test_offset_rows.compiled, name, TARGET), small)
+
+
+def _of_offsets(name: str, sizes: Sizes, first: list[int]) -> Call:
+    given, own = test_offset_rows.arguments(name, sizes, first), test_offset_rows.sizes_of(name, sizes)
+    return Call(given, own, run(parse(test_offset_rows.TEXTS[name])["f"], given, own))
 
 
 # The same by schedules by hand, with rings, clusters and roles.
@@ -364,9 +375,18 @@ OF_THE_LIST: Mapping[str, dict[str, int]] = {
     "contraction": {"A": 16, "B": 16, "C": 16, "D": 16, "E": 16, "F": 16},
     "causal-scores": {"H": 2, "L": 520, "D": 64}, "gram": {"N": 520, "K": 512}, "lower-product": {"N": 520, "M": 260},
     "attention-tiles": {"H": 4, "L": 1000, "D": 128}, "attention-tiles-causal": {"H": 4, "L": 1000, "D": 128},
+    "attention-plain": {"H": 4, "L": 1000, "D": 128}, "attention-plain-causal": {"H": 4, "L": 1000, "D": 128},
+    "cross-entropy": {"M": 512, "N": 32000}, "frobenius": {"M": 1000, "N": 2048}, "bias-gradient": {"M": 3000, "N": 520},
     "softmax-vocabulary": {"M": 8, "N": 50257}, "long-rows": {"M": 4, "N": 262144}, "group-norm": {"B": 2, "G": 4, "N": 16384},
 }  # fmt: skip
 """Problems of bench/problems, at sizes that a processor has in a second."""
+
+
+OF_ODD: Mapping[str, dict[str, int]] = {
+    name: {"M": 521, "N": 767, "K": 1027}
+    for name in ("product-bf16", "product-f32", "product-f8", "linear-relu", "int8-scaled")
+}
+"""The same, of rows that begin anywhere."""
 
 
 Reference = Callable[[Function, Arrays, Sizes], Arrays]
@@ -387,8 +407,9 @@ def _others() -> Iterator[tuple[str, Family]]:
         calls = partial(_of_any, function, small, run), partial(_of_any, function, large, on_cpu)
         yield f"everyday, {name}", Family(made, calls[:1], calls[1:])
     for problem in problems(LIST.read_text(encoding="utf-8")):
-        if problem.name in OF_THE_LIST:
-            yield f"problem, {problem.name}", _of_problem(problem.file, problem.function, OF_THE_LIST[problem.name])
+        for kind, sizes in (("problem", OF_THE_LIST), ("problem of odd sizes", OF_ODD)):
+            if problem.name in sizes:
+                yield f"{kind}, {problem.name}", _of_problem(problem.file, problem.function, sizes[problem.name])
 
 
 def _of_problem(file: Path, name: str, sizes: Sizes) -> Family:
@@ -398,7 +419,7 @@ def _of_problem(file: Path, name: str, sizes: Sizes) -> Family:
 
 
 FAMILIES: Mapping[str, Family] = {
-    name: family for each in (_products, _going, _by_hand, _attention, _by_warps, _others) for name, family in each()
+    name: family for each in (_products, _going, _offsets, _by_hand, _attention, _by_warps, _others) for name, family in each()
 }
 
 
