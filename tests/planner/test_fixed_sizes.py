@@ -26,8 +26,8 @@ KNOWN: Mapping[str, float] = {
 }  # fmt: skip
 """Plans that are worse at fixed sizes, and by how much at most: a sum down columns is split over blocks where sizes say that
 there are few of them, and the launch more takes longer than that saves. Of 49 × 49 scores the tile for these sizes is worse
-than that for all; why is not known. Of running values neither plan is worse: of tiles at the end of open rows, which are not whole,
-the bound counts no reads."""
+than that for all; why is not known. Of running values neither plan is worse: of tiles at the end of open rows, which are not
+whole, the bound counts no reads."""
 
 LISTED = problems(LIST.read_text(encoding="utf-8"))
 
