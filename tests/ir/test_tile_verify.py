@@ -27,6 +27,8 @@ def test_cases_are_well_formed(name: str) -> None:
 PLACED = LOAD.replace("at 128", "at 128 from 0").replace("full: u64[1]", "full: u64[1] from 2048")
 BESIDE = "array shared u: f32[4] from 2032 "
 
+RELEASED = "    barrier cluster\n    mbarrier release full[0] blocks 3\n    let"
+
 PLANTED = [
     ("arrays_lie_right", LOAD, "at 128", "at 96", "tile is aligned to 96 bytes"),
     ("arrays_lie_right", LOAD, "full: u64[1]", "full: i64[1]", "full holds barriers, which are u64 in shared memory"),
@@ -49,6 +51,7 @@ PLANTED = [
     ("barrier_counts_fit", LOAD, "bytes 2048", "bytes 1048576", "cannot wait for 1048576 bytes"),
     ("barrier_counts_fit", LOAD, "parity 0", "parity 2", "2 is not known to be 0 or 1"),
     ("barrier_counts_fit", RING, "wait full[i % 3] parity (i / 3) % 2", "wait full[i % 3] parity i / 3", "not known to be 0"),
+    ("barrier_is_of_the_cluster", SHARED, "    barrier cluster\n    let", RELEASED, "a cluster has 2 blocks, not 3"),
     ("indices_are_in_scope", LOAD, "xm[32 * q - 4, ", "xm[32 * r, ", "no r in scope"),
     ("tile_fits_its_map", LOAD, "xm[32 * q - 4, 16 * p - 1]", "xm[q]", "xm has 2 dimensions, and is given 1 coordinates"),
     ("tile_fits_its_map", LOAD, "tile: f32[16, 32]", "tile: i32[16, 32]", "tile holds i32, x f32"),

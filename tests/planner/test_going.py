@@ -7,8 +7,9 @@ through.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
+from itertools import product
 from typing import Any
 
 import ml_dtypes
@@ -24,6 +25,9 @@ from texpr.ir.program.text import print_schedule
 from texpr.isa.registry import DEVICES
 from texpr.isa.speed import Figure
 from texpr.model.plan.work import launches
+from texpr.model.tiles import Goes
+from texpr.planner.tensor.going import ordered, paired
+from texpr.presburger.isl import build, maps, raw, sets
 from texpr.support.record import Record, replace
 
 NUMPY: Mapping[str, type[np.generic]] = {
@@ -137,6 +141,60 @@ def test_blocks_share_tiles(name: str) -> None:
     assert open_of(real(name)) == []
 
 
+@pytest.mark.parametrize("order", [
+    pytest.param(order, marks=() if order == "one" else pytest.mark.long) for order in ("one", "forwards", "backwards")
+])  # fmt: skip
+def test_no_question_of_a_proof_comes_near_the_limit(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a tenth of the operations of the integer solver all are proved, one after the other in any order: what was asked
+    before does not matter."""
+    names = {"one": ["i8, batched"], "forwards": [*REAL], "backwards": [*REAL][::-1]}[order]
+    limit = raw.limited
+
+    def limited(question: Callable[[], Any]) -> Any:
+        context = raw._context()  # pyright: ignore[reportPrivateUsage]
+        context.set_max_operations(raw.OPERATION_LIMIT // 10)
+        try:
+            return limit(question)
+        finally:
+            context.set_max_operations(raw.OPERATION_LIMIT)
+
+    for module in (build, maps, sets):
+        monkeypatch.setattr(module, "limited", limited)
+    for name in names:
+        assert open_of(real(name)) == []
+
+
+@pytest.mark.parametrize("name, shared", [("batched", "B"), ("few terms", "B"), ("f8, batched", "A")])
+def test_neighbours_share_strips(name: str, shared: str) -> None:
+    """Those of a cluster have tiles beside each other, in groups of an even number of rows, or in a line."""
+    text = said(real(name))
+    (order,) = re.findall(r"persistent\(.*blocks=132(?:, order=\(grouped, (\d+)\))?\)", text)
+    assert (order == "") is (shared == "A") and (order == "" or int(order) % 2 == 0)
+    assert "cluster(tile_b, 2)" in text and re.findall(r"stage\((\w), .*multicast=tile_b", text) == [shared]
+
+
+def test_blocks_of_a_cluster_have_tiles_beside_each_other_and_as_many() -> None:
+    """By a count of all orders: of two neighbours both have a tile in each turn or none, in one row or in one column."""
+    for rows, columns, many, blocks in product((3, 4, 32), (5, 6), (1, 3), (6, 7)):
+        for cluster, goes in paired(Goes(blocks), rows, columns, many, 2):
+            for each in ordered(goes, rows, cluster):
+                tiles = in_order(each.group, rows, columns, many)
+                for turn, block in product(range(len(tiles) // blocks + 1), range(0, blocks, 2)):
+                    two = [tiles[at] for at in (turn * blocks + block, turn * blocks + block + 1) if at < len(tiles)]
+                    strip = 2 if cluster[0] > 1 else 1
+                    assert len(two) != 1 and len({(tile[0], tile[strip]) for tile in two}) <= 1
+    assert not any(
+        [*paired(Goes(blocks), *tiles, 2)] for blocks, tiles in ((132, (33, 33, 1)), (132, (33, 33, 2)), (7, (4, 4, 1)))
+    )
+
+
+def in_order(group: int, rows: int, columns: int, many: int) -> list[tuple[int, int, int]]:
+    """Tiles as (product, row, column), by their number."""
+    high = rows if group == 0 else group
+    lines = range(0, rows, high)
+    return [(h, at + row, column) for h in range(many) for at in lines for column in range(columns) for row in range(high)]
+
+
 @pytest.mark.parametrize("name", ["batched", "f8, batched"])
 def test_what_is_found_can_be_written(name: str) -> None:
     made = real(name)
@@ -170,11 +228,13 @@ def test_where_nothing_is_waited_for_tiles_have_blocks() -> None:
 
 
 def test_a_device_that_waits_for_nothing_has_nothing_to_gain() -> None:
-    """It is the model's own figure by which blocks share tiles; the engine writes whole lines all the same."""
+    """It is the model's own figure by which blocks share tiles, but for strips that neighbours share; the engine writes whole
+    lines all the same."""
     device = DEVICES["sm_90a"]
     still = replace(device, between=replace(device.between, begin=Figure(0.0, "of a test")))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("texpr.planner.tensor.cores.DEVICES", {**DEVICES, "sm_90a": still})
+        patch.setattr("texpr.planner.strategies.warpgroups.CLUSTER", 7)  # which no number of tiles is a multiple of
         made = lower(parse(REAL["batched"].text)["f"], "sm_90a", schedule="auto")
     assert "persistent(" not in said(made) and "roles(" not in said(made) and "stage(C, at=j_b, via=tma" in said(made)
 
@@ -183,7 +243,7 @@ def test_a_device_that_waits_for_nothing_has_nothing_to_gain() -> None:
 def test_machine_code(name: str) -> None:
     code = code_of(binary := built(real(name).source))
     assert spills_nothing(binary) and not serialised(binary)
-    assert "UTMASTG" in code and "UTMALDG" in code
+    assert "UTMASTG" in code and "MULTICAST" in code
 
 
 def test_no_bound_is_worse() -> None:

@@ -16,8 +16,9 @@ from texpr.presburger.formula import TRUE, Eq, Formula, Ge, conj, mapped, negate
 from texpr.presburger.isl.raw import Undecided
 from texpr.presburger.isl.sets import Set
 from texpr.presburger.questions import Point, witness
+from texpr.presburger.solve.counted import Count, in_counts
 from texpr.presburger.solve.omega import refuted
-from texpr.presburger.solve.ranges import within
+from texpr.presburger.solve.ranges import ranges_of, within
 from texpr.presburger.solve.relaxed import flat, relaxed
 from texpr.support.record import Record
 
@@ -37,12 +38,20 @@ class ExistsWitness(Record):
         own = dict(zip(self.names.values(), self.said[number], strict=True))
         return tuple([rename(fact, own) for fact in self.facts])
 
+    @property
+    def counted(self) -> tuple[Sequence[Formula], tuple[Count, ...]]:
+        """Equal facts in which sums of several coordinates, such as a tile's number, have names; and these sums."""
+        every = [*flat(self.facts)]
+        return in_counts(every, ranges_of(every)) or (self.facts, ())
+
     def missed(self, known: Collection[Formula], plain: Simplifier) -> Iterator[Formula]:
         """For each claim that may hold, the negation of its facts, without those that follow from `known`."""
+        every, counts = self.counted
         for at in self.said:
             if len(at) == len(self.names):
                 own = dict(zip(self.names.values(), at, strict=True))
-                facts = (fact for fact in flat(rename(fact, own) for fact in self.facts) if fact not in known)
+                own |= {count.name: plain(count.value.substitute(own)) for count in counts}
+                facts = (fact for fact in flat(rename(fact, own) for fact in every) if fact not in known)
                 plainer = (fact for fact in flat(mapped(fact, plain) for fact in facts) if fact not in known)
                 left = [(fact, negate(fact)) for fact in plainer if not is_plain(fact, plain.known)]
                 if not any(never in known or is_plain(never, plain.known) for _, never in left):

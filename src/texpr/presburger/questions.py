@@ -34,6 +34,7 @@ from texpr.presburger.formula import (
 )
 from texpr.presburger.isl.raw import Undecided
 from texpr.presburger.isl.sets import Set
+from texpr.presburger.solve.counted import has_digits, in_counts
 from texpr.presburger.solve.digits import in_digits, in_numbers, in_rows, with_wholes
 from texpr.presburger.solve.first import Unclear, bisected, sample
 from texpr.presburger.solve.omega import refuted
@@ -105,10 +106,29 @@ def _promised(x: Number) -> Iterator[Formula]:
 def is_refuted_by_equations(facts: Iterable[Formula], premises: Formula) -> bool:
     """Whether equations show that `facts` are contradictory: decomposed into digits, symbols that they define put in, and what
     comes of that simplified by where its symbols lie."""
+    left = _by_equations(facts)
+    return any(map(is_false, left)) or refuted((*left, premises))
+
+
+def _by_equations(facts: Iterable[Formula]) -> list[Formula]:
     left, _ = eliminated(in_numbers([*flat(facts)]), lambda sym: True)
     plain = within(left)
-    left = [mapped(fact, plain) for fact in left]
-    return any(map(is_false, left)) or refuted((*left, premises))
+    return [mapped(fact, plain) for fact in left]
+
+
+def is_refuted_by_counts(facts: Iterable[Formula], premises: Formula) -> bool:
+    """The same where two of one sum of unknowns, such as a tile's number by block and turn, have equal digits: it is equal.
+
+    Its digits say no more then, so it is first asked without them.
+    """
+    plain = [*flat(facts)]
+    found = in_counts(plain, ranges_of(plain))
+    if found is None:
+        return False
+    named, counted = found[0], frozenset([count.name for count in found[1]])
+    left = _by_equations(with_wholes(in_numbers([*flat(named)]), premises))
+    few = [fact for fact in left if not has_digits(fact, counted)]
+    return any(map(is_false, left)) or refuted((*few, premises)) or refuted((*left, premises))
 
 
 def is_quickly_refuted(facts: Sequence[Formula], premises: Formula) -> bool:
@@ -167,6 +187,8 @@ def _greater(value: Expr) -> tuple[tuple[Sym, int], ...]:
 def _single(facts: list[Formula], premises: Formula) -> Point | None:
     """A point with `facts`. Equations are substituted into dividends first: with e = d · p + q, e / d simplifies with p,
     where a quotient by an unknown would itself be an unknown."""
+    if is_refuted_by_counts(facts, premises):
+        return None
     sizes, solved = syms(premises), list[tuple[Sym, Expr]]()
     beyond = any(map(_has_product, facts)) or any(map(divisions_of, facts))
     fixed = {s: e for s, e in _fixed(facts).items() if s not in sizes} if beyond else {}

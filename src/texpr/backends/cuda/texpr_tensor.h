@@ -46,6 +46,20 @@ TX_FN void tx_barrier_release(uint64_t *barriers, long long at) {
     if (threadIdx.x % 32u == 0) tx_barrier_arrive(barriers, at);
 }
 
+/* The same at the barrier of each of the blocks of the cluster, a lane each. Of another block nobody learns what threads did, which
+   a wider scope would make known by a fence of the whole device in each turn. PTX ISA, "mapa", "mbarrier.arrive". */
+template <int BLOCKS> TX_FN void tx_barrier_release_among(uint64_t *barriers, long long at) {
+    __syncwarp();
+    unsigned lane = threadIdx.x % 32u;
+    if (lane < BLOCKS)
+        TX_ASM("{\n\t"
+               ".reg .b32 there;\n\t"
+               "mapa.shared::cluster.u32 there, %0, %1;\n\t"
+               "mbarrier.arrive.release.cta.shared::cluster.b64 _, [there];\n\t"
+               "}" ::"r"(tx_shared_address(barriers, at)), "r"(lane)
+               : "memory");
+}
+
 /* Waits until the phase of this parity has completed. PTX ISA, "mbarrier.try_wait". */
 TX_FN void tx_barrier_wait(uint64_t *barriers, long long at, unsigned parity) {
     TX_ASM("{\n\t"

@@ -35,9 +35,28 @@ inline const Fiber *ended_thread(const Block &block) {
     return nullptr;
 }
 
+inline void take_in(std::vector<Stamp> &row, const std::vector<Stamp> &other) {
+    if (row.size() < other.size()) row.resize(other.size(), 0);
+    for (std::size_t at = 0; at < other.size(); ++at) row[at] = std::max(row[at], other[at]);
+}
+
+inline void take_in(std::vector<std::vector<Stamp>> &rows, const std::vector<std::vector<Stamp>> &others) {
+    if (rows.size() < others.size()) rows.resize(others.size());
+    for (std::size_t at = 0; at < others.size(); ++at) take_in(rows[at], others[at]);
+}
+
+/* What threads know of other blocks of their cluster they now all know. */
+inline void meet_far(Block &block, const std::uint64_t *who) {
+    if (block.far.empty()) return;
+    std::vector<std::vector<Stamp>> most;
+    each_of(block, who, [&](Fiber &fiber) { take_in(most, block.far[fiber.index]); });
+    each_of(block, who, [&](Fiber &fiber) { block.far[fiber.index] = most; });
+}
+
 /* What threads know by barriers in shared memory they now all know. Where all of a block meet, only what agents did is new. */
 inline void meet(Block &block, const std::uint64_t *who, bool all) {
     if (block.met.empty()) return;
+    meet_far(block, who);
     std::size_t first = all ? block.size : 0;
     std::vector<Stamp> most(block.size + block.agents, 0);
     each_of(block, who, [&](Fiber &fiber) {

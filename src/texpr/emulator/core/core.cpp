@@ -45,6 +45,7 @@ static void connect() {
     core.wait = wait_for_copies;
     core.init_barrier = init_barrier;
     core.arrive = arrive;
+    core.arrive_in = arrive_in;
     core.wait_phase = wait_phase;
     core.fence_made = fence_made;
     core.fence_async = fence_async;

@@ -37,11 +37,25 @@ inline bool of_cluster(const Cluster &cluster, std::uint32_t number) {
     return false;
 }
 
+/* Whether `me` knows of what an engine did in another block of its cluster by a barrier at which threads of that one arrived. */
+inline bool known_afar(const Fiber &me, const Access &past) {
+    const Block &block = *me.block;
+    if (block.far.empty() || (!past.engine && past.thread < FIRST_AGENT)) return false;
+    const auto &rows = block.far[me.index];
+    for (const Block &other : block.cluster->blocks) {
+        if (other.number != past.block || other.rank >= rows.size()) continue;
+        std::size_t column = past.thread >= FIRST_AGENT ? other.size + (past.thread - FIRST_AGENT) : past.thread;
+        return column < rows[other.rank].size() && past.stamp <= rows[other.rank][column];
+    }
+    return false;
+}
+
 /* Whether `me` knows of what was done at `past`, an access of this launch. */
 inline bool known_to(const Fiber &me, const Access &past) {
     const Block &block = *me.block;
     if (past.engine && past.stamp <= block.cluster->settled && of_cluster(*block.cluster, past.block)) return true;
     if (past.block != block.number) {
+        if (known_afar(me, past)) return true;
         if (past.thread < FIRST_AGENT && past.stamp > block.cluster->base) return false;
         for (const Block &other : block.cluster->blocks)
             if (other.number == past.block) return past.thread < FIRST_AGENT || known_agent(other, past);

@@ -444,6 +444,7 @@ inline void end_tiles(Block &block) {
     block.bulks.clear();
     block.fences.clear();
     block.met.clear();
+    block.far.clear();
     block.told.clear();
     block.agents = 0;
 }

@@ -212,7 +212,8 @@ struct Unseen {
 };
 
 /* A barrier in shared memory. `completed`: how many phases; of this one, `pending` arrivals of `count` and bytes. `fenced`: copies
-   may use it. `known`: what is known, by thread and agent, to who has waited; `coming`: what those who came to this phase know. */
+   may use it. `known`: what is known, by thread and agent, to who has waited; `coming`: what those who came to this phase know;
+   `far`, `far_coming`: the same of other blocks of the cluster, by their rank. */
 struct Phases {
     bool made = false, fenced = false;
     const View *view = nullptr;
@@ -223,6 +224,7 @@ struct Phases {
     unsigned long long completed = 0;
     std::vector<unsigned> waiting;
     std::vector<Stamp> known, coming;
+    std::vector<std::vector<Stamp>> far, far_coming;
     std::vector<Unseen> unseen;
 };
 
@@ -261,6 +263,7 @@ struct Block {
     std::vector<Phases *> barriers;
     unsigned agents = 0;
     std::vector<std::vector<Stamp>> met;    /* by thread: up to when it knows others and agents by barriers in shared memory */
+    std::vector<std::vector<std::vector<Stamp>>> far; /* by thread and rank: the same of other blocks; empty until one arrives there */
     std::vector<Stamp> told;                /* by agent: up to when the other blocks of its cluster know it */
     std::vector<std::vector<Stamp>> fences; /* by thread: when it fenced off what it did from copies */
     std::vector<std::unique_ptr<Tile>> tiles;

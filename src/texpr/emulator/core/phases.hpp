@@ -59,14 +59,11 @@ inline Stamp knowledge(const Fiber &me, unsigned of) {
     return me.warp->known.empty() ? most : std::max(most, me.warp->known[me.lane * LANES + of % LANES]);
 }
 
-inline void take_in(std::vector<Stamp> &row, const std::vector<Stamp> &other) {
-    if (row.size() < other.size()) row.resize(other.size(), 0);
-    for (std::size_t at = 0; at < other.size(); ++at) row[at] = std::max(row[at], other[at]);
-}
-
 inline std::size_t columns(const Block &block) { return block.size + block.agents; }
 
 inline std::size_t columns_known(const Block &block) { return columns(block); }
+
+inline View *shared_of(View *mine, unsigned rank);
 
 inline void init_barrier(View *given, long long index, unsigned count) {
     View &view = *given;
@@ -103,6 +100,8 @@ inline void try_complete(Phases &phases, Block &block) {
     phases.coming[block.size + phases.agent] = now;
     take_in(phases.known, phases.coming);
     phases.coming.clear();
+    take_in(phases.far, phases.far_coming);
+    phases.far_coming.clear();
     ++phases.completed;
     phases.pending = phases.count;
     phases.expected = phases.arrived = 0;
@@ -115,21 +114,58 @@ inline void try_complete(Phases &phases, Block &block) {
     phases.waiting.clear();
 }
 
+/* What the current thread knows of its block up to now, with what it did itself. */
+inline std::vector<Stamp> all_known(const Fiber &me) {
+    std::vector<Stamp> row(columns(*me.block), 0);
+    for (unsigned of = 0; of < row.size(); ++of) row[of] = knowledge(me, of);
+    row[me.index] = machine.now++;
+    return row;
+}
+
+inline void take_arrival(Phases &phases, Block &block, long long bytes) {
+    phases.expected += bytes;
+    if (phases.pending == 0) return bad_barrier(*phases.view, phases.index, "arrived at a phase to which all had come");
+    --phases.pending;
+    try_complete(phases, block);
+}
+
 /* Arrives at a barrier; its phase waits for `bytes` more. */
 inline void arrive(View *view, long long index, long long bytes) {
     before_access();
     Phases *phases = barrier_at(*view, index, "arrived at a barrier that was not made");
     if (!phases) return;
     Fiber &me = machine.current();
-    Stamp now = machine.now++;
-    std::vector<Stamp> row(columns(*me.block), 0);
-    for (unsigned of = 0; of < row.size(); ++of) row[of] = knowledge(me, of);
-    row[me.index] = now;
-    take_in(phases->coming, row);
-    phases->expected += bytes;
-    if (phases->pending == 0) return bad_barrier(*view, index, "arrived at a phase to which all had come");
-    --phases->pending;
-    try_complete(*phases, *me.block);
+    take_in(phases->coming, all_known(me));
+    if (!me.block->far.empty()) take_in(phases->far_coming, me.block->far[me.index]);
+    take_arrival(*phases, *me.block, bytes);
+}
+
+/* The rows of other blocks of the cluster that a thread has, made where there are none. */
+inline std::vector<std::vector<Stamp>> &rows_afar(Fiber &me) {
+    if (me.block->far.empty()) me.block->far.resize(me.block->size);
+    return me.block->far[me.index];
+}
+
+/* Arrives at the same barrier of a block of the cluster. In another one that makes known what engines have done alone. */
+inline void arrive_in(View *view, long long index, unsigned rank) {
+    Fiber &me = machine.current();
+    Block &block = *me.block;
+    if (rank >= block.cluster->blocks.size()) return bad_barrier(*view, index, "arrived in a block that its cluster has not");
+    if (rank == block.rank) return arrive(view, index, 0);
+    before_access();
+    Block &other = block.cluster->blocks[rank];
+    View &there = *shared_of(view, rank);
+    if (other.live == 0)
+        return found(Fault::early_exit, there, index, party(me, "arrived at its barrier"), party(other.fibers[0], "had ended"));
+    Phases *phases = barrier_at(there, index, "arrived at a barrier that was not made");
+    if (!phases) return;
+    std::vector<std::vector<Stamp>> known = rows_afar(me);
+    known.resize(block.cluster->blocks.size());
+    take_in(known[block.rank], all_known(me));
+    take_in(phases->coming, known[rank]);
+    known[rank].clear();
+    take_in(phases->far_coming, known);
+    take_arrival(*phases, other, 0);
 }
 
 /* Bytes of a copy have come. */
@@ -153,6 +189,7 @@ inline void wait_phase(View *view, long long index, int parity) {
         me.wait = Wait::none;
     }
     take_in(me.block->met[me.index], phases->known);
+    if (!phases->far.empty()) take_in(rows_afar(me), phases->far);
     if (phases->completed != 0) phases->unseen.clear();
 }
 

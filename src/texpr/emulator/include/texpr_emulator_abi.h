@@ -11,7 +11,7 @@
 
 namespace tx_emu {
 
-constexpr unsigned ABI = 11;
+constexpr unsigned ABI = 12;
 
 struct Dim {
     unsigned x, y, z;
@@ -146,6 +146,7 @@ struct Core {
     void (*wait)(int pending);
     void (*init_barrier)(View *view, long long index, unsigned count);
     void (*arrive)(View *view, long long index, long long bytes);
+    void (*arrive_in)(View *view, long long index, unsigned rank);
     void (*wait_phase)(View *view, long long index, int parity);
     void (*fence_made)();
     void (*fence_async)();

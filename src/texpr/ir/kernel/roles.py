@@ -5,8 +5,9 @@
         if (thread < 256) role compute 0 8 { B }    →     }
     }                                                     if (thread < 256) role compute 0 8 {
     if (thread < 256) role compute 0 8 { C }                  for ko in 0..n { B }
-                                                              C
+    barrier cluster                                           C
                                                           }
+                                                          barrier cluster
 
 On the left is the text of a kernel: the order in which one thread after the other could do all of it. On the right each role
 has its statements together: each thread executes what it does on the left, in the same order, as roles are of different
@@ -20,10 +21,12 @@ from typing import TYPE_CHECKING
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
+from texpr.ir.operation import Operation
 from texpr.ir.value import Index, Literal, Op, Value, conjunction
 from texpr.ir.value.scanner import Scanner
 from texpr.ir.value.types import BOOL, I32
 from texpr.isa.cuda import REGISTERS_BY, WARPGROUP, registers_at_launch
+from texpr.isa.levels import Level
 from texpr.support.record import replace
 
 if TYPE_CHECKING:
@@ -96,26 +99,36 @@ def registers_are_those_of_the_block(stmt: k.Stmt, at: Place) -> Iterator[str]:
 
 
 def between_roles_is_nothing(stmt: k.Stmt, at: Place) -> Iterator[str]:
-    """What stands beside a role, from the first one on, is declarations, loops of roles, and roles."""
+    """What stands beside a role, from the first one on, is declarations, loops of roles, and roles; and behind the last one of
+    the kernel barriers of a cluster."""
     if isinstance(stmt, k.If) and stmt.role is not None:
-        lists = [at.kernel.body, *(each.body for each in at.around if isinstance(each, k.For))]
-        for block in (lists[0][_first(lists[0]) :], *lists[1:]):
-            if not all(k.declares(each) or _first((each,)) == 0 for each in block):
-                yield f"beside role {stmt.role.name} is what other threads do"
+        body, inner = at.kernel.body, [each.body for each in at.around if isinstance(each, k.For)]
+        beside = all(
+            k.declares(each) or _first((each,)) == 0 for block in (body[_first(body) : _end(body)], *inner) for each in block
+        )
+        if not (beside and all(isinstance(each, Operation) and each.joined is Level.CLUSTER for each in body[_end(body) :])):
+            yield f"beside role {stmt.role.name} is what other threads do"
 
 
 def parted(body: tuple[k.Stmt, ...]) -> tuple[k.Stmt, ...]:
     """The statements of a kernel, each role's together."""
-    at = _first(body)
-    branches = [each for each in k.walk(body[at:]) if isinstance(each, k.If) and each.role]
+    at, end = _first(body), _end(body)
+    own = body[at:end]
+    branches = [each for each in k.walk(own) if isinstance(each, k.If) and each.role]
     once = {branch.role: branch for branch in reversed(branches)}
-    return (*body[:at], *(replace(once[role], then=_of(role, body[at:])) for role in dict.fromkeys(b.role for b in branches)))
+    apart = (replace(once[role], then=_of(role, own)) for role in dict.fromkeys(b.role for b in branches))
+    return (*body[:at], *apart, *body[end:])
 
 
 def _first(body: tuple[k.Stmt, ...]) -> int:
     """The first statement of a list that is a role, or a loop of some."""
     found = (at for at, each in enumerate(body) if any(isinstance(s, k.If) and s.role for s in k.walk((each,))))
     return next(found, len(body))
+
+
+def _end(body: tuple[k.Stmt, ...]) -> int:
+    """The end of the statements up to the last that is a role, or a loop of some; of all, where there is none."""
+    return len(body) - _first(body[::-1]) or len(body)
 
 
 def _of(role: k.Role | None, body: tuple[k.Stmt, ...]) -> tuple[k.Stmt, ...]:

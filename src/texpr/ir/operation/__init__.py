@@ -120,9 +120,11 @@ class Waits(Record):
 
 
 class Releases(Record):
-    """One arrival at the barrier `at` for all lanes of a warp, after all of them have come."""
+    """One arrival at the barrier `at` for all lanes of a warp, after all of them have come; in each of `blocks` blocks of the
+    cluster, whose threads learn by it only what engines have done."""
 
     at: Load
+    blocks: int = 1
 
 
 class Lasts(Record):

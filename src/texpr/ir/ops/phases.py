@@ -6,6 +6,7 @@ The parities of the phases are 0, 1, 0, … The `If` around an operation selects
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import prod
 from typing import TYPE_CHECKING
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr
@@ -50,6 +51,13 @@ def barrier_waited_for_is_made(stmt: Stmt, at: Place) -> Iterator[str]:
     """A kernel that waits at barriers initialises some."""
     if isinstance(stmt, BarrierWait) and not at.has(BarrierInit):
         yield "the kernel makes no barriers"
+
+
+def barrier_is_of_the_cluster(stmt: Stmt, at: Place) -> Iterator[str]:
+    """A warp releases the barrier of its block, or those of all blocks of its cluster, a lane each."""
+    most = prod(at.kernel.cluster)
+    if isinstance(stmt, BarrierRelease) and stmt.blocks not in (1, most):
+        yield f"a cluster has {most} blocks, not {stmt.blocks}"
 
 
 class BarrierInit(Operation, eq=False):
@@ -133,12 +141,24 @@ class BarrierArrive(Operation, eq=False):
 
 
 class BarrierRelease(Operation, eq=False):
-    """A warp arrives once at a barrier, after all of its lanes have come: what they did is done. `covers`: the dependences."""
+    """A warp arrives once at a barrier, after all of its lanes have come: what they did is done. `covers`: the dependences.
 
-    FORM = (Word("mbarrier"), Word("release"), barrier("barrier"), Covers("covers"))
+    `blocks`: of so many blocks, all of the cluster, at the barrier of each. In other blocks that makes known only that engines
+    have read, or written, what this warp waited for: not what its threads did themselves, which would take longer than a turn.
+    """
+
+    FORM = (
+        Word("mbarrier"),
+        Word("release"),
+        barrier("barrier"),
+        Maybe("blocks", 1, "blocks", (Number("blocks"),)),
+        Covers("covers"),
+    )
+    RULES = (barrier_is_of_the_cluster,)
 
     barrier: Load
     covers: tuple[Covered, ...] = ()
+    blocks: int = 1
 
     @property
     def meets(self) -> int:
@@ -152,7 +172,7 @@ class BarrierRelease(Operation, eq=False):
 
     def completion(self, maps: Mapping[str, TensorMap]) -> Releases:
         """One arrival for the warp."""
-        return Releases(self.barrier)
+        return Releases(self.barrier, self.blocks)
 
     def does(self, effects: Effects) -> None:
         """Lanes come together."""
@@ -161,7 +181,8 @@ class BarrierRelease(Operation, eq=False):
     def cuda(self, to: Printing) -> Iterator[str]:
         """The dependences as comments, and a call of a device function."""
         yield from to.reasons(self.covers)
-        yield f"tx_barrier_release({to.place(self.barrier)});"
+        among = "" if self.blocks == 1 else f"_among<{self.blocks}>"
+        yield f"tx_barrier_release{among}({to.place(self.barrier)});"
 
 
 class BarrierWait(Operation, eq=False):

@@ -73,7 +73,7 @@ def decide(
     going_on = copying | started.keys()
     between = needs.between(nest, nodes, places, engines.loads, going_on, engines.shared)
     turned = turns(engines, met, nodes)
-    split = roles.split(steps, nest, engines)
+    split = roles.split(steps, nest, engines, cluster)
     if launched is not None:
         between = tuple(launched.needs(nodes, between, engines.level, split))
     found = tuple(need for need in (*between, *turned.needs) if split is None or not split.covers(need))

@@ -26,11 +26,12 @@ from texpr.ir.steps.work import Decide, Run
 from texpr.ir.value import Buffer, Index, Load, Op
 from texpr.ir.value.types import BOOL, I64, U64
 from texpr.isa.cuda import WARPGROUP
+from texpr.lowering.build.cluster import Cluster
 from texpr.lowering.build.paths import ProgramPoint, lists
 from texpr.lowering.dependences.dependence import Dependence
 from texpr.lowering.names import Names
 from texpr.lowering.sync import warpgroup
-from texpr.lowering.sync.barriers import Barriers
+from texpr.lowering.sync.barriers import Barriers, behind_start
 from texpr.lowering.sync.engines import Engines
 from texpr.lowering.sync.phases import Group, awaited
 from texpr.lowering.sync.turns import Ring
@@ -43,7 +44,8 @@ from texpr.support.record import Record, replace
 
 class Split(Record, eq=False):
     """A loop whose work two roles share: `fills` are branches with its copies, all else is in the branch `uses` behind them.
-    `around`: the loop over the tiles of a block, if it is in one, whose other steps are of the role that computes."""
+    `around`: the loop over the tiles of a block, if it is in one, whose other steps are of the role that computes. `shared`:
+    copies to all of the `blocks` of a cluster."""
 
     asked: Roles
     around: tuple[Loop, ...]
@@ -52,6 +54,8 @@ class Split(Record, eq=False):
     uses: Branch
     threads: int
     warp: int
+    shared: frozenset[Step]
+    blocks: int
 
     @property
     def copy(self) -> k.Role:
@@ -101,7 +105,7 @@ class Split(Record, eq=False):
         return limitation("E0920", self.asked.span, why, offers=left_out(self.asked.span))
 
 
-def split(steps: Steps, nest: Nest, engines: Engines) -> Split | None:
+def split(steps: Steps, nest: Nest, engines: Engines, cluster: Cluster) -> Split | None:
     """The loop of a nest that two roles share, if a schedule asks for it. Raises Limitation."""
     found = [(*path, asked) for path in _loops(steps.body) if (asked := mark(path[-1].stmt, Roles))]
     if not found:
@@ -113,7 +117,8 @@ def split(steps: Steps, nest: Nest, engines: Engines) -> Split | None:
     if not (fills and uses):
         why = f"`{loop.stmt.sym.base}` is not a loop of copies by the engine, and of what uses them"
         raise limitation("E0920", asked.span, why, offers=left_out(asked.span))
-    made = Split(asked, tuple(around), loop, tuple(fills), uses[0], steps.threads, steps.warp)
+    size = steps.threads, steps.warp, engines.shared, cluster.size
+    made = Split(asked, tuple(around), loop, tuple(fills), uses[0], *size)
     others = [node for node in loop.body if node not in branches]
     alone = len(found) == len(uses) == 1 and len(around) <= 1 and branches[-1] is uses[0]
     if not (alone and all(isinstance(node, Step) and isinstance(node.work, Decide | Run) for node in others)):
@@ -123,8 +128,10 @@ def split(steps: Steps, nest: Nest, engines: Engines) -> Split | None:
         raise made.refused(f"{have}, and {asked.compute} warps are asked for: warpgroups of {WARPGROUP} threads")
     ragged = any(along.ragged or along.tile > 1 for along in steps.grid)
     stored = any(leaf in engines.stores for leaf in leaves(loop.body))
-    if engines.shared or stored or ragged or [a.dim for a in steps.axes if a.level is k.Level.BLOCK] != ["x"]:
-        raise made.refused("clusters, stores by the engine in the loop, and blocks of several dimensions have no roles yet")
+    if stored or ragged or [a.dim for a in steps.axes if a.level is k.Level.BLOCK] != ["x"]:
+        raise made.refused(
+            "stores by the engine in the loop, grids of no whole clusters, and blocks of several dimensions have no roles yet"
+        )
     return made
 
 
@@ -155,9 +162,10 @@ def _loops(nodes: tuple[Node, ...], around: tuple[Loop, ...] = ()) -> Iterator[t
 
 class Slots(Record, eq=False):
     """The barriers for empty slots of one ring. `acquire`: what its copies do first, at program point `first`; `releases`: what
-    is done behind its uses."""
+    is done behind its uses. `blocks`: how many blocks of a cluster use what each of them copies, and release its slots."""
 
     empty: k.Array
+    blocks: int
     first: ProgramPoint
     acquire: k.Stmt
     releases: Mapping[ProgramPoint, tuple[k.Stmt, ...]]
@@ -189,11 +197,19 @@ class Channel(Record, eq=False):
 
     @property
     def made(self) -> Iterator[k.Stmt]:
-        """The initialisations of its barriers: a phase is an arrival of each warp."""
-        for array in self.arrays:
-            for slot in range(array.buffer.shape[0].constant):
-                barrier = Load(array.buffer, (expr(slot),))
-                yield k.BarrierInit(barrier, self.split.compute.warps, span=self.split.asked.span)
+        """The initialisations of its barriers: a phase is an arrival of each warp, of all blocks that use the slot."""
+        for ring in self.rings:
+            for slot in range(ring.empty.buffer.shape[0].constant):
+                barrier = Load(ring.empty.buffer, (expr(slot),))
+                yield k.BarrierInit(barrier, self.split.compute.warps * ring.blocks, span=self.split.asked.span)
+
+    @property
+    def left(self) -> k.Stmt | None:
+        """The barrier of a cluster behind the last release, if others arrive in a block: it does not end before."""
+        if all(ring.blocks == 1 for ring in self.rings):
+            return None
+        span = self.split.asked.span
+        return behind_start(tuple(k.Covered("WAR", ring.empty.buffer.name, span, span) for ring in self.rings), True)
 
 
 def channel(
@@ -247,9 +263,9 @@ def _slots(
         U64, (expr(ring.slots),), "local", span=span,
     )  # fmt: skip
     array = k.Array(empty, k.Space.SHARED, f"completes when a slot of {listed} was read", barrier=True)
-    turn = expr(ring.sym)
+    turn, blocks = expr(ring.sym), own.blocks if not own.shared.isdisjoint(copies) else 1
     freed = ring.phase.at(ring.sym, turn - turns - lag)
-    release: k.Stmt = k.BarrierRelease(Load(empty, (freed.slot,)), covers, span=span)
+    release: k.Stmt = k.BarrierRelease(Load(empty, (freed.slot,)), covers, blocks, span=span)
     if lag:
         release = k.If(_reached(turn, ring.first + turns + lag), (release,), uniform=True, span=span)
     acquire = awaited(Load(empty, (ring.phase.slot,)), ring.phase.completed + 1, covers, span)
@@ -259,12 +275,12 @@ def _slots(
     wait = k.WaitWarpgroup(lag, (), covers, span=span)
     releases = {gap: (release,) if is_done else (wait, release) for gap, is_done in ends.items()}
     if own.around and lag:
-        releases |= _drained(own, ring, empty, lag, within, covers)
-    return Slots(array, (group.number, group.last - len(copies)), acquire, releases)
+        releases |= _drained(own, ring, empty, blocks, lag, within, covers)
+    return Slots(array, blocks, (group.number, group.last - len(copies)), acquire, releases)
 
 
 def _drained(
-    own: Split, ring: Ring, empty: Buffer, lag: int, within: Uses, covers: tuple[k.Covered, ...]
+    own: Split, ring: Ring, empty: Buffer, blocks: int, lag: int, within: Uses, covers: tuple[k.Covered, ...]
 ) -> dict[ProgramPoint, tuple[k.Stmt, ...]]:
     """The last releases of a tile, behind its loop: the copies of the next tile wait for them."""
     behind = next(each for each in lists(within.nodes) if any(node is own.loop for node in each.nodes))
@@ -272,7 +288,7 @@ def _drained(
     made: list[k.Stmt] = [] if within.waits.get(gap) == 0 else [k.WaitWarpgroup(0, (), covers, span=span)]
     for late in range(lag, 0, -1):
         last = ring.end - late
-        release = k.BarrierRelease(Load(empty, (ring.phase.at(ring.sym, last).slot,)), covers, span=span)
+        release = k.BarrierRelease(Load(empty, (ring.phase.at(ring.sym, last).slot,)), covers, blocks, span=span)
         made.append(k.If(_reached(last, ring.first), (release,), uniform=True, span=span))
     return {gap: tuple(made)}
 

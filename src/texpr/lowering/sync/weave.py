@@ -42,7 +42,9 @@ def woven(steps: Steps, order: Order, cluster: Cluster) -> Steps:
     if (channel := order.channel) is not None:
         threads = steps.threads + channel.split.copy.warps * steps.warp
         axes = tuple(replace(a, extent=expr(threads)) if a.level is k.Level.BLOCK else a for a in steps.axes)
-        last = (Part(channel.split.compute, end),) if end else ()
+        last: tuple[Node, ...] = (Part(channel.split.compute, end),) if end else ()
+        if (left := channel.left) is not None:
+            last = (*last, Step(ALL, Ordering((left,))))
         return replace(steps, begin=begin, body=tuple(parted(channel, body)), end=last, axes=axes)
     return replace(steps, begin=begin, body=body, end=end)
 

@@ -27,10 +27,10 @@ from texpr.planner.strategies.warpgroups import (
     asked,
     chosen,
     every_tile,
-    product_by,
 )
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
 from texpr.planner.tensor.cores import Asked
+from texpr.planner.tensor.described import product_by
 from texpr.planner.tensor.gathered import sides
 from texpr.planner.tensor.product import Product, by_warps, is_by_parts, keeps_few_bits
 from texpr.schedule.joint.records import usable_in

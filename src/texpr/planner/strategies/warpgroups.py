@@ -19,20 +19,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import ceil, prod
 from typing import Any, TypeAlias
 
-from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
+from texpr.affine.expr import Expr, Sym
 from texpr.ir import program as ir
-from texpr.ir.instr import DESCRIBED, GROUPS, Operand
-from texpr.ir.instr.fragment import core_matrix
 from texpr.ir.value import Load
 from texpr.isa.cuda import TCGEN05, WARPGROUP, WGMMA
 from texpr.isa.engine import CHUNK, LINE
-from texpr.isa.instruction import Instruction
-from texpr.isa.instruction import Operand as RecordOperand
 from texpr.isa.instructions.tcgen05 import COLUMNS, LANES
 from texpr.isa.instructions.tcgen05 import PART as MOVED
 from texpr.isa.instructions.wgmma import ROWS
 from texpr.isa.levels import WARP
-from texpr.isa.registry import INSTRUCTIONS
 from texpr.isa.target import Target
 from texpr.model.tiles import Goes
 from texpr.planner.follow import Refused, Value
@@ -51,11 +46,11 @@ from texpr.planner.strategies.products import (
 )
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
 from texpr.planner.tensor.cores import Asked, at_once, microseconds, most_saved, require_filled, tiles_in
+from texpr.planner.tensor.described import Together, columns_of, product_by
 from texpr.planner.tensor.gathered import Gathered, gatherings, sides
-from texpr.planner.tensor.going import Limits, limits_of, ordered, ways, written
-from texpr.planner.tensor.product import Along, Product, by_warps, is_by_parts, keeps_few_bits, product_of
-from texpr.schedule.joint.match import Match
-from texpr.schedule.joint.records import called, usable_in
+from texpr.planner.tensor.going import Limits, limits_of, ordered, paired, ways, written
+from texpr.planner.tensor.product import Along, Product, by_warps, is_by_parts, keeps_few_bits
+from texpr.schedule.joint.records import usable_in
 from texpr.support.record import Record, field, replace
 
 SPAN = LINE
@@ -105,9 +100,6 @@ LAG = 1
 
 Asks: TypeAlias = Callable[["Operands"], Asked]
 """What a tile asks of a machine."""
-
-Together: TypeAlias = tuple[Instruction, ...]
-"""Instructions of the same number of columns, one for each sum."""
 
 OF_WARPGROUPS = Unit(WGMMA, ROWS, ((2, 1), (1, 2), (1, 1)), lag=LAG)
 UNITS = (OF_WARPGROUPS, Unit(TCGEN05, LANES, ((1, 1),), lag=LAG, columns=COLUMNS))
@@ -164,6 +156,8 @@ class WarpgroupScript(ProductScript, kw_only=True):
 
     clusters: dict[Sym, str] = field(default_factory=dict[Sym, str])
     """Loops of a product along which blocks are in clusters, and the loops over these blocks."""
+    shared_by: str = ""
+    """The loop over blocks that share all tiles."""
     by_threads: bool = False
     """Whether threads copy what the engine does not."""
 
@@ -178,11 +172,11 @@ class WarpgroupScript(ProductScript, kw_only=True):
             self.must("stage", tile.result.buffer.name, results=(name,), of=tile.result.buffer, at=own, **keys)
         loops = (tile.product.rows.sym, tile.product.columns.sym)
         for sym, name, blocks, level in zip(loops, (rows, columns), tile.cluster, ("grid.x", "grid.y"), strict=True):
-            if tile.is_clustered:
+            if tile.is_clustered and not tile.goes.blocks:
                 self.must("bind", name, level)
             if blocks > 1:
-                self.must("cluster", name, blocks)
-                self.clusters[sym] = name
+                self.clusters[sym] = self.shared_by or name
+                self.must("cluster", self.clusters[sym], blocks)
         return own
 
     def _shared_out(self, grid: Sequence[str]) -> str:
@@ -195,6 +189,7 @@ class WarpgroupScript(ProductScript, kw_only=True):
             keys["order"] = grouped(tile.goes.group) if tile.goes.group else "columns"
         self.must("persistent", *grid, results=(block, turn), of=None, **keys)
         self.must("bind", block, "grid.x")
+        self.shared_by = block
         return turn
 
     def to_shared(self, load: Load, at: str) -> None:
@@ -260,60 +255,6 @@ def extent(index: Expr, sizes: Mapping[Sym, int]) -> int:
     return index.evaluate({sym: sizes.get(sym, 1) - 1 for sym in index.syms()}) - first + 1
 
 
-def product_by(nest: Nest, target: Target) -> tuple[Product, tuple[Together, ...]] | None:
-    """A nest as a product that a warpgroup does, and the instructions for it, of different numbers of columns."""
-    read, kinds = {touch.buffer.dtype.name for touch in nest.touches}, dict[tuple[str, ...], list[Instruction]]()
-    for each in INSTRUCTIONS.values():
-        types = tuple(operand.dtype for operand in each.operands)
-        if _is_from_shared(each) and each.template(target) is not None and read.issuperset(types[:-1]):
-            kinds.setdefault(types, []).append(each)
-    least = {min(records, key=_columns).name: records for records in kinds.values()}
-    found = product_of(nest, [instr for name in least if (instr := called(name)) is not None])
-    if found is None:
-        return None
-    product = _turned(found, nest)
-    fitting = [{_columns(r): r for r in least[each.instr.name] if _lies_so(r, each)} for each in product.sums]
-    records = tuple(tuple(each[columns] for each in fitting) for columns in _common(fitting))
-    return (product, records) if records else None
-
-
-def _common(fitting: Sequence[Mapping[int, Instruction]]) -> list[int]:
-    """The numbers of columns of which there is an instruction for every sum."""
-    return [columns for columns in fitting[0] if all(columns in each for each in fitting)]
-
-
-def _is_from_shared(record: Instruction) -> bool:
-    """Whether a warpgroup does it, of matrices in shared memory alone."""
-    return record.effect in GROUPS and all(o.fragment.startswith(DESCRIBED) for o in record.operands if not o.inout)
-
-
-def _columns(record: Instruction) -> int:
-    return record.operands[-1].shape[1]
-
-
-def _turned(product: Product, nest: Nest) -> Product:
-    """The same, of the rows and columns that the instruction has."""
-    rows, columns = product.found.along(product.found.result)
-    loops = {loop.sym: loop for loop in nest.loops}
-    return Product(loops[rows], loops[columns], product.sum, product.sums)
-
-
-def _lies_so(record: Instruction, found: Match) -> bool:
-    """Whether elements of operands that the instruction has side by side are neighbours in rows of memory."""
-    pairs = zip(record.operands, found.instr.operands, strict=True)
-    return all(lies_so(mine, theirs, found) for mine, theirs in pairs if theirs is not found.result)
-
-
-def lies_so(record: RecordOperand, operand: Operand, found: Match) -> bool:
-    """Whether elements that a described operand of a record has side by side are neighbours in rows of what is read for one."""
-    core = core_matrix(record.fragment.removeprefix(DESCRIBED).strip(), len(record.shape))
-    (dim,) = {digit.dim for digit in core.digits if not digit.of_lane}
-    assert dim is not None
-    sym, load = found.along(operand)[dim], found.reads[operand.memory]
-    moved = [e.substitute({sym: expr(sym) + 1}) - e for e in load.index]
-    return not load.data and moved[-1] is ONE and all(e is ZERO for e in moved[:-1])
-
-
 def tiles_of(
     product: Product, records: Sequence[Together], nest: Nest, target: Target, gathered: Gathered | None = None
 ) -> Iterator[Operands]:
@@ -322,10 +263,10 @@ def tiles_of(
     assert unit is not None, "as it applies"
     depth = SPAN // size
     turns = prod(ceil(nest.trips[loop.sym] / (depth if loop is product.sum else 1)) for loop in nest.seqs)
-    widest = sorted(records, key=lambda each: _columns(each[0]), reverse=True)
+    widest = sorted(records, key=lambda each: columns_of(each[0]), reverse=True)
     rings = dict.fromkeys(min(stages, turns) for stages in (STAGES if turns <= FEW else STAGES[:1]))
     for stages, together, (down, across), tiles in itertools.product(rings, widest, unit.teams, unit.tiles):
-        part = tiles * unit.rows, _columns(together[0])
+        part = tiles * unit.rows, columns_of(together[0])
         rows, columns = down * part[0], across * part[1]
         names = tuple(each.name for each in together)
         shape = Shape(rows, columns, part, SPAN, stages)
@@ -392,9 +333,21 @@ def going(tile: Operands, asks: Asks, limits: Limits, nest: Nest, target: Target
         if fits is None or not fits.goes.blocks:
             yield from () if fits is None else (fits,)
             continue
-        blocks = at_once(asks(fits), seen, target)
-        if 0 < blocks < tiles_in(asks(fits), seen):
-            yield replace(fits, goes=replace(fits.goes, blocks=blocks))
+        blocks, tiles = at_once(asks(fits), seen, target), tiles_in(asks(fits), seen)
+        if not 0 < blocks < tiles:
+            continue
+        alone = replace(fits, goes=replace(fits.goes, blocks=blocks))
+        yield alone
+        if limits.clusters and fits.gathered is None:
+            rows, columns = counts(fits, nest)
+            pairs = paired(alone.goes, rows, columns, tiles // (rows * columns), CLUSTER)
+            yield from (replace(alone, cluster=cluster, goes=goes) for cluster, goes in pairs)
+
+
+def counts(tile: Operands, nest: Nest) -> tuple[int, int]:
+    """Rows and columns of tiles."""
+    trips = tile.seen_in(nest).trips
+    return ceil(trips[tile.seen.rows.sym] / tile.shape.rows), ceil(trips[tile.product.columns.sym] / tile.shape.columns)
 
 
 def applies(subject: Subject) -> bool:
@@ -445,7 +398,8 @@ def chosen(
     if not alone and len(nest.pars) == len(tile.cluster):
         clustered = cheapest([*(each for tile in tiles for each in _clusters(tile))] or tiles, asks, nest, target)
         cost, tile = clustered if clustered[0] < GAIN * cost else (cost, tile)
-    least = (cost, asks, nest, target)
+    limits = replace(limits, clusters=not alone)
+    least = (cost, asks, limits, nest, target)
     saving = [each for before, each in costs[tile.gathered is not None] if _may_save(each, before, *least)]
     shared = _going(saving, asks, limits, nest, target)
     cost, tile = shared if shared is not None and shared[0] < WORTH * cost else (cost, tile)
@@ -453,21 +407,35 @@ def chosen(
     return cost, tile
 
 
-def _may_save(tile: Operands, before: float, best: float, asks: Asks, nest: Nest, target: Target) -> bool:
+def _may_save(tile: Operands, before: float, best: float, asks: Asks, limits: Limits, nest: Nest, target: Target) -> bool:
     """Whether a tile that takes so long where each has a block may be better than the best in another way."""
+    together = _clusters(tile) if limits.clusters and tile.gathered is None else ()
+    before = min((before, *(microseconds(asks(each), each.seen_in(nest), target) for each in together)))
     return before - most_saved(asks(tile), tile.seen_in(nest), target) < WORTH * best
 
 
 def _going(tiles: Sequence[Operands], asks: Asks, limits: Limits, nest: Nest, target: Target) -> tuple[float, Operands] | None:
-    """The cheapest way of blocks through tiles, if there is one: the best tile line by line, and for that the best order."""
+    """The cheapest way of blocks through tiles, if there is one: the best tile line by line, and for that the best order; in
+    clusters where that pays."""
     ways = [way for tile in tiles for way in going(tile, asks, limits, nest, target)]
+    if not ways:
+        return None
+    found = (_in_order([way for way in ways if way.is_clustered is each], asks, nest, target) for each in (False, True))
+    alone, together = found
+    if alone is None or (together is not None and together[0] < WORTH * alone[0]):
+        return together
+    return alone
+
+
+def _in_order(ways: Sequence[Operands], asks: Asks, nest: Nest, target: Target) -> tuple[float, Operands] | None:
+    """The cheapest of some ways, and for that the best order of tiles."""
     if not ways:
         return None
     cost, best = cheapest(ways, asks, nest, target)
     if not best.goes.blocks:
         return cost, best
-    rows = -(-best.seen_in(nest).trips[best.seen.rows.sym] // best.shape.rows)
-    return cheapest([replace(best, goes=each) for each in ordered(best.goes, rows)], asks, nest, target)
+    rows, _ = counts(best, nest)
+    return cheapest([replace(best, goes=each) for each in ordered(best.goes, rows, best.cluster)], asks, nest, target)
 
 
 def _others(subject: Subject) -> Iterator[Proposal]:

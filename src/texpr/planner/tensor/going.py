@@ -25,10 +25,12 @@ SHARES = ("persistent", "roles")
 
 
 class Limits(Record):
-    """What is allowed: `shares`: that blocks share tiles; `stores`: that the engine stores results."""
+    """What is allowed: `shares`: that blocks share tiles; `stores`: that the engine stores results; `clusters`: that blocks
+    which share tiles are in clusters."""
 
     shares: bool
     stores: bool
+    clusters: bool = False
 
 
 def limits_of(nest: Nest, in_step: bool, refused: Sequence[Refused]) -> tuple[Limits, tuple[Refused, ...]]:
@@ -51,9 +53,27 @@ def ways(limits: Limits, can_store: bool) -> Iterator[tuple[Goes, ...]]:
         yield (Goes(stored=True),)
 
 
-def ordered(goes: Goes, rows: int) -> Iterator[Goes]:
-    """The same in every order of tiles, of which there are so many rows."""
-    yield from (replace(goes, group=n) for n in GROUPS if n < 2 or (rows > n and rows % n == 0))
+def ordered(goes: Goes, rows: int, cluster: tuple[int, int] = (1, 1)) -> Iterator[Goes]:
+    """The same in every order of tiles, of which there are so many rows; those that neighbours of a cluster have follow each
+    other, along rows, along columns, or along none."""
+    every = (n for n in GROUPS if n < 2 or (rows > n and rows % n == 0))
+    along_rows, along_columns = cluster
+    if along_rows > 1:
+        every = (n for n in every if n % along_rows == 0)
+    elif along_columns > 1:
+        every = (n for n in every if n == 1)
+    yield from (replace(goes, group=n) for n in every)
+
+
+def paired(goes: Goes, rows: int, columns: int, many: int, count: int) -> Iterator[tuple[tuple[int, int], Goes]]:
+    """The clusters of `count` blocks along rows, or along columns, that may share tiles, `many` products of so many rows and
+    columns of them: the blocks of each have tiles beside each other, and as many; with an order of tiles."""
+    if goes.blocks % count or rows * columns * many % count:
+        return
+    if columns % count == 0:
+        yield (1, count), replace(goes, group=1)
+    if rows % count == 0:
+        yield (count, 1), replace(goes, group=0)
 
 
 def written(nest: Nest, product: Product) -> Load | None:

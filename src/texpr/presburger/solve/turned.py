@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from texpr.affine.expr import Atom, Expr, FloorDiv, Mod, Sym, combination, expr, term
+from texpr.presburger.solve.counted import counts
 from texpr.presburger.solve.products import parted
 
 Ends: TypeAlias = Mapping[Sym, int]
@@ -22,6 +23,10 @@ def solved(pairs: Sequence[tuple[Expr, Expr]], extents: Mapping[Sym, Expr | None
     `extents`: of each unknown, which starts at 0, its extent if known.
     """
     ends = {sym: end.constant for sym, end in extents.items() if end is not None and end.is_constant and end.constant > 0}
+    for count in counts(pairs, {sym: ends.get(sym) for sym in extents}):
+        found = solved([(count.named(value), given) for value, given in pairs], {**extents, count.name: None})
+        if (total := found.pop(count.name, None)) is not None:
+            return found | count.parted(total)
     known = {sym: expr(0) for sym, end in ends.items() if end == 1}
     digits, left = dict[Sym, dict[int, tuple[int | None, Expr]]](), _together([*pairs])
     while left:

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
+from math import prod
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr
-from texpr.ir.operation import Brings, Makes
+from texpr.ir.operation import Brings, Makes, Releases
 from texpr.isa.levels import WARP, Space
-from texpr.presburger.formula import TRUE, Formula, Ge, between, conj, differ, disj, negate
+from texpr.presburger.formula import TRUE, Eq, Formula, Ge, between, conj, differ, disj, negate, rename
 from texpr.presburger.questions import Point, witness
 from texpr.proof.common.asked import Asked, Claim
 from texpr.proof.plan.landing import same, there
 from texpr.proof.read.events import Channel, Reading, Signal, Site
-from texpr.proof.read.order import Sides, domains, not_behind, sides_of, unordered
+from texpr.proof.read.order import Sides, domains, not_behind, of_one_cluster, ranks, sides_of, unjoined, unordered
 from texpr.support.record import Record
 
 N, M, P, Q, T = (expr(Sym(f"{name}○")) for name in ("turn", "other_turn", "thread", "other_thread", "tile"))
@@ -41,7 +42,10 @@ class Ring(Record, eq=False):
             ("channel, trip counts", "both sides pass the same turns", self.unequal),
             ("channel, no deadlock", "what is waited for comes before in the text", self.endless),
             ("channel, life", "each barrier is made once, before a barrier of all", self.unmade),
+            ("channel, cluster", "its blocks have the same turns, and none ends before others have arrived there", self.apart),
         ):
+            if cases == self.apart and not self.channel.is_wide:
+                continue
             yield Claim(what, about, how, acquire.stmt.span, site.launch.kernel.name), self.first, (cases,)
 
     def first(self, cases: Callable[[], Iterator[Sequence[Formula]]]) -> Point | None:
@@ -80,9 +84,32 @@ class Ring(Record, eq=False):
             yield self.there(signal, N, P), differ((P,), (c.producer,))
             yield self.there(signal, N, P), negate(self.there(other, N, P))
         kernel = c.fill.site.launch.kernel
-        alone = kernel.warp == WARP and kernel.cluster == (1, 1, 1) and first % WARP == 0 and not any(self.others())
-        if not alone or any(count * WARP != end - first for _, count in self.made()):
+        alone = kernel.warp == WARP and first % WARP == 0 and not any(self.others()) and self.is_said()
+        blocks = prod(kernel.cluster) if c.is_wide else 1
+        if not alone or any(count * WARP != (end - first) * blocks for _, count in self.made()):
             yield (TRUE,)
+
+    def is_said(self) -> bool:
+        """Whether all signals say alike whether blocks of a cluster share the slots, which they do if one fills another's."""
+        c = self.channel
+        blocks = prod(c.fill.site.launch.kernel.cluster) if c.is_wide else 1
+        same = all(isinstance(each.what, Releases) and each.what.blocks == blocks for each in c.releases)
+        sent = any(each.site.sender for each in self.reading.signals if each.barrier.buffer is c.fill.barrier.buffer)
+        return same and (c.is_wide or not sent)
+
+    def apart(self) -> Iterator[Sequence[Formula]]:
+        """A turn that a block has and another one of its cluster has not; a release behind which a block may have ended."""
+        c, launch = self.channel, self.channel.fill.site.launch
+        names, together = of_one_cluster(launch, "▷")
+        here = (*together, *(rename(fact, names) for fact in launch.domain))
+        if not names:
+            yield (TRUE,)
+        for signal in (c.acquire, c.fill, *c.uses, *c.releases):
+            exists = self.there(signal, N, P)
+            yield *here, exists, negate(rename(exists, names))
+        yield *here, differ((c.count,), (c.count.substitute(names),))
+        for release in c.releases:
+            yield self.there(release, N, P), unjoined(release.site)
 
     def others(self) -> Iterator[Signal]:
         """What else arrives or waits at barriers of the ring, or does so where data says so."""
@@ -150,7 +177,10 @@ class Ring(Record, eq=False):
                 return
             yield (negate(there(each.site, {**same(each.site), launch.threads[0]: ZERO})),)
             yield *each.site.where, differ(launch.threads, (ZERO,))
+            wide = self.channel.is_wide
+            alike = (*launch.host, *(sym for sym in launch.blocks if not wide or sym not in ranks(launch)))
             for signal in (self.channel.acquire, *self.channel.releases):
-                sides = sides_of(each.site, signal.site, (*launch.host, *launch.blocks))
+                sides = sides_of(each.site, signal.site, alike)
+                near = [Eq(sides.a(s) // n - sides.b(s) // n) for s, n in ranks(launch).items()] if wide else []
                 late = unordered(each.site, signal.site, sides, Space.SHARED, later=False)
-                yield *domains(each.site, signal.site, sides), disj(late)
+                yield *domains(each.site, signal.site, sides), *near, disj(late)

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from texpr.affine.expr import ONE, ZERO, expr
 from texpr.ir.operation import Arrives, Brings, Makes, Releases, Waits
-from texpr.isa.levels import Level
 from texpr.presburger.formula import Ge
 from texpr.presburger.solve.omega import refuted
 from texpr.proof.read.events import Channel, Launch, Reading, Signal
@@ -19,8 +18,8 @@ MOST = 16
 def channels(reading: Reading, launch: Launch) -> Iterator[Channel]:
     """The rings of a launch: arrays of barriers that warps release and one wait is for, with the fill behind that wait."""
     every = [s for s in reading.signals if s.site.launch is launch and not isinstance(s.what, Makes)]
-    if any(axis.level is Level.CLUSTER for axis in launch.kernel.axes) or len(launch.threads) != 1:
-        return  # other blocks may bring bytes
+    if len(launch.threads) != 1:
+        return
     for acquire in (s for s in every if isinstance(s.what, Waits)):
         (block, at), releases = acquire.site.path[-1], _others(acquire, every, Releases)
         fills = (s for s in every if isinstance(s.what, Arrives) and s.site.path[-1][0] is block and s.site.path[-1][1] > at)

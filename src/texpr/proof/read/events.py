@@ -14,7 +14,7 @@ from texpr.affine.facts import Known
 from texpr.affine.ranges import Range, bounds
 from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
-from texpr.ir.operation import Agent, Arrives, Awaits, Brings, Closes, Fences, Group, Lasts, Operation, Phased, Waits
+from texpr.ir.operation import Agent, Arrives, Awaits, Brings, Closes, Fences, Group, Lasts, Operation, Phased, Releases, Waits
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, operands
 from texpr.isa.levels import Level, Space
 from texpr.presburger.formula import TRUE, Eq, Formula, Ge, between, conj, negate
@@ -236,6 +236,11 @@ class Channel(Record, eq=False):
     consumers: tuple[int, int]
     tiles: k.For | None = None
     last: Mapping[Signal, Expr] = field(default_factory=dict["Signal", Expr])
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether slots are released for all blocks of a cluster, of which each may fill those of the others."""
+        return any(isinstance(each.what, Releases) and each.what.blocks > 1 for each in self.releases)
 
     @property
     def slots(self) -> int:

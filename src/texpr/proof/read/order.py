@@ -243,25 +243,27 @@ def unordered(a: Site, b: Site, sides: Sides, space: Space, *, later: bool, sett
         apart = differ([x // n for x, n in zip(mine, wide, strict=True)], [y // n for y, n in zip(theirs, wide, strict=True)])
         found.append(conj((*same_host, apart)))
     if ranks(a.launch) and mine != theirs and not private:  # blocks of a cluster
-        far = differ(mine, theirs)
-        found.extend(conj((*same_host, far, case)) for case in _unmet(a, b, sides, settled, CLUSTER))
+        far, missed = differ(mine, theirs), _unchannelled(a, b, sides, afar=True) if settled else TRUE
+        found.extend(conj((*same_host, far, case, missed)) for case in _unmet(a, b, sides, settled, CLUSTER))
     here = [*same_host, *(f for x, y in zip(mine, theirs, strict=True) for f in equals(x, y))]
     joint = a.joint or b.joint
     unmet = [] if private or (not joint and all(sides.a(s) is sides.b(s) for s in threads)) else [*_unmet(a, b, sides, settled)]
     if unmet:
         apart = TRUE if joint else differ(map(sides.a, threads), map(sides.b, threads))
-        missed = _unchannelled(a, b, sides)
+        missed = _unchannelled(a, b, sides, afar=False)
         found.extend(conj((*here, apart, case, missed)) for case in unmet)
     for case in not_behind(a, b, sides, later):
         found.append(conj((*here, *(() if space is Space.LANES else equal_all(threads, sides)), case)))
     return tuple(found)
 
 
-def _unchannelled(a: Site, b: Site, sides: Sides) -> Formula:
-    """The condition that no channel has the order: a release after `a` in its thread, a wait for it before `b` in its own."""
+def _unchannelled(a: Site, b: Site, sides: Sides, *, afar: bool) -> Formula:
+    """The condition that no channel has the order: a release after `a` in its thread, a wait for it before `b` in its own.
+
+    `afar`: from one block of a cluster to another one, which has the same turns; that orders what is settled alone."""
     missed: list[Formula] = []
     for each in a.launch.channels:
-        if each.loop not in b.loops:
+        if each.loop not in b.loops or (afar and not each.is_wide):
             continue
         turn = sides.b(each.loop.sym) - each.first[each.acquire]
         tile = ZERO if each.tiles is None else sides.b(each.tiles.sym)
@@ -274,6 +276,12 @@ def _unchannelled(a: Site, b: Site, sides: Sides) -> Formula:
                 late = (*not_behind(a, release.site, Sides(sides.a, frees), False), negate(exists))
                 missed.append(disj((*unseen, *late)))
     return conj(missed)
+
+
+def of_one_cluster(launch: Launch, mark: str) -> tuple[dict[Sym, Sym], tuple[Formula, ...]]:
+    """New names of the coordinates in which a block differs from others of its cluster, and that it is in this cluster."""
+    names = {sym: Sym(f"{sym.name}{mark}") for sym in ranks(launch)}
+    return names, tuple(Eq(expr(names[sym]) // n - expr(sym) // n) for sym, n in ranks(launch).items())
 
 
 @lru_cache(maxsize=1 << 6)

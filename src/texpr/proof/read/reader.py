@@ -210,7 +210,7 @@ class _Body(Mutable):
             case Arrives():
                 what = Arrives(self.load(what.at, scope), what.bytes)
             case Releases():
-                what = Releases(self.load(what.at, scope))
+                what = Releases(self.load(what.at, scope), what.blocks)
             case Waits():
                 what = Waits(self.load(what.at, scope), what.parity)
                 if site.tests:  # all threads of a block wait, or none

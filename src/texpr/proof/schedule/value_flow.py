@@ -185,7 +185,7 @@ class ValueFlow(Mutable):
     def comes_back(self, copy: Named, change: Named, read: Named) -> ExistsWitness:
         """The existence of a copy that brings a changed element back before it is read."""
         source = next((a for a in self.accesses if a.action is copy.access.action and not a.write), None)
-        pairs = [*zip(copy.element, read.element, strict=True)]
+        pairs = [*zip(copy.element, change.element, strict=True)]  # which is the element that is read
         if source is not None and source.home == change.access.home:
             pairs = [*zip(map(copy.names, source.place), change.place, strict=True), *pairs]
         return there(copy, change, pairs, (precedes(change.time, copy.time, None), precedes(copy.time, read.time, None)))

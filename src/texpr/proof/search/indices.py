@@ -377,10 +377,11 @@ def _cut(pairing: Guess) -> dict[Sym, Expr]:
     """The indices of loops over a part of the program's loop that end where it does: i < n and i' < n - c give i = i' + c."""
     found: dict[Sym, Expr] = {}
     site = pairing.event.site
+    sent = dict(zip(site.launch.blocks, site.sender, strict=True)) if site.sender else {}
     for mine in site.loops:
         for theirs in pairing.action.spot.loops:
             hi, extent = site.bounds[mine][1], theirs.extent.substitute(found)  # which may be a divided loop, too
-            for end in _ends(hi) if theirs.sym == mine.sym and extent is not hi else ():
+            for end in _ends(hi) if theirs.sym == mine.sym and hi not in (extent, extent.substitute(sent)) else ():
                 whole = extent.is_constant and extent.constant == end.constant and end.syms()
                 if whole or extent.syms() & end.syms():
                     found[mine.sym] = expr(mine.sym) + extent - end

@@ -15,6 +15,11 @@ template <class B> TX_FN void tx_barrier_release(B barriers, long long at, int l
     __syncwarp(0xffffffffu, line);
     if (threadIdx.x % 32u == 0) tx_barrier_arrive(barriers, at);
 }
+template <int BLOCKS, class B> TX_FN void tx_barrier_release_among(B barriers, long long at, int line = __builtin_LINE()) {
+    __syncwarp(0xffffffffu, line);
+    auto place = tx_emu::shared_place(barriers, at);
+    if (threadIdx.x % 32u < BLOCKS) tx_emu::core->arrive_in(place.view, place.index, threadIdx.x % 32u);
+}
 template <class B> TX_FN void tx_barrier_wait(B barriers, long long at, long long parity) {
     auto place = tx_emu::shared_place(barriers, at);
     tx_emu::core->wait_phase(place.view, place.index, (int)parity);
