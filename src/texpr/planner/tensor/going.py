@@ -40,7 +40,7 @@ def limits_of(nest: Nest, in_step: bool, refused: Sequence[Refused]) -> tuple[Li
     stores = [each for each in refused if each.buffer is not None and each.buffer not in read]
     fixed = all(loop.extent.is_constant for loop in nest.pars)
     others = tuple(each for each in refused if each not in shares and each not in stores)
-    return Limits(fixed and not in_step and not shares, not stores and not in_step), others
+    return Limits(fixed and not in_step and not shares, not stores), others
 
 
 def ways(limits: Limits, can_store: bool) -> Iterator[tuple[Goes, ...]]:
