@@ -227,10 +227,17 @@ def _team(loops: tuple[ir.Par, ...], inner: tuple[tuple[ir.Par, ...], ...], warp
     if not any(role_of(found[0]) is Role.REDUCE for found in inner):
         return team
     rows = _iterations(loops) or MANY
-    longest = max(_iterations(found) or MOST for found in inner)
+    longest = max((_iterations(found) or MOST) * _inside(found[-1].body) for found in inner)
     while team > warp and longest < SHARE * team and rows * team > MANY:
         team //= 2
     return team
+
+
+def _inside(body: tuple[ir.Stmt, ...]) -> int:
+    """What a thread does in each iteration: of the loops in it, as far as their sizes are known."""
+    found = (s for s in body if isinstance(s, ir.Par | ir.Seq))
+    each = [max(1, s.extent.constant if s.extent.is_constant else 1) * _inside(s.body) for s in found]
+    return max(each, default=1)
 
 
 def _cpu(loops: tuple[ir.Par, ...], body: tuple[ir.Stmt, ...], inner: tuple[tuple[ir.Par, ...], ...], target: Target) -> Nest:
@@ -278,9 +285,10 @@ def _wanted(loops: tuple[ir.Par, ...], most: int = THREADS) -> int:
 
 
 def _iterations(loops: tuple[ir.Par, ...]) -> int | None:
-    """The iterations that loops have at most, a loop without any one; None where that is unknown."""
-    counts = [_most(loop) for loop in loops]
-    return None if None in counts else prod(max(1, count) for count in counts if count is not None)
+    """The iterations of loops, of a loop without any one; None where that is unknown."""
+    if not all(loop.extent.is_constant for loop in loops):
+        return None
+    return prod(max(1, loop.extent.constant) for loop in loops)
 
 
 def _most(loop: ir.Par) -> int | None:

@@ -94,6 +94,8 @@ class TileScript(Script, kw_only=True):
 
     def _whole(self, parts: Mapping[Sym, Loops]) -> None:
         """Has turns of a sum all their iterations, where what is beyond its end may be summed up: zeros."""
+        if not all(loop.extent.is_constant for loop in self.nest.loops):
+            return  # of any size, places beyond an array may be too large for a machine's integers
         for seq in self.nest.seqs:
             own, size = parts[seq.sym].own, self.candidate.tile[seq.sym]
             if not own or not parts[seq.sym].outer or self.nest.known.multiple(seq.extent, size):
