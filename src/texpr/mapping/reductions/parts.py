@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from texpr.affine.expr import Expr, Sym, expr, minimum
+from texpr.affine.expr import ONE, Expr, Sym, expr, minimum
 from texpr.ir import program as ir
 from texpr.ir.program.copies import copied
 from texpr.ir.program.rewrite import Rewriter, replace_loads, substitute_block
@@ -44,7 +44,7 @@ def split(
     own, partial = _buffers(found, (*extents, blocks), fresh)
     start = expr(block) * chunk
     moved = substitute_block(body, {outer.sym: start + expr(outer.sym)})
-    part = replace(outer, extent=minimum(chunk, outer.extent - start), reduce=tuple(own.values()))
+    part = replace(outer, extent=minimum(chunk, outer.extent - start) if chunk > 1 else ONE, reduce=tuple(own.values()))
     rest = tuple(replace(loop, reduce=tuple(own.values())) for loop in inner)
     made: Body = (
         *(ir.New(b, span=outer.span) for b in own.values()),
