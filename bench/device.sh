@@ -36,4 +36,14 @@ limited 240 "results of each family of kernels" "$python" -m pytest tests/runtim
 limited 230 "problems, attention and products, timed" "$python" bench/times.py --json
 limited 60 "copies of boxes, timed" "$python" bench/tma.py
 limited 120 "the gallery, timed" "$python" bench/gallery.py
+probes() { # what the second-level cache takes of pieces of lines
+    local folder code
+    folder=$(mktemp -d) || return
+    nvcc -O3 -arch=native -o "$folder/probes" bench/probes.cu && "$folder/probes" >"$folder/probes.json" && cp "$folder/probes.json" "$out/probes.json"
+    code=$?
+    rm -rf "$folder"
+    return "$code"
+}
+printf '\n== pieces of lines, stored and loaded\n'
+probes || status=$?
 exit "$status"
