@@ -21,13 +21,17 @@ from tests.machine_code import built, code_of, serialised, spills_nothing
 from tests.schedule.rows import open_of
 
 from texpr.driver import Compiled, lower, parse
-from texpr.ir.program.text import print_schedule
+from texpr.ir import program as ir
+from texpr.ir.program.text import print_program, print_schedule
+from texpr.ir.proof import Verdict
+from texpr.ir.proof.notes_text import noted, notes_text
 from texpr.isa.registry import DEVICES
 from texpr.isa.speed import Figure
 from texpr.model.plan.work import launches
 from texpr.model.tiles import Goes
 from texpr.planner.tensor.going import ordered, paired
 from texpr.presburger.isl import build, maps, raw, sets
+from texpr.proof.schedule import faithful
 from texpr.support.record import Record, replace
 
 NUMPY: Mapping[str, type[np.generic]] = {
@@ -159,6 +163,11 @@ def real(name: str) -> Compiled:
 
 
 @cache
+def of_pixels(name: str) -> Compiled:
+    return lower(parse(PIXELS[name])["f"], "sm_90a", schedule="auto")
+
+
+@cache
 def small(name: str) -> Compiled:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("texpr.planner.tensor.cores.DEVICES", device_of(2))
@@ -199,9 +208,24 @@ def test_no_question_of_a_proof_comes_near_the_limit(order: str, monkeypatch: py
 ])  # fmt: skip
 def test_nor_does_one_of_pixels(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     limit_to_a_tenth(monkeypatch)
-    made = lower(parse(PIXELS[name])["f"], "sm_90a", schedule="auto")
+    made = of_pixels(name)
     assert "persistent(b_b, p_b, " in said(made) and "roles(" in said(made)
     assert open_of(made) == []
+
+
+@pytest.mark.parametrize("old, new", [
+    ("if r_m >= 2", "if r_m >= 3"),
+    ("seq 11 |r_m|", "seq 10 |r_m|"),
+    ("(-tile_b + 255) / 264 + 3 |tile_t|", "(-tile_b + 254) / 264 + 3 |tile_t|"),
+    ("par 264 |tile_b|", "par 263 |tile_b|"),
+])  # fmt: skip
+def test_a_tap_or_a_tile_that_is_left_out_is_named(old: str, new: str) -> None:
+    made = of_pixels("a filter of 3 × 3")
+    assert made.written is not None
+    text = print_program(ir.Program((replace(made.function, schedules=()),)))
+    assert text.count(old) == 1
+    proof = faithful(made.written, noted(parse(text.replace(old, new))["f"], notes_text(made.function)))
+    assert "each instance is done" in [each.what for each in proof.of(Verdict.REFUSED)]
 
 
 def limit_to_a_tenth(monkeypatch: pytest.MonkeyPatch) -> None:
