@@ -11,6 +11,7 @@ from texpr.presburger.existential import ExistsWitness, nowhere
 from texpr.presburger.formula import TRUE, And, Eq, Formula, Ge, Or, between
 from texpr.presburger.isl.raw import Undecided
 from texpr.presburger.questions import Point
+from texpr.presburger.solve.turned import solved
 
 X, Y, OWN, PART = Sym("x"), Sym("y"), Sym("own"), Sym("part")
 SIDE = 5
@@ -109,3 +110,14 @@ def test_elements_of_vectors_are_there_for_all_their_lanes(missing: int | None) 
 
     point = nowhere(facts, [vector(each) for each in range(8) if each != missing], Ge(n))
     assert (None if point is None else point[Sym("lane")]) == missing
+
+
+@pytest.mark.parametrize("end", [11, 10], ids=["all", "one turn less"])
+def test_turns_that_begin_later_are_there_for_all_taps(end: int) -> None:
+    """A filter of 3 × 3 in turns 2 to 10, of which the digits are kept with what is added: where each is done is found."""
+    r, s, turn = Sym("r"), Sym("s"), Sym("turn")
+    late = expr(turn) - 2
+    claim = solved([(late // 3, expr(r)), (late % 3, expr(s))], {turn: expr(end)})[turn]
+    thing = ExistsWitness({turn: turn}, (between(2, turn, end), Eq(late // 3 - r), Eq(late % 3 - s)), ((claim,),))
+    point = nowhere((between(0, r, 3), between(0, s, 3)), [thing], TRUE)
+    assert point == (None if end == 11 else {r: 2, s: 2})

@@ -1,8 +1,10 @@
 """Numbers by their digits: what is said twice counts once."""
 
+from itertools import product
+
 import pytest
 
-from texpr.affine.expr import Sym, expr
+from texpr.affine.expr import Expr, Sym, expr
 from texpr.presburger.solve.turned import joined, solved
 
 X, HIGH, OWN = (expr(Sym(name)) for name in ("x", "high", "own"))
@@ -57,3 +59,45 @@ def test_the_slot_of_a_ring_is_no_digit_of_a_turn() -> None:
     for number in range(27):
         values = {sym: part.evaluate({t: number}) for sym, part in zip(said, parts, strict=True)}
         assert found[t].evaluate(values) == number
+
+
+@pytest.mark.parametrize("late", [0, 1, 2, 5, 13])
+@pytest.mark.parametrize("bases", [(3,), (4, 3), (2, 3, 5)])
+def test_digits_of_turns_that_begin_later(bases: tuple[int, ...], late: int) -> None:
+    """Those of t - late, in any order of equations: however the number is shared out between quotients and what is added."""
+    t, part, stride = Sym("t"), expr(Sym("t")) - late, 1
+    parts = list[Expr]()
+    for base in bases:
+        parts.append(part // stride % base)
+        stride *= base
+    parts.append(part // stride)
+    said = [Sym(f"digit {at}") for at in range(len(parts))]
+    pairs = [(digit, expr(sym)) for digit, sym in zip(parts, said, strict=True)]
+    for each in (pairs, pairs[::-1]):
+        found = solved(each, {t: expr(late + 2 * stride)})
+        for number in range(late, late + 2 * stride):
+            values = {sym: digit.evaluate({t: number}) for sym, digit in zip(said, parts, strict=True)}
+            assert found[t].evaluate(values) == number
+
+
+def test_a_rotated_number_is_no_digit_of_another() -> None:
+    """There is no quotient: x alone has the remainder."""
+    x, given = Sym("x"), Sym("given")
+    found = solved([((expr(x) + 1) % 4, expr(given))], {x: expr(4)})
+    assert [found[x].evaluate({given: (number + 1) % 4}) for number in range(4)] == [*range(4)]
+
+
+def test_digits_that_the_extents_of_unknowns_say_are_known() -> None:
+    """Rows of a tile by warp, lane, and half: all of them together are less than 64, and a digit of eight has none of eight."""
+    half, lane, turn, given = Sym("half"), Sym("lane"), Sym("turn"), [expr(Sym(name)) for name in ("high", "mid", "low")]
+    warp, row = expr(lane) // 32 % 4, expr(lane) // 4 % 8
+    pairs = [
+        (expr(turn) + (8 * expr(half) + 16 * warp + row) // 64 + 2 * (expr(lane) // 128), given[0]),
+        ((expr(half) + row // 8 + 2 * warp) % 8, given[1]),
+        (row % 8, given[2]),
+    ]
+    found = solved([*pairs, (expr(lane) % 4, expr(0))], {half: expr(2), lane: expr(256), turn: expr(2)})
+    for at in product(range(2), range(0, 256, 4), range(2)):
+        point = dict(zip((half, lane, turn), at, strict=True))
+        values = {e.as_sym: value.evaluate(point) for e, (value, _) in zip(given, pairs, strict=True) if e.as_sym}
+        assert {sym: value.evaluate(values) for sym, value in found.items()} == point

@@ -5,11 +5,13 @@ The results are candidates, which the caller has to prove.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeAlias
 
 from texpr.affine.expr import Atom, Expr, FloorDiv, Mod, Sym, combination, expr, term
+from texpr.affine.facts import Known
+from texpr.affine.simplify import Simplifier
 from texpr.presburger.solve.counted import counts
 from texpr.presburger.solve.products import parted
 
@@ -22,11 +24,22 @@ def solved(pairs: Sequence[tuple[Expr, Expr]], extents: Mapping[Sym, Expr | None
 
     `extents`: of each unknown, which starts at 0, its extent if known.
     """
-    ends = {sym: end.constant for sym, end in extents.items() if end is not None and end.is_constant and end.constant > 0}
+    ends = _ends(extents)
     for count in counts(pairs, {sym: ends.get(sym) for sym in extents}):
         found = solved([(count.named(value), given) for value, given in pairs], {**extents, count.name: None})
         if (total := found.pop(count.name, None)) is not None:
             return found | count.parted(total)
+    plain = Simplifier(Known({sym: (0, end - 1) for sym, end in ends.items()}))
+    pairs = [(plain(value), given) for value, given in pairs]
+    by = _offsets([value for value, _ in pairs], extents.keys())
+    shifted = [(value.substitute({sym: expr(sym) - more for sym, more in by.items()}), given) for value, given in pairs]
+    found = _of_digits(shifted, {sym: end if end is None else end + by.get(sym, 0) for sym, end in extents.items()})
+    return {sym: value - by.get(sym, 0) for sym, value in found.items()}
+
+
+def _of_digits(pairs: Sequence[tuple[Expr, Expr]], extents: Mapping[Sym, Expr | None]) -> dict[Sym, Expr]:
+    """The same where quotients are of the unknowns themselves, and of no sum of several."""
+    ends = _ends(extents)
     known = {sym: expr(0) for sym, end in ends.items() if end == 1}
     digits, left = dict[Sym, dict[int, tuple[int | None, Expr]]](), _together([*pairs])
     while left:
@@ -46,6 +59,30 @@ def solved(pairs: Sequence[tuple[Expr, Expr]], extents: Mapping[Sym, Expr | None
         least = max(rests, key=lambda pair: pair[0].as_atom.den.constant if isinstance(pair[0].as_atom, Mod) else 0)
         return solved([pair for pair in pairs if pair is not least], extents)
     return known | {sym: value for sym, value in whole.items() if value is not None}
+
+
+def _ends(extents: Mapping[Sym, Expr | None]) -> Ends:
+    return {sym: end.constant for sym, end in extents.items() if end is not None and end.is_constant and end.constant > 0}
+
+
+def _offsets(values: Sequence[Expr], unknown: Collection[Sym]) -> dict[Sym, int]:
+    """The number by which an unknown is less than what the quotients are of, as those of turns that begin later: that of the
+    greatest divisor, since all lower digits are of its remainder."""
+    found = dict[Sym, tuple[int, int]]()
+    for divisor, sym, by in (each for value in values for each in _divided(value)):
+        if sym in unknown:
+            found[sym] = max(found.get(sym, (0, 0)), (divisor, by))
+    return {sym: by for sym, (_, by) in found.items() if by}
+
+
+def _divided(value: Expr) -> Iterator[tuple[int, Sym, int]]:
+    """Divisors of quotients, and the symbols and numbers the sum of which they divide."""
+    for atom in (atom for monomial, _ in value.terms for atom in monomial):
+        if isinstance(atom, FloorDiv | Mod):
+            sym = (atom.num - atom.num.constant).as_sym
+            if sym is not None and isinstance(atom, FloorDiv) and atom.den.is_constant:
+                yield atom.den.constant, sym, atom.num.constant
+            yield from _divided(atom.num)
 
 
 def _unclear(value: Expr, unknown: Collection[Sym], ends: Ends) -> tuple[bool, int]:
@@ -91,8 +128,9 @@ def _lowest(value: Expr, unknown: Collection[Sym]) -> tuple[Expr, int]:
 
 def _together(pairs: list[tuple[Expr, Expr]]) -> list[tuple[Expr, Expr]]:
     """`pairs`, and the combined pair where both a quotient and its remainder are given."""
-    rests = {(a.num, a.den): given for value, given in pairs if isinstance(a := value.as_atom, Mod)}
-    whole = [(a.num, a.den, given) for value, given in pairs if isinstance(a := value.as_atom, FloorDiv)]
+    bare = [((value - value.constant).as_atom, given - value.constant) for value, given in pairs]
+    rests = {(a.num, a.den): given for a, given in bare if isinstance(a, Mod)}
+    whole = [(a.num, a.den, given) for a, given in bare if isinstance(a, FloorDiv)]
     return [*((num, den * row + rests[num, den]) for num, den, row in whole if (num, den) in rests), *pairs]
 
 
