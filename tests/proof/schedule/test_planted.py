@@ -14,6 +14,8 @@ from texpr.ir import program as ir
 from texpr.ir.program.text import print_program
 from texpr.ir.proof import Proof, Verdict
 from texpr.ir.proof.notes_text import noted, notes_text
+from texpr.planner.strategies import pitched
+from texpr.planner.table import STRATEGIES
 from texpr.proof.schedule import faithful
 from texpr.support.record import replace
 
@@ -26,7 +28,9 @@ def laid(name: str) -> tuple[ir.Function, str, str]:
     name, _, dtype = name.partition(" of ")
     text = (EXAMPLES / f"{name}.te").read_text(encoding="utf-8")
     (function,) = parse(text.replace("bf16", dtype or "bf16")).functions
-    compiled = driver.lower(function, "sm_90a", schedule="auto")
+    with pytest.MonkeyPatch.context() as patch:  # with nothing copied ahead, so that lanes bring elements, and test for ends
+        patch.setattr("texpr.planner.plan.STRATEGIES", tuple(each for each in STRATEGIES if each is not pitched.STRATEGY))
+        compiled = driver.lower(function, "sm_90a", schedule="auto")
     assert compiled.written is not None
     text = print_program(ir.Program((replace(compiled.function, schedules=()),)))
     return compiled.written, text, notes_text(compiled.function)
