@@ -139,7 +139,7 @@ TILES = Path(__file__).parents[2] / "examples" / "tma"
         ("transpose", "layout", [], {"As"}),
         ("transpose", "mapping", ["M=64", "N=64"], {"0.0", "5.31", "bank"}),
         ("transpose", "timeline", [], {"As (shared)", "B (global)"}),
-        ("../matmul", "fragment", [], {"T31 R7", "mma_m16n8k16_f32_bf16: 32 lanes"}),
+        ("../matmul", "fragment", [], {"W0 T7 R5", "wgmma_m64n256k16_f32_bf16_bn: 128 lanes"}),
     ],
 )
 def test_kernels_are_drawn(name: str, what: str, sizes: list[str], expected: set[str], tmp_path: Path, texpr: Call) -> None:

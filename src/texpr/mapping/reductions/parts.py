@@ -44,7 +44,8 @@ def split(
     own, partial = _buffers(found, (*extents, blocks), fresh)
     start = expr(block) * chunk
     moved = substitute_block(body, {outer.sym: start + expr(outer.sym)})
-    part = replace(outer, extent=minimum(chunk, outer.extent - start) if chunk > 1 else ONE, reduce=tuple(own.values()))
+    single = chunk == 1 and all(loop.extent.is_constant for loop in inner)  # of open loops proofs ask how far they go
+    part = replace(outer, extent=ONE if single else minimum(chunk, outer.extent - start), reduce=tuple(own.values()))
     rest = tuple(replace(loop, reduce=tuple(own.values())) for loop in inner)
     made: Body = (
         *(ir.New(b, span=outer.span) for b in own.values()),

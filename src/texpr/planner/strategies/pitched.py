@@ -56,18 +56,16 @@ class Pitched(Script, kw_only=True):
 
 
 def arrays_of(subject: Subject) -> tuple[Buffer, ...]:
-    """The operands of a product that are arguments, read only, and have rows that may begin anywhere; none where a promise of
-    where arrays begin is enough."""
+    """The operands of a product that are arguments, read only, and have rows that may begin anywhere."""
     nest, function = subject.nest, subject.state.function
     assert isinstance(nest, Nest), "as it applies"
     facts = known(given(function))
     found = (b for b in nest.read_only() if b.role == "input" and b.rank > 1 and not _is_short(b.shape[-1]))
-    odd = tuple(b for b in dict.fromkeys(found) if not rows_begin_even(b, max(1, CHUNK // b.dtype.bytes), facts))
-    return () if all(map(is_even, odd)) else odd
+    return tuple(b for b in dict.fromkeys(found) if not rows_begin_even(b, max(1, CHUNK // b.dtype.bytes), facts))
 
 
 def is_even(buffer: Buffer) -> bool:
-    """Whether rows are known to be whole chunks, wherever the first one begins, which callers may promise (`wider`)."""
+    """Whether rows are known to be whole chunks, wherever the first one begins."""
     pitch = buffer.strides[-2] if buffer.strides is not None else buffer.shape[-1]
     return pitch.is_constant and pitch.constant * buffer.dtype.bytes % CHUNK == 0
 
@@ -96,7 +94,7 @@ def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
         return None
     cost = after + sum(copying(array, device) for array in arrays)
     facts = known(given(subject.state.function))
-    single = any(not rows_begin_even(array, COPIED[-1] // array.dtype.bytes, facts) for array in arrays)
+    single = any(not rows_begin_even(array, max(1, COPIED[-1] // array.dtype.bytes), facts) for array in arrays)
     if cost > before * (SINGLE if single else 1.0):
         return None
     script = Pitched(subject.state, subject.span, arrays=arrays, subject=subject)

@@ -16,7 +16,7 @@ exponentials (`ir.value.exponentials`). Where no f(x) so far is a number, m' is 
 then (w > 0), as at any later maximum, and the factor is that from m' to m', 1. Where none of all is a number, S is none at the
 end, as −∞ − −∞ is. Keys behind the last one, in the last block, have −∞ as f, and terms 0.
 
-The loops of the program come in one form first (`ir.program.keyed`), which is another order of statements; that it
+The loops of the program come in one form first (`ir.program.rows.keyed`), which is another order of statements; that it
 computes the same is proved as of any schedule (`prove.faithful`). Factors are searched for by the directive, and decided here.
 Terms that keys divide by another sum s are divided at the end: Σ t / s = (Σ t) / s.
 """
@@ -28,10 +28,10 @@ from itertools import count
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import program as ir
-from texpr.ir.program.factors import NEW, OLD, factors
-from texpr.ir.program.keyed import Fault, Row, Turn, row_of
 from texpr.ir.program.marks import Online
 from texpr.ir.program.rewrite import Rewriter, map_value, replace_loads, substitute_block
+from texpr.ir.program.rows.factors import NEW, OLD, factors
+from texpr.ir.program.rows.keyed import Fault, Row, Turn, row_of
 from texpr.ir.program.uses import loads, touched, written
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value, conjunction, walk
 from texpr.ir.value.exponentials import Sum, atom, meaning, names, plus, scaled, slope, times

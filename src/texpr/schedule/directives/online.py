@@ -30,8 +30,8 @@ from collections.abc import Callable
 from texpr.affine.expr import Expr, Sym
 from texpr.ir import program as ir
 from texpr.ir.program.instances import numbered_from
-from texpr.ir.program.keyed import Fault, Row, row_of
 from texpr.ir.program.marks import Online
+from texpr.ir.program.rows.keyed import Fault, Row, row_of
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.rewrite.shape import free_loop, sizes_known
 from texpr.schedule.state import State

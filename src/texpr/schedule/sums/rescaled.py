@@ -12,9 +12,9 @@ from functools import partial
 
 from texpr.affine.expr import Sym, expr
 from texpr.ir import program as ir
-from texpr.ir.program.factors import NEW, OLD, factors
-from texpr.ir.program.keyed import Fault, Row, Turn
 from texpr.ir.program.rewrite import Rewriter, map_value, substitute_block
+from texpr.ir.program.rows.factors import NEW, OLD, factors
+from texpr.ir.program.rows.keyed import Fault, Row, Turn
 from texpr.ir.program.uses import touched, written
 from texpr.ir.value import Buffer, Literal, Load, Op, Ref, Value, walk
 from texpr.ir.value.exponentials import Meant, Poly, Sum, atom, meaning, names, plus, scaled, slope, times

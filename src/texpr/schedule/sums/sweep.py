@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import program as ir
-from texpr.ir.program.factors import NEW, OLD
-from texpr.ir.program.keyed import Fault, Row, Turn
 from texpr.ir.program.rewrite import Rewriter, map_value, replace_loads, substitute_block, with_blocks
+from texpr.ir.program.rows.factors import NEW, OLD
+from texpr.ir.program.rows.keyed import Fault, Row, Turn
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value, conjunction
 from texpr.ir.value.structure import same
 from texpr.ir.value.types import BOOL, I64

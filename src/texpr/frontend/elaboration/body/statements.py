@@ -152,7 +152,8 @@ def is_told(buffer: Buffer, loop: Par) -> bool:
     updates = [stmt for stmt in program.walk(loop.body) if isinstance(stmt, program.Bind) and stmt.update is not None]
     targets = [target for stmt in updates for target in stmt.targets if target.buffer is buffer]
     touched = [load for stmt in program.walk(loop.body) for load in loads(stmt) if load.buffer is buffer]
-    return len(touched) == len(targets) > 0 and all(any(e is mine for e in target.index) for target in targets)
+    own = any(all(target.index[at] is mine for target in targets) for at in range(buffer.rank))  # by one subscript of all
+    return own and len(touched) == len(targets) > 0
 
 
 def _named(ctx: Context, name: Ident, clause: str) -> Buffer:

@@ -13,7 +13,7 @@ from functools import reduce
 
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
-from texpr.ir.program.keyed import Row
+from texpr.ir.program.rows.keyed import Row
 from texpr.ir.value import Buffer, Load, Op, Ref, Value, walk
 from texpr.support.record import Record
 
