@@ -327,7 +327,9 @@ def going(tile: Operands, asks: Asks, limits: Limits, nest: Nest, target: Target
     if tile.unit.columns:
         return
     seen, slots = tile.seen_in(nest), range(tile.shape.stages, min(tile.shape.stages, LAG + 2) - 1, -1)
-    for each in ways(limits, tile.result is not None):
+    fixed = all(loop.extent.is_constant for loop in nest.loops)
+    bare = not {*nest.read_only()} - {*tile.product.operands}
+    for each in ways(limits, tile.result is not None and (fixed or bare)):  # else ptxas 13.0 serialises products (C7515)
         made = (replace(tile, goes=goes, shape=replace(tile.shape, stages=n)) for goes in each for n in slots)
         fits = next((one for one in made if one.shared <= target.shared), None)
         if fits is None or not fits.goes.blocks:
