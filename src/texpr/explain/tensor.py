@@ -32,7 +32,8 @@ def tensor(kernel: k.Kernel, compiled: Compiled) -> Iterator[Data]:
             continue
         seen.add(key)
         pairs = list(zip(instr.operands, stmt.registers, strict=True))
-        sums = sum(_elements(kernel, held.first.buffer) for operand, held in pairs if operand.is_written)
+        threads = kernel.threads // instr.lanes * instr.lanes  # a warp that copies sums up nothing
+        sums = sum(threads * _each(held.first.buffer) for operand, held in pairs if operand.is_written)
         yield {
             "instruction": instr.name,
             "lanes": instr.lanes,
@@ -45,8 +46,8 @@ def tensor(kernel: k.Kernel, compiled: Compiled) -> Iterator[Data]:
         }
 
 
-def _elements(kernel: k.Kernel, buffer: Buffer) -> int:
-    return kernel.threads * prod(extent.constant for extent in buffer.shape)
+def _each(buffer: Buffer) -> int:
+    return prod(extent.constant for extent in buffer.shape)
 
 
 def _stages(compiled: Compiled) -> Mapping[str, int]:
