@@ -80,7 +80,7 @@ def test_where_roles_are_not_decided_all_warps_do_the_same(monkeypatch: pytest.M
     monkeypatch.setattr(delivery, "faithful", doubting)
     plain = delivery.lowered(product, "sm_90a", None, "auto")
     assert "roles" in _names(whole) and _names(plain) and "roles" not in _names(plain)
-    open_rows = texpr.parse(test_going.REAL["few terms"].text.replace("align(16)", ""))["f"]
+    open_rows = texpr.parse(test_going.REAL["with a bias"].text.replace("align(16)", ""))["f"]
     wide = delivery.lowered(open_rows, "sm_90a", None, "auto").wide
     assert wide is not None and _names(wide) and "roles" not in _names(wide)
 
