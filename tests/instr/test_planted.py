@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tests.instr.texts import CASES
 from tests.lowering.emulated import run_plan
+from tests.planted import open_of
 
 from texpr.backends.cuda import print_kernels
 from texpr.driver import Compiled, lower
@@ -16,9 +17,6 @@ from texpr.frontend import parse
 from texpr.ir import kernel as k
 from texpr.ir.kernel.parse import parse_plan
 from texpr.ir.kernel.text import plan_text
-from texpr.ir.proof import Verdict
-from texpr.proof.plan import question
-from texpr.proof.search import certified
 from texpr.support.diagnostic import CompilerBug
 from texpr.support.record import Record
 
@@ -152,11 +150,6 @@ def planted(bug: Planted) -> k.Plan:
     plain, old = "\n".join(lines) + "\n", "\n".join(line.split("  -- ")[0] for line in bug.old.split("\n"))
     assert plain.count(old) >= 1, (bug.old, plain)
     return parse_plan(plain.replace(old, bug.new))
-
-
-def open_of(made: Compiled, plan: k.Plan) -> list[str]:
-    proof = certified(question(made.function, plan), plan).proof
-    return [f"{each.what}: {each.how}" for verdict in (Verdict.REFUSED, Verdict.UNDECIDED) for each in proof.of(verdict)]
 
 
 @pytest.mark.planted

@@ -7,9 +7,9 @@ from functools import cache
 
 import numpy as np
 import pytest
-from tests.instr.test_planted import open_of
 from tests.lowering.emulated import run_plan
 from tests.machine_code import built, code_of
+from tests.planted import open_of
 
 from texpr.checks import check
 from texpr.driver import Compiled, lower, parse

@@ -11,16 +11,15 @@ import ml_dtypes
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.instr.warpgroup.test_planted import open_of, plain
 from tests.lowering.emulated import run_plan
 from tests.machine_code import built, code_of, spills_nothing
+from tests.planted import open_of, plain
 from tests.proofs import undecided
 
 from texpr.driver import Compiled, lower, parse
 from texpr.emulator import LOCKSTEP
 from texpr.ir import kernel as k
 from texpr.ir.kernel.parse import parse_plan
-from texpr.ir.kernel.text import plan_text
 from texpr.ir.proof import Verdict
 from texpr.planner.nest import Forbidden
 from texpr.planner.strategies import products, warpgroups
@@ -281,7 +280,7 @@ BUGS = {
 
 def planted(name: str) -> tuple[Compiled, k.Plan, dict[str, int]]:
     (made, at), (old, new) = by("warpgroup", "plain"), BUGS[name]
-    text = plain(plan_text(made.plan))
+    text = plain(made.plan)
     assert old in text, (old, text)
     return made, parse_plan(text.replace(old, new)), at
 
@@ -309,4 +308,4 @@ def test_the_emulator_shows_it(name: str) -> None:
 
 def test_what_is_right_is_proved() -> None:
     made, _ = by("warpgroup", "plain")
-    assert not open_of(made, parse_plan(plain(plan_text(made.plan))))
+    assert not open_of(made, parse_plan(plain(made.plan)))

@@ -8,9 +8,9 @@ from functools import cache
 import ml_dtypes
 import numpy as np
 import pytest
-from tests.instr.warpgroup.test_planted import open_of, plain
 from tests.lowering.emulated import run_plan
 from tests.machine_code import built, code_of, spills_nothing
+from tests.planted import changed, open_of, plain
 from tests.proofs import undecided
 
 from texpr.driver import Compiled, lower, parse
@@ -197,13 +197,7 @@ BUGS = {
 
 
 def planted(name: str) -> str:
-    start, old, new = BUGS[name]
-    lines = plain(plan_text(compiled("stored").plan)).splitlines()
-    at = [n for n, line in enumerate(lines) if line.strip().startswith(start) and old in line]
-    assert at, [line for line in lines if line.strip().startswith(start)]
-    for number in at:
-        lines[number] = lines[number].replace(old, new)
-    return "\n".join(lines) + "\n"
+    return changed(plain(compiled("stored").plan), *BUGS[name])
 
 
 @pytest.mark.planted

@@ -9,9 +9,9 @@ from functools import cache
 import ml_dtypes
 import numpy as np
 import pytest
-from tests.instr.warpgroup.test_planted import open_of, plain
 from tests.lowering.emulated import run_plan
 from tests.machine_code import built, code_of, spills_nothing
+from tests.planted import open_of, plain
 from tests.proofs import undecided
 
 from texpr.cli.bounds import bounds_of
@@ -233,7 +233,7 @@ BUGS = {
 
 
 def planted(name: str) -> str:
-    text = plain(plan_text(compiled("one sum").plan))
+    text = plain(compiled("one sum").plan)
     assert BUGS[name].old in text, text
     return text.replace(BUGS[name].old, BUGS[name].new)
 
@@ -262,7 +262,7 @@ def test_the_emulator_shows_it(name: str) -> None:
 
 def test_what_is_right_is_proved() -> None:
     made = compiled("one sum")
-    assert not open_of(made, parse_plan(plain(plan_text(made.plan))))
+    assert not open_of(made, parse_plan(plain(made.plan)))
 
 
 def test_columns_that_there_are_not_are_scaled_too() -> None:

@@ -6,16 +6,15 @@ from functools import cache
 
 import numpy as np
 import pytest
-from tests.instr.warpgroup.test_planted import open_of, plain
 from tests.lowering.emulated import run_plan
 from tests.machine_code import built, code_of, spills_nothing
 from tests.planner.test_promoted import CASES, arguments
+from tests.planted import changed, open_of, plain
 from tests.proofs import undecided
 
 from texpr.driver import Compiled, lower, parse
 from texpr.interp import run
 from texpr.ir.kernel.parse import parse_plan
-from texpr.ir.kernel.text import plan_text
 from texpr.ir.kernel.turns.terms import terms
 from texpr.support.diagnostic import CompilerBug
 
@@ -68,11 +67,7 @@ BUGS = {
 
 
 def planted(name: str) -> str:
-    start, old, new = BUGS[name]
-    lines = plain(plan_text(compiled("one sum").plan)).splitlines()
-    (at,) = [n for n, line in enumerate(lines) if line.strip().removeprefix("fused ").startswith(start) and old in line]
-    lines[at] = lines[at].replace(old, new)
-    return "\n".join(lines) + "\n"
+    return changed(plain(compiled("one sum").plan), *BUGS[name])
 
 
 @pytest.mark.planted

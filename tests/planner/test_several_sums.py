@@ -10,8 +10,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.instr.warpgroup.test_planted import open_of, plain
 from tests.lowering.emulated import run_plan
+from tests.planted import open_of, plain
 from tests.proofs import undecided
 
 from texpr.driver import Compiled, lower, parse
@@ -19,7 +19,6 @@ from texpr.emulator import LOCKSTEP
 from texpr.explain import explain
 from texpr.ir import program as ir
 from texpr.ir.kernel.parse import parse_plan
-from texpr.ir.kernel.text import plan_text
 from texpr.ir.proof import Verdict
 from texpr.proof.schedule import faithful
 from texpr.support.record import Record
@@ -245,7 +244,7 @@ BUGS = {
 def test_no_bug_is_proved(name: str) -> None:
     target, old, new = BUGS[name]
     made = compiled("two of one", target, FEW if "sum" in name or "rows for" in name or "strip" in name else RUNS[0][0])
-    text = plain(plan_text(made.plan))
+    text = plain(made.plan)
     if new == "-":  # the line goes
         old, new = next(line for line in text.splitlines(keepends=True) if line.startswith(old)), ""
     assert old in text, text
@@ -256,4 +255,4 @@ def test_no_bug_is_proved(name: str) -> None:
 @pytest.mark.parametrize("target", TARGETS)
 def test_what_is_right_is_proved(target: str) -> None:
     made = compiled("two of one", target, RUNS[0][0])
-    assert not open_of(made, parse_plan(plain(plan_text(made.plan))))
+    assert not open_of(made, parse_plan(plain(made.plan)))

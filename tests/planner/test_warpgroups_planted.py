@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.instr.warpgroup.test_planted import open_of, plain
 from tests.lowering.emulated import run_plan
 from tests.planner.test_warpgroups import CASES, compiled
+from tests.planted import open_of, plain
 
 from texpr.ir import kernel as k
 from texpr.ir.kernel.parse import parse_plan
-from texpr.ir.kernel.text import plan_text
 from texpr.support.diagnostic import CompilerBug
 from texpr.support.record import Record
 
@@ -81,7 +80,7 @@ BUGS = {
 
 
 def planted(bug: Planted) -> k.Plan:
-    text = plain(plan_text(compiled(bug.case, CASES[bug.case].sizes[0]).plan))
+    text = plain(compiled(bug.case, CASES[bug.case].sizes[0]).plan)
     assert bug.old in text, (bug.old, text)
     return parse_plan(text.replace(bug.old, bug.new))
 
@@ -112,4 +111,4 @@ def test_the_emulator_shows_it(name: str) -> None:
 
 def test_what_is_right_is_proved() -> None:
     made = compiled("rows of both", CASES["rows of both"].sizes[0])
-    assert not open_of(made, parse_plan(plain(plan_text(made.plan))))
+    assert not open_of(made, parse_plan(plain(made.plan)))

@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-from tests.lowering.emulated import run_plan
-from tests.schedule.test_mma import NUMPY
 
 from texpr.driver import Compiled, lower, parse
-from texpr.ir import kernel as k
-from texpr.ir.kernel.text import plan_text
 
 PRODUCT = """
 fn f(A: bf16[M, K] align(16), B: bf16[N, K] align(16)): f32[M, N] align(16)
@@ -73,20 +64,3 @@ def compiled(name: str) -> Compiled:
     """One of them."""
     function = parse(PRODUCT + CASES[name])["f"]
     return lower(function, "sm_90a", schedule=function.schedules[0])
-
-
-def plain(name: str) -> str:
-    """Its plan without lines of the text, and without what waits say of why they are there."""
-    lines = [line.split("  -- ")[0].split(" covers ")[0] for line in plan_text(compiled(name).plan).splitlines()]
-    return "\n".join(lines) + "\n"
-
-
-def wrong(name: str, plan: k.Plan, sizes: Mapping[str, int], seed: int | None) -> str | None:
-    """What is wrong of a run of a plan, if anything is."""
-    rng = np.random.default_rng(7)
-    a, b = (rng.integers(-2, 3, (sizes[rows], sizes["K"])) for rows in "MN")
-    given: dict[str, NDArray[Any]] = {side: each.astype(NUMPY["bf16"]) for side, each in (("A", a), ("B", b))}
-    run = run_plan(compiled(name).function, plan, given, dict(sizes), seed=seed)
-    if run.reports:
-        return str(run.reports[0])
-    return None if np.array_equal(run.arrays["C"], (a @ b.T).astype(np.float32)) else "other numbers"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
-from tests.instr.test_planted import open_of as left_of
 from tests.machine_code import built, code_of, serialised, spills_nothing
+from tests.planted import open_of as left_of
+from tests.planted import plain
 from tests.schedule.rows import open_of
-from tests.schedule.tiles import CASES, PRODUCT, by_blocks, compiled, plain, wrong
+from tests.schedule.tiles import CASES, PRODUCT, by_blocks, compiled, wrong
 
 from texpr.driver import lower, parse
 from texpr.ir.kernel.parse import parse_plan
@@ -33,14 +34,14 @@ RUNS = [
 def test_proved(name: str) -> None:
     """For all sizes."""
     assert open_of(compiled(name)) == []
-    assert not left_of(compiled(name), parse_plan(plain(name)))
+    assert not left_of(compiled(name), parse_plan(plain(compiled(name).plan)))
 
 
 @pytest.mark.parametrize("name, turns, columns", RUNS)
 def test_right_in_any_order(name: str, turns: int, columns: int) -> None:
     sizes = {"M": 40, "N": -(-columns // 8) * 8, "K": 64 * turns - (8 if turns > 1 else 0)}
     for seed in (None, 1):
-        assert wrong(name, compiled(name).plan, sizes, seed) is None
+        assert wrong(compiled(name), compiled(name).plan, sizes, seed) is None
 
 
 def test_each_block_has_its_own_number_of_turns() -> None:
@@ -58,8 +59,8 @@ def test_copies_of_the_next_tile_do_not_wait_for_results() -> None:
 
 
 def test_the_last_slots_of_a_tile_are_released_behind_its_loop() -> None:
-    assert plain("late").count("mbarrier release") == 2 and plain("two late").count("mbarrier release") == 3
-    assert plain("at once").count("mbarrier release") == 1
+    for name, releases in (("late", 2), ("two late", 3), ("at once", 1)):
+        assert plain(compiled(name).plan).count("mbarrier release") == releases
 
 
 @pytest.mark.parametrize("name", ["late", "registers", "no roles, at once"])

@@ -6,28 +6,19 @@ one arrives there, bytes of one's own part alone, barriers that the other block 
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
-from tests.instr.test_planted import open_of
-from tests.schedule.shared import compiled, plain, wrong
+from tests.planted import Bug, is_proved, line_of, only, plain
+from tests.schedule.shared import compiled
+from tests.schedule.tiles import wrong
 
 from texpr.ir import kernel as k
 from texpr.ir.kernel.parse import parse_plan
 from texpr.support.diagnostic import CompilerBug
-from texpr.support.record import Record
 
-TEXT = plain("tiles")
-
-
-def line(start: str, at: int = 0) -> str:
-    """The whole line that begins so, the `at`-th of these."""
-    return [each for each in TEXT.splitlines(keepends=True) if each.strip().startswith(start)][at]
-
-
-def only(test: str, lines: str) -> str:
-    """Lines where a test of indices holds."""
-    pad = " " * (len(lines) - len(lines.lstrip()))
-    return f"{pad}if ({test}) uniform {{\n{lines}{pad}}}\n"
-
+TEXT = plain(compiled("tiles").plan)
+line = partial(line_of, TEXT)
 
 ACQUIRE, EXPECT, LOAD = line("mbarrier wait B_s_A_s_empty"), line("mbarrier expect"), line("tensor load B_s")
 USE, FREE, LAST = line("mbarrier wait B_s_A_s_full"), line("mbarrier release"), line("mbarrier release", 1)
@@ -37,15 +28,6 @@ MADE, LEAVE = "fence init\n    }\n    barrier cluster\n", "    }\n    barrier cl
 TILE, COPIES, USES = "0..(N / 128) uniform", "(i64(k_o) < i64(((K + 63) / 64)))", "(i64(k_o) >= i64(1))"
 EMPTY, FULL = ACQUIRE[ACQUIRE.index("parity ") + 7 : -1], USE[USE.index("parity ") + 7 : -1]
 FIRST, OTHER = "i64(i_b_rank) < i64(1)", "i64(i_b_rank) >= i64(1)"
-
-
-class Bug(Record):
-    """`old` becomes `new`, wherever it is. `shown`: the emulator finds a fault, or the numbers are others."""
-
-    old: str
-    new: str
-    shown: bool = True
-    turns: int = 5
 
 
 BUGS = {
@@ -123,11 +105,7 @@ def planted(bug: Bug) -> k.Plan:
 @pytest.mark.planted
 @pytest.mark.parametrize("name", BUGS)
 def test_no_bug_is_proved(name: str) -> None:
-    try:
-        plan = planted(BUGS[name])
-    except CompilerBug:  # of no form
-        return
-    assert open_of(compiled("tiles"), plan)
+    assert not is_proved(compiled("tiles"), lambda: planted(BUGS[name]))
 
 
 @pytest.mark.planted
@@ -139,7 +117,7 @@ def test_the_emulator_shows_it(name: str) -> None:
         plan = planted(bug)
     except CompilerBug:
         return
-    assert any(wrong("tiles", plan, sizes, seed) for seed in (None, *range(1, 9)))
+    assert any(wrong(compiled("tiles"), plan, sizes, seed) for seed in (None, *range(1, 9)))
 
 
 def test_there_are_many() -> None:

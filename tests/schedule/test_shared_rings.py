@@ -8,11 +8,13 @@ from __future__ import annotations
 import re
 
 import pytest
-from tests.instr.test_planted import open_of as left_of
 from tests.ir.steps_text import check
 from tests.machine_code import built, code_of, serialised, spills_nothing
+from tests.planted import open_of as left_of
+from tests.planted import plain
 from tests.schedule.rows import open_of
-from tests.schedule.shared import ALONE, CASES, LATE, PRODUCT, ROLES, SHARED, compiled, in_clusters, plain, wrong
+from tests.schedule.shared import ALONE, CASES, LATE, PRODUCT, ROLES, SHARED, compiled, in_clusters
+from tests.schedule.tiles import wrong
 
 from texpr.driver import lower, parse
 from texpr.ir.kernel.parse import parse_plan
@@ -33,7 +35,7 @@ def test_proved(name: str) -> None:
     """For all sizes, of the text of a plan alone, too; and a plan is made of the text of its steps."""
     made = compiled(name)
     assert open_of(made) == []
-    assert not left_of(made, parse_plan(plain(name)))
+    assert not left_of(made, parse_plan(plain(made.plan)))
     check(made.plan, made.notes)
 
 
@@ -41,13 +43,13 @@ def test_proved(name: str) -> None:
 def test_right_in_any_order(name: str, turns: int) -> None:
     sizes = {"M": 128, "N": 256, "K": 64 * turns - (8 if turns > 1 else 0)}
     for seed in (None, 1, 2):
-        assert wrong(name, compiled(name).plan, sizes, seed) is None
+        assert wrong(compiled(name), compiled(name).plan, sizes, seed) is None
 
 
 def test_a_slot_waits_for_the_readers_of_all_blocks() -> None:
     """A phase is an arrival of each warp of each block; of a ring that is a block's own, of its warps alone."""
     for name, blocks in (("tiles", 2), ("four blocks", 4), ("nothing shared", 1)):
-        text = plain(name)
+        text = plain(compiled(name).plan)
         assert {*re.findall(r"_empty\[\d\] count (\d+)", text)} == {str(4 * blocks)}
         assert {*re.findall(r"mbarrier release .*\]( blocks \d+)?", text)} == {f" blocks {blocks}" if blocks > 1 else ""}
         assert text.count("barrier cluster") == (2 if blocks > 1 else 0)

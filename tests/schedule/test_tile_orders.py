@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
-from tests.instr.test_planted import open_of as left_of
+from tests.planted import open_of as left_of
 from tests.schedule.rows import open_of
 
 from texpr.affine.expr import Sym

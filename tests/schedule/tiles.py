@@ -13,7 +13,6 @@ from tests.schedule.test_mma import NUMPY
 
 from texpr.driver import Compiled, lower, parse
 from texpr.ir import kernel as k
-from texpr.ir.kernel.text import plan_text
 
 PRODUCT = """
 fn f(A: bf16[M, K] align(16), B: bf16[N, K] align(16)): f32[M, N]
@@ -72,18 +71,12 @@ def compiled(name: str) -> Compiled:
     return lower(function, "sm_90a", schedule=function.schedules[0])
 
 
-def plain(name: str) -> str:
-    """Its plan without lines of the text, and without what waits say of why they are there."""
-    lines = [line.split("  -- ")[0].split(" covers ")[0] for line in plan_text(compiled(name).plan).splitlines()]
-    return "\n".join(lines) + "\n"
-
-
-def wrong(name: str, plan: k.Plan, sizes: Mapping[str, int], seed: int | None) -> str | None:
-    """What is wrong of a run of a plan in place of its own, if anything is. No sum rounds."""
+def wrong(made: Compiled, plan: k.Plan, sizes: Mapping[str, int], seed: int | None) -> str | None:
+    """What is wrong of a run of a plan of such a product in place of its own, if anything is. No sum rounds."""
     rng = np.random.default_rng(7)
     a, b = (rng.integers(-3, 4, (sizes[rows], sizes["K"])) for rows in "MN")
     given: dict[str, NDArray[Any]] = {name: each.astype(NUMPY["bf16"]) for name, each in (("A", a), ("B", b))}
-    ran = run_plan(compiled(name).function, plan, given, sizes, seed=seed)
+    ran = run_plan(made.function, plan, given, sizes, seed=seed)
     if ran.reports:
         return str(ran.reports[0])
     return None if np.array_equal(ran.arrays["C"], a @ b.T) else "other numbers"

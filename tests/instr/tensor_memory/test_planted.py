@@ -9,13 +9,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.instr.tensor_memory.texts import CASES, compiled
-from tests.instr.test_planted import open_of
-from tests.instr.warpgroup.test_planted import plain
 from tests.lowering.emulated import run_plan
+from tests.planted import open_of, plain
 
 from texpr.ir import kernel as k
 from texpr.ir.kernel.parse import parse_plan
-from texpr.ir.kernel.text import plan_text
 from texpr.support.diagnostic import CompilerBug
 from texpr.support.record import Record
 
@@ -184,7 +182,7 @@ SLOW = (
 
 def planted(bug: Planted) -> k.Plan:
     """The plan of a case with a bug in it."""
-    text = plain(plan_text(compiled(bug.case).plan))
+    text = plain(compiled(bug.case).plan)
     assert bug.old in text, bug.old
     assert bug.also[0] in text, bug.also
     return parse_plan(text.replace(bug.old, bug.new).replace(*bug.also) if bug.also[0] else text.replace(bug.old, bug.new))
@@ -193,7 +191,7 @@ def planted(bug: Planted) -> k.Plan:
 @pytest.mark.parametrize("case", ["ring", "in turn", "late"])
 def test_plain_text_is_proved(case: str) -> None:
     made = compiled(case)
-    assert not open_of(made, parse_plan(plain(plan_text(made.plan))))
+    assert not open_of(made, parse_plan(plain(made.plan)))
 
 
 @pytest.mark.planted

@@ -7,9 +7,9 @@ from itertools import chain
 
 import numpy as np
 import pytest
-from tests.instr.warpgroup.test_planted import open_of
-from tests.instr.warpgroup.test_planted import plain as plain_lines
 from tests.lowering.emulated import run_plan
+from tests.planted import open_of
+from tests.planted import plain as plain_lines
 from tests.proofs import undecided
 from tests.schedule.test_mma import arguments
 
@@ -17,7 +17,6 @@ from texpr.driver import Compiled, lower, parse
 from texpr.emulator import LOCKSTEP
 from texpr.ir import kernel as k
 from texpr.ir.kernel.parse import parse_plan
-from texpr.ir.kernel.text import plan_text
 from texpr.ir.proof import Verdict
 from texpr.proof.schedule import faithful
 from texpr.support.diagnostic import TexprError
@@ -212,6 +211,6 @@ BUGS = {
 def test_no_bug_is_proved(name: str) -> None:
     case, old, new = BUGS[name]
     made = compiled(case)
-    text = plain_lines(plan_text(made.plan))
+    text = plain_lines(made.plan)
     assert old in text, text
     assert open_of(made, parse_plan(text.replace(old, new)))

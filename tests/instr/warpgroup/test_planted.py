@@ -6,18 +6,15 @@ was read, another descriptor, permuted lanes, operands that threads wrote withou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pytest
-from tests.instr.test_planted import open_of
 from tests.instr.warpgroup.test_warpgroup import compiled
 from tests.instr.warpgroup.texts import CASES
 from tests.lowering.emulated import run_plan
+from tests.planted import open_of, plain
 
 from texpr.ir import kernel as k
 from texpr.ir.kernel.parse import parse_plan
-from texpr.ir.kernel.text import plan_text
 from texpr.support.diagnostic import CompilerBug
 from texpr.support.record import Record
 
@@ -141,14 +138,8 @@ BUGS = {
 }  # fmt: skip
 
 
-def plain(text: str) -> str:
-    """A plan without lines of the text, and without what waits say of why they are there."""
-    lines: Sequence[str] = [line.split("  -- ")[0].split(" covers ")[0] for line in text.splitlines()]
-    return "\n".join(lines) + "\n"
-
-
 def planted(bug: Planted) -> k.Plan:
-    text, new = plain(plan_text(compiled(bug.case).plan)), bug.new
+    text, new = plain(compiled(bug.case).plan), bug.new
     old = bug.old
     if new == "-":  # the line goes
         old, new = next(line for line in text.splitlines(keepends=True) if line.startswith(old)), ""
@@ -185,7 +176,7 @@ CHOSEN = f"select(((a[i, k] as f32) != 0.0:f32), {PRODUCT}, 0.0:f32)"
 @pytest.mark.planted
 def test_what_a_meaning_may_read_is_looked_at() -> None:
     """Also where it is read only if what else was read is not 0."""
-    text, far = plain(plan_text(compiled("one tile").plan)), "Bs[56, 2 * kk, 0]"
+    text, far = plain(compiled("one tile").plan), "Bs[56, 2 * kk, 0]"
     assert PRODUCT in text and "Bs[0, 2 * kk, 0]" in text
     arguments, _ = CASES["one tile"].arguments((1, 1, 2))
     told: list[list[str]] = []
@@ -198,7 +189,7 @@ def test_what_a_meaning_may_read_is_looked_at() -> None:
 def test_what_is_right_is_proved() -> None:
     for case in {bug.case for bug in BUGS.values()}:
         made = compiled(case)
-        assert not open_of(made, parse_plan(plain(plan_text(made.plan))))
+        assert not open_of(made, parse_plan(plain(made.plan)))
 
 
 def test_there_are_many() -> None:

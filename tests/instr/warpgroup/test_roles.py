@@ -13,13 +13,12 @@ from random import Random
 
 import numpy as np
 import pytest
-from tests.instr.test_planted import open_of
 from tests.instr.test_sound import check
-from tests.instr.warpgroup.test_planted import plain
 from tests.instr.warpgroup.test_sound import read
 from tests.instr.warpgroup.texts import CASES, TILED
 from tests.lowering.emulated import run_plan
 from tests.machine_code import built, code_of, serialised, spills_nothing
+from tests.planted import open_of, plain
 
 from texpr.driver import Compiled, lower
 from texpr.frontend import parse
@@ -74,7 +73,7 @@ def test_right_in_any_order(name: str, turns: int) -> None:
 @pytest.mark.parametrize("name", ["roles", "late"])
 def test_proved_for_all_sizes(name: str) -> None:
     assert not open_of(made(name), made(name).plan)
-    assert not open_of(made(name), parse_plan(plain(plan_text(made(name).plan))))
+    assert not open_of(made(name), parse_plan(plain(made(name).plan)))
 
 
 def test_the_program_keeps_its_order_and_says_who() -> None:
@@ -194,7 +193,7 @@ BUGS = {
 
 
 def planted(bug: Planted) -> k.Plan:
-    text = plain(plan_text(made(bug.case).plan))
+    text = plain(made(bug.case).plan)
     assert bug.old in text, (bug.old, text)
     return parse_plan(text.replace(bug.old, bug.new))
 

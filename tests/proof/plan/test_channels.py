@@ -10,8 +10,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from tests.instr.test_planted import open_of
 from tests.lowering.emulated import run_plan
+from tests.planted import open_of
 
 from texpr.affine.expr import Expr, expr
 from texpr.driver import Compiled, lower
