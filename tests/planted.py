@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from texpr.driver import Compiled
 from texpr.ir import kernel as k
+from texpr.ir.kernel.parse import parse_plan
 from texpr.ir.kernel.text import plan_text
 from texpr.ir.proof import Verdict
 from texpr.proof.plan import question
@@ -47,6 +48,12 @@ def changed(text: str, start: str, old: str, new: str) -> str:
     for number in at:
         lines[number] = lines[number].replace(old, new)
     return "\n".join(lines) + "\n"
+
+
+def with_bug(text: str, bug: Bug) -> k.Plan:
+    """The plan of a text with a bug wherever it may be. Raises CompilerBug where that has not the form of a plan."""
+    assert bug.old in text, bug.old
+    return parse_plan(text.replace(bug.old, bug.new))
 
 
 def open_of(made: Compiled, plan: k.Plan) -> list[str]:

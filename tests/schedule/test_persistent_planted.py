@@ -9,14 +9,11 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from tests.planted import Bug, is_proved, line_of, only, plain
+from tests.planted import Bug, is_proved, line_of, only, plain, with_bug
 from tests.schedule.tiles import compiled, wrong
 
-from texpr.ir import kernel as k
-from texpr.ir.kernel.parse import parse_plan
-
 TEXT = plain(compiled("late").plan)
-line = partial(line_of, TEXT)
+line, planted = partial(line_of, TEXT), partial(with_bug, TEXT)
 
 ACQUIRE, EXPECT = line("mbarrier wait B_s_A_s_empty"), line("mbarrier expect")
 USE, FREE, LAST = line("mbarrier wait B_s_A_s_full"), line("mbarrier release"), line("mbarrier release", 1)
@@ -82,11 +79,6 @@ BUGS = {
     ),
     "a barrier of the block between tiles": Bug(LAST, LAST + " " * 16 + "barrier block\n", False),
 }  # fmt: skip
-
-
-def planted(bug: Bug) -> k.Plan:
-    assert bug.old in TEXT, bug.old
-    return parse_plan(TEXT.replace(bug.old, bug.new))
 
 
 @pytest.mark.planted

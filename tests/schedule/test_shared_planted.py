@@ -9,16 +9,14 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from tests.planted import Bug, is_proved, line_of, only, plain
+from tests.planted import Bug, is_proved, line_of, only, plain, with_bug
 from tests.schedule.shared import compiled
 from tests.schedule.tiles import wrong
 
-from texpr.ir import kernel as k
-from texpr.ir.kernel.parse import parse_plan
 from texpr.support.diagnostic import CompilerBug
 
 TEXT = plain(compiled("tiles").plan)
-line = partial(line_of, TEXT)
+line, planted = partial(line_of, TEXT), partial(with_bug, TEXT)
 
 ACQUIRE, EXPECT, LOAD = line("mbarrier wait B_s_A_s_empty"), line("mbarrier expect"), line("tensor load B_s")
 USE, FREE, LAST = line("mbarrier wait B_s_A_s_full"), line("mbarrier release"), line("mbarrier release", 1)
@@ -95,11 +93,6 @@ BUGS = {
     "barriers are not known to engines": Bug(MADE, MADE.replace("fence init\n", "")),
     "blocks meet in each tile": Bug(LAST, LAST + " " * 16 + "barrier cluster\n", False),
 }  # fmt: skip
-
-
-def planted(bug: Bug) -> k.Plan:
-    assert bug.old in TEXT, bug.old
-    return parse_plan(TEXT.replace(bug.old, bug.new))
 
 
 @pytest.mark.planted
