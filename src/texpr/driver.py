@@ -94,6 +94,13 @@ class Every(Container[object]):
     def __contains__(self, item: object) -> bool:
         return True
 
+    def __or__(self, other: frozenset[Sym]) -> Every:
+        return self
+
+
+InStep: TypeAlias = Every | frozenset[Sym]
+"""Outermost loops of nests all warps of which do the same."""
+
 
 def lower(
     function: Function,
@@ -133,7 +140,7 @@ def _fixed(function: Function, sizes: Mapping[str, int] | None, after: After) ->
     return function, fixed
 
 
-def _planned(function: Function, machine: Target, fixed: Mapping[Sym, int], after: After, in_step: Container[Sym]) -> Compiled:
+def _planned(function: Function, machine: Target, fixed: Mapping[Sym, int], after: After, in_step: InStep) -> Compiled:
     """`function` with its automatic schedule, and with a plan for callers whose arrays begin, and whose rows are, whole
     vectors, where that has less to do. `in_step`: nests all warps of which do the same."""
     made = _scheduled(function, machine, fixed, after, plan(function, machine, in_step=in_step), in_step)
@@ -148,9 +155,7 @@ def _planned(function: Function, machine: Target, fixed: Mapping[Sym, int], afte
     return made.with_wide(wide)
 
 
-def _wide(
-    function: Function, asked: Promise, made: Compiled, fixed: Mapping[Sym, int], in_step: Container[Sym]
-) -> Compiled | None:
+def _wide(function: Function, asked: Promise, made: Compiled, fixed: Mapping[Sym, int], in_step: InStep) -> Compiled | None:
     """`function` for callers who keep a promise, where its automatic schedule is not that of `made`."""
     function, machine = promised(function, asked.align, asked.where), made.target
     planned = plan(function, machine, in_step=in_step) if asked else None
@@ -168,13 +173,13 @@ def _scheduled(
     fixed: Mapping[Sym, int],
     after: After,
     planned: Planned,
-    in_step: Container[Sym],
+    in_step: InStep,
     narrow: Compiled | None = None,
 ) -> Compiled:
     """`function` with its automatic schedule `planned`; nests for which that cannot be lowered get none. `narrow`: what it is
     the wide plan of, which asks for no less."""
     ending = "" if narrow is None else "_wide"
-    without, alike = dict[Sym, str](), set[Sym]()
+    without = dict[Sym, str]()
     while planned.schedule is not None:
         try:
             laid_out = follow_state(planned.state if narrow is None else _asking(planned.state, narrow.plan))
@@ -185,11 +190,11 @@ def _scheduled(
             if nest is None or nest in without:
                 planned = planned.without(reason)
                 continue
-            if reason.diagnostics[0].code == "E0920" and nest not in alike and nest not in in_step:
-                alike.add(nest)
+            if reason.diagnostics[0].code == "E0920" and nest not in in_step:
+                in_step |= frozenset({nest})
             else:
                 without[nest] = given_up(reason)
-            planned = plan(function, machine, without, in_step=in_step if isinstance(in_step, Every) else alike)
+            planned = plan(function, machine, without, in_step=in_step)
     made = _lowered(function, machine, fixed, apply_schedule(function, None, machine), None, after, ending)
     return replace(made, planned=planned)
 
