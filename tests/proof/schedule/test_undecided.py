@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import ml_dtypes
@@ -12,11 +12,15 @@ from tests.planner import test_going
 
 import texpr
 from texpr import artifact, delivery, driver
+from texpr.affine.expr import Sym
 from texpr.ir import program as ir
+from texpr.ir.kernel import Plan
 from texpr.ir.program.marks import Roles
 from texpr.ir.proof import Obligation, Proof, Verdict
+from texpr.isa.target import Target
+from texpr.lowering.notes import Notes
 from texpr.proof.schedule import prove
-from texpr.support.diagnostic import CompilerBug, Limitation
+from texpr.support.diagnostic import CompilerBug, Limitation, limitation
 
 TEXT = """
 fn twice(x: f32[n]): f32[n] {mark} {{
@@ -83,6 +87,24 @@ def test_where_roles_are_not_decided_all_warps_do_the_same(monkeypatch: pytest.M
     open_rows = texpr.parse(test_going.REAL["with a bias"].text.replace("align(16)", ""))["f"]
     wide = delivery.lowered(open_rows, "sm_90a", None, "auto").wide
     assert wide is not None and _names(wide) and "roles" not in _names(wide)
+
+
+@pytest.mark.parametrize("code, name", [("E0920", "mma"), ("E0902", "")])
+def test_where_roles_cannot_be_lowered_all_warps_do_the_same(monkeypatch: pytest.MonkeyPatch, code: str, name: str) -> None:
+    """A nest is planned again without them; of what else is refused there it gets no schedule."""
+    real = driver.lower_function
+
+    def refusing(
+        function: ir.Function, target: Target, fixed: Mapping[Sym, int], ending: str = ""
+    ) -> tuple[Plan, tuple[Notes, ...]]:
+        for loop in _loops(function):
+            if any(isinstance(mark, Roles) for mark in loop.directives):
+                raise limitation(code, loop.span, "no roles here")
+        return real(function, target, fixed, ending)
+
+    monkeypatch.setattr(driver, "lower_function", refusing)
+    made = driver.lower(texpr.parse(test_going.REAL["few terms"].text)["f"], "sm_90a", schedule="auto")
+    assert (name in _names(made) if name else not _names(made)) and "roles" not in _names(made)
 
 
 def _loops(function: ir.Function) -> Iterator[ir.Loop]:
