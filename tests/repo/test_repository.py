@@ -64,6 +64,13 @@ def test_locks_agree() -> None:
     assert {package: found for package, found in versions.items() if len(found) > 1} == {}
 
 
+@pytest.mark.skipif(shutil.which("git") is None or not (ROOT / ".git").exists(), reason="no repository of git")
+def test_every_file_is_one_of_the_project() -> None:
+    listed = subprocess.run(["git", "ls-files", "--stage", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    links = [entry for entry in listed.split("\0")[:-1] if entry.split(" ", 1)[0] not in ("100644", "100755")]
+    assert links == [], "a link, or another repository, leads out of a checkout"
+
+
 def test_ci_calls_make_test() -> None:
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
