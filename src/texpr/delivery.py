@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from texpr import __version__, artifact, runtime
+from texpr.backends.cuda.headers import headers
 from texpr.checks import faults
 from texpr.ir import program as ir
 from texpr.ir.program import Function
@@ -26,19 +28,22 @@ from texpr.proof.schedule import as_marked, faithful, require_kept
 from texpr.proof.search import proved
 from texpr.sizes import fix, own
 from texpr.sources import read_bytes
-from texpr.support.diagnostic import CompilerBug, Limitation
+from texpr.support.diagnostic import CompilerBug, Limitation, TexprError
 from texpr.support.expect import expect
 from texpr.support.lazy import Module
 from texpr.support.record import replace
-from texpr.toolchain import Cache, Toolchain, shared, this_machine
+from texpr.toolchain import Cache, Resources, Toolchain, shared, this_machine
 
 if TYPE_CHECKING:
-    from texpr import driver
+    from texpr import driver, spilled
     from texpr.driver import Compiled
     from texpr.schedule import builder
     from texpr.schedule.builder import Schedule
 else:  # imported on first use: a kept plan needs none of what makes plans
-    driver, builder = Module("texpr.driver"), Module("texpr.schedule.builder")
+    driver, spilled, builder = Module("texpr.driver"), Module("texpr.spilled"), Module("texpr.schedule.builder")
+
+NO_COMPILER = ("E0601", "E0602", "E0603", "E0604", "E0607")
+"""There is no CUDA compiler that works here, or it does not know the target."""
 
 T = TypeVar("T")
 Progress: TypeAlias = Callable[[str], None]
@@ -69,15 +74,21 @@ def compile(
     tools = Toolchain(this_machine())
     machine = _at_hand(resolve(target), tools)
     unproved = any(directive.name == UNPROVED for directive in function.directives)
-    compiled = lowered(function, machine.name, sizes, select_schedule(function, _record(schedule), machine), unproved)
+    chosen = select_schedule(function, _record(schedule), machine)
+    compiled = lowered(function, machine.name, sizes, chosen, unproved, None if emulate else tools)
     return loaded(compiled, tools, emulate)
 
 
 def lowered(
-    function: Function, target: str, sizes: Mapping[str, int] | None, schedule: Selected, unproved: bool = False
+    function: Function,
+    target: str,
+    sizes: Mapping[str, int] | None,
+    schedule: Selected,
+    unproved: bool = False,
+    tools: Toolchain | None = None,
 ) -> Compiled:
     """`function` for `target`, which is that of the code, as `driver.lower` makes it, and proved. `unproved`: whether what is
-    undecided is believed. Raises `TexprError` as `compile` does."""
+    undecided is believed. `tools`: those that it will be compiled by. Raises `TexprError` as `compile` does."""
 
     def kept(compiled: Compiled) -> Compiled:
         if compiled.written is not None:
@@ -85,7 +96,7 @@ def lowered(
         proved(compiled.function, compiled.plan).require(unproved)
         return compiled
 
-    return _kept(function, resolve(target), sizes, schedule, kept)[0]
+    return _kept(function, resolve(target), sizes, schedule, kept, tools)[0]
 
 
 def loaded(compiled: Compiled, tools: Toolchain, emulate: bool = False) -> runtime.Kernel:
@@ -140,7 +151,7 @@ def build(
     title = name if name is not None else chosen[0].name if chosen else "empty"
     tools = Toolchain(this_machine(jobs), progress)
     artifact.refuse_early(tools, targets if chosen else (), Path(directory))
-    made = parts(chosen, targets, sizes, _record(schedule), jobs, progress, plans(tools.machine.cache))
+    made = parts(chosen, targets, sizes, _record(schedule), jobs, progress, plans(tools.machine.cache), tools)
     progress("the compilers of this machine")
     return artifact.build(
         tools, title, made, Path(directory), version=__version__, sign=signer, consts=consts, torch=torch, tuned=report
@@ -148,19 +159,28 @@ def build(
 
 
 def shown(
-    function: Function, target: str, sizes: Mapping[str, int] | None = None, schedule: ir.Schedule | str = AUTO
+    function: Function,
+    target: str,
+    sizes: Mapping[str, int] | None = None,
+    schedule: ir.Schedule | str = AUTO,
+    tools: Toolchain | None = None,
 ) -> Compiled:
-    """`function` compiled for `target` as in an artifact, and proved. Raises `TexprError` as `build` does."""
-    return examined(function, target, sizes, schedule)[0]
+    """`function` compiled for `target` as in an artifact, which `tools` would build, and proved. Raises `TexprError` as `build`
+    does."""
+    return examined(function, target, sizes, schedule, tools)[0]
 
 
 def examined(
-    function: Function, target: str, sizes: Mapping[str, int] | None = None, schedule: ir.Schedule | str = AUTO
+    function: Function,
+    target: str,
+    sizes: Mapping[str, int] | None = None,
+    schedule: ir.Schedule | str = AUTO,
+    tools: Toolchain | None = None,
 ) -> tuple[Compiled, artifact.Shown]:
     """The same beside the texts that an artifact ships of it, and their proof."""
     machine = resolve(target)
     chosen = select_schedule(function, schedule, machine)
-    compiled, found, wide = _kept(function, machine, own(function, sizes), chosen, _show)
+    compiled, found, wide = _kept(function, machine, own(function, sizes), chosen, _show, tools)
     return compiled, replace(found, wide=wide)
 
 
@@ -172,10 +192,12 @@ def parts(
     jobs: int = 1,
     progress: Progress = lambda done: None,
     kept: Cache | None = None,
+    tools: Toolchain | None = None,
 ) -> list[artifact.Part]:
     """The inputs of an artifact: each function compiled for each target, and proved, by `jobs` parallel processes.
 
-    `kept`: plans of earlier builds, which are proved again where they are for the same functions.
+    `kept`: plans of earlier builds, which are proved again where they are for the same functions. `tools`: the compilers of
+    kernels, which have a say in automatic plans.
     """
     machines = [resolve(target) for target in targets]
     wanted: list[tuple[Function, Target, Selected]] = [
@@ -185,10 +207,10 @@ def parts(
     def made(at: int) -> bytes:
         function, machine, chosen = wanted[at]
         given = own(function, sizes)
-        name = None if kept is None else name_of(function, machine, chosen, given)
+        name = None if kept is None else name_of(function, machine, chosen, given, _compiler(machine, tools))
         shown = None if kept is None or name is None else again(kept, name, fix(function, given)[0], machine)
         if shown is None:
-            _, found, wide = _kept(function, machine, given, chosen, _show)
+            _, found, wide = _kept(function, machine, given, chosen, _show, tools)
             shown = replace(found, wide=wide)
             if kept is not None and name is not None:
                 keep(kept, name, shown)
@@ -221,17 +243,26 @@ def _show(compiled: Compiled) -> artifact.Shown:
 
 
 def _kept(
-    function: Function, machine: Target, sizes: Mapping[str, int] | None, chosen: Selected, proved: Callable[[Compiled], T]
+    function: Function,
+    machine: Target,
+    sizes: Mapping[str, int] | None,
+    chosen: Selected,
+    proved: Callable[[Compiled], T],
+    tools: Toolchain | None,
 ) -> tuple[Compiled, T, T | None]:
     """`function` compiled, and the results of `proved` of it and of its wide plan. If the equivalence of an automatic schedule
-    is not proved, then with one in which all warps do the same, or without any; so its wide plan, too."""
+    is not proved, then with one in which all warps do the same, or without any; so its wide plan, too. `tools`: the compilers
+    of kernels, whose report decides between candidates."""
     compiled = driver.lower(function, machine.name, sizes, schedule=chosen)
+    if tools is not None and machine.is_launched and compiled.planned is not None:
+        again = partial(driver.lower, function, machine.name, sizes, schedule=chosen)
+        compiled = spilled.kept_in_registers(compiled, lambda way: again(way=way), partial(_report, tools, machine.name))
     try:
         found = _legal(compiled, proved)
     except Limitation as reason:
         if compiled.planned is None or reason.diagnostics[0].code != "E0509":
             raise
-        plain = driver.lower(function, machine.name, sizes, schedule=chosen, in_step=True)
+        plain = driver.lower(function, machine.name, sizes, schedule=chosen, way=driver.Way(driver.Every()))
         try:
             compiled, found = plain, _legal(plain, proved)
         except Limitation:
@@ -251,9 +282,29 @@ def _wide_plans(function: Function, compiled: Compiled, sizes: Mapping[str, int]
     """The wide plan, and then one in which all warps do the same."""
     if compiled.wide is not None:
         yield compiled.wide
-    plain = driver.lower(function, compiled.target.name, sizes, schedule=AUTO, in_step=True).wide
+    plain = driver.lower(function, compiled.target.name, sizes, schedule=AUTO, way=driver.Way(driver.Every())).wide
     if plain is not None:
         yield plain
+
+
+def _report(tools: Toolchain, target: str, text: str) -> Sequence[Resources]:
+    """What ptxas says of the kernels of a source; nothing where there is no compiler for it."""
+    try:
+        return tools.device(text, headers(), target).kernels
+    except TexprError as reason:
+        if reason.diagnostics[0].code in NO_COMPILER:
+            return ()
+        raise
+
+
+def _compiler(machine: Target, tools: Toolchain | None) -> str:
+    """The compiler of kernels that has a say in plans, for the name of what is kept."""
+    if tools is None or not machine.is_launched:
+        return ""
+    try:
+        return tools.nvcc.release
+    except TexprError:
+        return ""
 
 
 def _legal(compiled: Compiled, proved: Callable[[Compiled], T]) -> T:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Container, Mapping
 from math import lcm
 from os import PathLike
 from pathlib import Path
-from types import NoneType
+from types import MappingProxyType, NoneType
 from typing import TypeAlias
 
 from texpr.affine.expr import Sym
@@ -26,6 +26,9 @@ from texpr.isa.target import Target
 from texpr.lowering.lower import lower as lower_function
 from texpr.lowering.notes import Notes
 from texpr.model.gain import saves
+from texpr.planner.choice import Chooser
+from texpr.planner.follow import Refused
+from texpr.planner.nest import NoPlan
 from texpr.planner.plan import Planned, blamed, given_up, plan
 from texpr.planner.wider import Promise, in_vectors, may_be_wide, promise, same_directives
 from texpr.schedule.apply import apply_schedule
@@ -36,7 +39,7 @@ from texpr.schedule.stage.results import with_results
 from texpr.schedule.state import State
 from texpr.sizes import fix, listed, refuse
 from texpr.sources import read_source
-from texpr.support.diagnostic import Diagnostic, TexprError, error
+from texpr.support.diagnostic import Diagnostic, TexprError, error, limitation
 from texpr.support.expect import expect
 from texpr.support.record import Record, replace
 from texpr.support.span import Source
@@ -101,6 +104,29 @@ class Every(Container[object]):
 InStep: TypeAlias = Every | frozenset[Sym]
 """Outermost loops of nests all warps of which do the same."""
 
+NO_PICKS: Mapping[str, int] = MappingProxyType({})
+
+
+class Way(Record):
+    """How to choose an automatic schedule. `in_step`: nests all warps of which do the same. `picks`, `wide`: candidates by the
+    names of points of choice (`planner.choice`), in place of what the planner would take: of the plan for all callers, and of
+    that for callers who promise more."""
+
+    in_step: InStep = frozenset[Sym]()
+    picks: Mapping[str, int] = NO_PICKS
+    wide: Mapping[str, int] = NO_PICKS
+
+    def planned(self, function: Function, machine: Target, without: Mapping[Sym, str], picks: Mapping[str, int]) -> Planned:
+        """The schedule. Raises Limitation E0914 where a candidate that is asked for cannot be followed."""
+        try:
+            return plan(function, machine, without, Chooser(picks) if picks else None, self.in_step)
+        except (Refused, NoPlan) as reason:
+            raise limitation("E0914", function.span, str(reason)) from None
+
+
+BY_ITSELF = Way()
+"""What the planner takes."""
+
 
 def lower(
     function: Function,
@@ -109,17 +135,17 @@ def lower(
     *,
     schedule: Selected = None,
     after: After = lambda name, stage: None,
-    in_step: bool = False,
+    way: Way = BY_ITSELF,
 ) -> Compiled:
     """`function` for `target`, after `schedule` and the default mapping of what it leaves open.
 
-    `schedule`: `AUTO` for the automatic one, None for none; `in_step`: for an automatic one in which all warps do the same.
-    Raises TexprError where it is wrong, Limitation where it cannot be decided or lowered.
+    `schedule`: `AUTO` for the automatic one, which is chosen in that `way`, None for none. Raises TexprError where it is
+    wrong, Limitation where it cannot be decided or lowered.
     """
     machine = resolve(target)
     if isinstance(schedule, str):
         function, fixed = _fixed(function, sizes, after)
-        return _planned(function, machine, fixed, after, Every() if in_step else frozenset[Sym]())
+        return _planned(function, machine, fixed, after, way)
 
     def lowered(function: Function, schedule: Schedule | None, after: After = lambda name, stage: None) -> Compiled:
         function, fixed = _fixed(function, sizes, after)
@@ -140,29 +166,29 @@ def _fixed(function: Function, sizes: Mapping[str, int] | None, after: After) ->
     return function, fixed
 
 
-def _planned(function: Function, machine: Target, fixed: Mapping[Sym, int], after: After, in_step: InStep) -> Compiled:
+def _planned(function: Function, machine: Target, fixed: Mapping[Sym, int], after: After, way: Way) -> Compiled:
     """`function` with its automatic schedule, and with a plan for callers whose arrays begin, and whose rows are, whole
-    vectors, where that has less to do. `in_step`: nests all warps of which do the same."""
-    made = _scheduled(function, machine, fixed, after, plan(function, machine, in_step=in_step), in_step)
+    vectors, where that has less to do."""
+    made = _scheduled(function, machine, fixed, after, way.planned(function, machine, {}, way.picks), way)
     if not may_be_wide(made.plan, machine):
         return made
     asked = promise(function, machine.vector)
-    wide = _wide(function, asked, made, fixed, in_step)
+    wide = _wide(function, asked, made, fixed, way)
     if wide is not None and (used := promise(function, machine.vector, in_vectors(wide.plan))) != asked:
-        wide = _wide(function, used, made, fixed, in_step)
+        wide = _wide(function, used, made, fixed, way)
     if wide is None or not may_be_wide(wide.plan, machine) or not saves(wide.plan, made.plan, machine):
         return made
     return made.with_wide(wide)
 
 
-def _wide(function: Function, asked: Promise, made: Compiled, fixed: Mapping[Sym, int], in_step: InStep) -> Compiled | None:
+def _wide(function: Function, asked: Promise, made: Compiled, fixed: Mapping[Sym, int], way: Way) -> Compiled | None:
     """`function` for callers who keep a promise, where its automatic schedule is not that of `made`."""
     function, machine = promised(function, asked.align, asked.where), made.target
-    planned = plan(function, machine, in_step=in_step) if asked else None
-    if planned is None or planned.schedule is None or same_directives(planned.schedule, made.schedule):
-        return None
     try:
-        return _scheduled(function, machine, fixed, _unseen, planned, in_step, made)
+        planned = way.planned(function, machine, {}, way.wide) if asked else None
+        if planned is None or planned.schedule is None or same_directives(planned.schedule, made.schedule):
+            return None
+        return _scheduled(function, machine, fixed, _unseen, planned, way, made)
     except TexprError:
         return None
 
@@ -173,7 +199,7 @@ def _scheduled(
     fixed: Mapping[Sym, int],
     after: After,
     planned: Planned,
-    in_step: InStep,
+    way: Way,
     narrow: Compiled | None = None,
 ) -> Compiled:
     """`function` with its automatic schedule `planned`; nests for which that cannot be lowered get none. `narrow`: what it is
@@ -190,11 +216,11 @@ def _scheduled(
             if nest is None or nest in without:
                 planned = planned.without(reason)
                 continue
-            if reason.diagnostics[0].code == "E0920" and nest not in in_step:
-                in_step |= frozenset({nest})
+            if reason.diagnostics[0].code == "E0920" and nest not in way.in_step:
+                way = replace(way, in_step=way.in_step | frozenset({nest}))
             else:
                 without[nest] = given_up(reason)
-            planned = plan(function, machine, without, in_step=in_step)
+            planned = way.planned(function, machine, without, way.picks if narrow is None else way.wide)
     made = _lowered(function, machine, fixed, apply_schedule(function, None, machine), None, after, ending)
     return replace(made, planned=planned)
 

@@ -45,8 +45,9 @@ def plans(folder: Path) -> Cache:
     return Cache(folder / "plans", LIMIT)
 
 
-def name_of(function: Function, target: Target, selected: Selected, sizes: Mapping[str, int]) -> str | None:
-    """The name of the entry for a function: a hash of all that the result depends on; None where that has no text."""
+def name_of(function: Function, target: Target, selected: Selected, sizes: Mapping[str, int], device: str = "") -> str | None:
+    """The name of the entry for a function: a hash of all that the result depends on, the release of the `device`'s compiler
+    among it; None where that has no text."""
     source, compiler = function.span.source, _compiler()
     if compiler is None:
         return None
@@ -57,7 +58,7 @@ def name_of(function: Function, target: Target, selected: Selected, sizes: Mappi
             schedule, place = print_schedule(selected, function), str(selected.span)
     places = source.name, source.text, str(function.span.start), place
     program = print_program(Program((replace(function, schedules=()),)))
-    return key(("plan", compiler, target.name, schedule, json.dumps(dict(sorted(sizes.items()))), program, *places))
+    return key(("plan", compiler, device, target.name, schedule, json.dumps(dict(sorted(sizes.items()))), program, *places))
 
 
 @cache

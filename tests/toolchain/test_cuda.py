@@ -135,8 +135,10 @@ ptxas info    : Function properties for b
 ptxas info    : Used 255 registers, used 2 barriers, 1024+16 bytes smem, 400 bytes cmem[0]
 ptxas info    : Compiling entry function 'a' for 'sm_90a'
 ptxas info    : Used 10 registers
+ptxas info    : (C7515) Potential Performance Loss: wgmma.mma_async instructions are serialized due to this in the function 'b'
 """
     a, b = resources(text)
+    assert (a.serialised, b.serialised) == (0, 1)
     assert (a.kernel, a.registers, a.shared_bytes, a.barriers) == ("a", 10, 0, 0)
     assert (b.kernel, b.registers, b.stack_bytes, b.spill_stores, b.spill_loads) == ("b", 255, 16, 12, 8)
     assert (b.shared_bytes, b.barriers) == (1040, 2)

@@ -28,7 +28,7 @@ HOST_LIBRARIES = ("dl", "pthread")
 CPU_LIBRARIES = (("m",), ("gomp", "m"), ("omp", "m"))
 """The possible libraries of CPU code: OpenMP's is that of the compiler, if it has one."""
 
-RESOURCES = ("registers", "spill_stores", "spill_loads", "stack_bytes", "shared_bytes", "barriers")
+RESOURCES = ("registers", "spill_stores", "spill_loads", "stack_bytes", "shared_bytes", "barriers", "serialised")
 """The figures of ptxas for a kernel."""
 
 

@@ -9,7 +9,7 @@ from texpr.isa.registry import DEVICES
 from texpr.isa.speed import Device
 from texpr.isa.target import Target
 from texpr.model.bound import bound
-from texpr.model.plan.work import instructed, launched
+from texpr.model.plan.work import instructed, launched, launches
 from texpr.support.record import Record
 
 SHARE = 0.92
@@ -44,6 +44,17 @@ def cost(plan: k.Plan, target: Target) -> Cost:
     sizes = {**{sym: SIZE for sym in plan.sizes}, **fixed}
     found = [_launch(kernel, times, sizes, target, device, is_open) for kernel, times in launched(plan.steps, sizes)]
     return Cost(sum(each.us for each in found), sum(each.issued for each in found))
+
+
+def bound_us(plan: k.Plan, target: Target) -> float:
+    """The bound of all launches, memory included, at the sizes that are given, or at usual ones, in microseconds; of a target
+    of which nobody knows how fast machines are, instructions."""
+    device = DEVICES.get(target.name)
+    sizes = {**{sym: SIZE for sym in plan.sizes}, **dict(plan.fixed)}
+    found = launches(plan, sizes, target)
+    if device is None:
+        return sum(each.work.issued * each.times for each in found)
+    return sum(bound(each.work, each.shape, target, device).us * each.times for each in found)
 
 
 def _launch(kernel: k.Kernel, times: int, sizes: dict[Sym, int], target: Target, device: Device | None, is_open: bool) -> Cost:

@@ -91,7 +91,7 @@ def compile_cuda(machine: Machine, nvcc: Nvcc, text: str, headers: Mapping[str, 
         told = f"nvcc {nvcc.release} does not know {target}"
         raise error("E0604", None, told, help="use a newer CUDA toolkit; sm_100a needs 12.8 or later")
     names = sorted(headers)
-    parts = ("cuda", nvcc.release, *nvcc.host, *FLAGS, target, *names, "", text, *(headers[name] for name in names))
+    parts = ("cuda 2", nvcc.release, *nvcc.host, *FLAGS, target, *names, "", text, *(headers[name] for name in names))
     entry = Cache(machine.cache).through(key(parts), lambda: _build(machine, nvcc, text, headers, target))
     records = json.loads(entry.files["resources.json"])
     return CudaBinary(target, entry.files["cubin"], entry.files["ptx"], tuple(Resources(**record) for record in records))

@@ -16,6 +16,7 @@ from texpr.delivery import shown
 from texpr.explain import FORMS, Data, explain, form
 from texpr.ir.program import Function
 from texpr.planner.nest import NOMINAL
+from texpr.toolchain import Toolchain
 from texpr.toolchain.machine import this_machine
 
 
@@ -47,12 +48,12 @@ def command(
     """Show every decision, with its reason: launches, mapping, buffers, barriers, guards, the cost of each access."""
     function, fixed = legal_function(file, name, parse_sizes(sizes))
     machine = this_machine()
-    found: list[Data] = []
+    tools, found = Toolchain(machine), list[Data]()
     if dump is not None:
-        return _dump(console, function, targets or ("sm_90a",), fixed, schedule, dump)
+        return _dump(console, function, targets or ("sm_90a",), fixed, schedule, dump, tools)
     for target in targets or ("sm_90a",):
         with console.working(f"compiling {function.name} for {target}"):
-            found.append(explain(shown(function, target, fixed, schedule), machine))
+            found.append(explain(shown(function, target, fixed, schedule, tools), machine))
     for each in found:
         _show(console, each)
     console.data(found[0] if len(found) == 1 else {"targets": found})
@@ -60,12 +61,18 @@ def command(
 
 
 def _dump(
-    console: Console, function: Function, targets: tuple[str, ...], fixed: dict[str, int], schedule: str, dump: str
+    console: Console,
+    function: Function,
+    targets: tuple[str, ...],
+    fixed: dict[str, int],
+    schedule: str,
+    dump: str,
+    tools: Toolchain,
 ) -> int:
     texts: dict[str, str] = {}
     for target in targets:
         with console.working(f"compiling {function.name} for {target}"):
-            texts[target] = form(shown(function, target, fixed, schedule), dump)
+            texts[target] = form(shown(function, target, fixed, schedule, tools), dump)
     for text in texts.values():
         console.say(text.rstrip("\n"))
     console.data(texts)
