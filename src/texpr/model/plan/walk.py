@@ -19,13 +19,14 @@ from texpr.ir.instr import Instr
 from texpr.ir.kernel.point import Point, address, holds, number
 from texpr.ir.operation import BLOCK, CLUSTER, WARP, Moved
 from texpr.ir.ops.vectors import VECTOR_BYTES
-from texpr.ir.value import Buffer, Index, Load, Op, Ref, Value, walk
+from texpr.ir.value import Buffer, Index, Load, Op, Ref, Value
 from texpr.ir.value.types import BOOL, F8E4M3, F8E5M2
 from texpr.isa.levels import Level, Space
 from texpr.isa.memories import Coalescing
 from texpr.isa.requests import bank_rounds, stored, windows
 from texpr.model.bound import SYNC
-from texpr.model.plan.operations import JOINS, Units, instructions
+from texpr.model.plan.deciding import changes, compared, decides
+from texpr.model.plan.operations import Units, instructions
 from texpr.model.plan.origins import Origins
 from texpr.model.plan.reach import every_touch
 from texpr.model.plan.told import Around, Told, around_of, told_of
@@ -163,15 +164,19 @@ class Walk(Mutable, eq=False):
         """The same of blocks."""
         return [(extent // 2, extent)] if self.roughly else self._some(extent, each, parts=parts)
 
-    def _some(self, extent: int, each: bool, few: int = FEW, parts: int = 1) -> Sequence[tuple[int, int]]:
-        """Places, and how many each stands for: between the first and the last one of each of some parts."""
+    def _some(
+        self, extent: int, each: bool, few: int = FEW, parts: int = 1, cuts: Iterable[int] = ()
+    ) -> Sequence[tuple[int, int]]:
+        """Places, and how many each stands for: between the first and the last one of each of some parts, cut further there."""
         if self.literal:
             return [(at, 1) for at in range(extent)]
         if not each:
             return [(0, extent)]
         if extent <= few + parts - 1:
             return [(at, 1) for at in range(extent)]
-        ends = [1 + (extent - 2) * part // parts for part in range(parts + 1)]
+        ends = sorted(
+            {1 + (extent - 2) * part // parts for part in range(parts + 1)} | {at for at in cuts if 1 < at < extent - 1}
+        )
         between = [((first + end) // 2, end - first) for first, end in pairwise(ends)]
         return [(0, 1), *between, (extent - 1, 1)]
 
@@ -206,7 +211,8 @@ class Walk(Mutable, eq=False):
             Loop(loop.sym, most, ends[0][2], alike, most if flat else loop.factor or 1, flat, around.writes, around.meets)
         )
         before = self.counted.sums["issued"]
-        for turn, times in self._some(most, loop.sym in self.decides or len(set(trips)) > 1):
+        cuts = changes(loop, first, ends[0][2], self.sizes) if loop.sym in self.decides and first is not None else ()
+        for turn, times in self._some(most, loop.sym in self.decides or len(set(trips)) > 1, cuts=cuts):
             running = [
                 {**p, loop.sym: lo + turn * step}
                 for p, (lo, _, step), n in zip(lanes, ends, trips, strict=True)
@@ -442,52 +448,7 @@ def walk_of(
 ) -> Walk:
     """A kernel to be counted."""
     spaces = {array.buffer: array.space for array in kernel.arrays}
-    return Walk(kernel, machine, sizes, spaces, _decides(kernel), _compared(kernel), literal, roughly)
-
-
-def _decides(kernel: k.Kernel) -> frozenset[Sym]:
-    """Symbols on which tests and bounds depend."""
-    found: set[Sym] = set()
-    for stmt in k.walk(kernel.body):
-        if isinstance(stmt, k.For):
-            found |= stmt.lo.syms() | stmt.hi.syms()
-        elif isinstance(stmt, k.If):
-            found |= k.value_symbols(stmt.condition)
-    for _, moved in k.moves(kernel):
-        found |= frozenset() if moved.when is None else k.value_symbols(moved.when)
-    return _made_of(found, _meaning(kernel))
-
-
-def _compared(kernel: k.Kernel) -> frozenset[Sym]:
-    """Places of blocks that one comparison of a test relates, two or more of them."""
-    grid, meaning = {axis.sym for axis in kernel.axes if axis.level is Level.GRID}, _meaning(kernel)
-    tests = [stmt.condition for stmt in k.walk(kernel.body) if isinstance(stmt, k.If)]
-    tests += [moved.when for _, moved in k.moves(kernel) if moved.when is not None]
-    found: set[Sym] = set()
-    for test in tests:
-        for each in walk(test):
-            if isinstance(each, Op) and each.name not in JOINS:
-                related = _made_of(k.value_symbols(each), meaning) & grid
-                found |= related if len(related) > 1 else frozenset()
-    return frozenset(found)
-
-
-def _meaning(kernel: k.Kernel) -> Mapping[Sym, frozenset[Sym]]:
-    """The symbols of which what is bound to a name is made."""
-    operations = [s for s in k.walk(kernel.body) if isinstance(s, k.Operation)]
-    return {b.sym: k.value_symbols(b.value) for s in operations for b in s.bound if b.value is not None}
-
-
-def _made_of(symbols: Iterable[Sym], meaning: Mapping[Sym, frozenset[Sym]]) -> frozenset[Sym]:
-    """These, and all of which they are made."""
-    found = set(symbols)
-    waiting = list(found)
-    while waiting:
-        for sym in meaning.get(waiting.pop(), frozenset()):
-            if sym not in found:
-                found.add(sym)
-                waiting.append(sym)
-    return frozenset(found)
+    return Walk(kernel, machine, sizes, spaces, decides(kernel), compared(kernel), literal, roughly)
 
 
 def _coordinates(axes: Sequence[k.Axis], thread: int) -> Point:
