@@ -12,7 +12,8 @@
     }
 
 Both barriers are executed as often as before, and whatever the second one was there for has one still. In the first tile there
-is nothing to wait for.
+is nothing to wait for. Where a tile leaves part by part, the loop over the parts is that loop, and the first part of the next
+tile waits for the last one.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ def later(
     needs: Iterable[Dependence],
     runs: Callable[[ir.Seq], bool],
 ) -> Stored:
-    """What threads do for tiles that a loop stores and writes again in its next turn, as late as it can be.
+    """What threads do for tiles that a loop stores and writes again in its next turn, or in one of a loop around, as late as
+    it can be.
 
     `needs`: what barriers are there for; `runs`: whether a loop always has an iteration where it is reached.
     """
@@ -59,14 +61,14 @@ def later(
     placed, reused, waits = dict(barriers), dict(phases.reused), dict[ProgramPoint, k.Stmt]()
     for leaf, copy in stores.items():
         again = [m for m in met if m.source is leaf and m.covered in phases.reused[copy]]
-        if phases.followed[copy] or not again or any(m.carrier is None or m.carrier is not again[0].carrier for m in again):
+        carriers, sinks = {m.carrier for m in again}, {m.sink for m in again}
+        own = next((steps for steps in lists(nodes) if steps.loop in carriers and leaf in steps.nodes), None)
+        if phases.followed[copy] or None in carriers or own is None or not sinks <= {*leaves(own.nodes)}:
             continue
-        own = next(steps for steps in lists(nodes) if steps.loop is again[0].carrier)
-        sinks = {m.sink for m in again}
         at = own.number, next(n for n, node in enumerate(own.nodes) if not sinks.isdisjoint(leaves((node,)))) - 1
         covered = {*phases.reused[copy]}
         old = [gap for gap, each in placed.items() if gap[0] == own.number and not covered.isdisjoint(each.covers)]
-        if len(old) != 1 or at in placed or leaf not in own.nodes or own.nodes.index(leaf) > old[0][1]:
+        if len(old) != 1 or at in placed or own.nodes.index(leaf) > old[0][1]:
             continue
         enough = {at, *(gap for gap in placed if gap != old[0] and _reach(placed, gap) >= _reach(placed, old[0]))}
         if any(old[0] in way and enough.isdisjoint(way) for need in asked for way in need.paths(paths)):

@@ -203,9 +203,7 @@ def _ends(event: Event, reading: Reading, kinds: Mapping[str, Space]) -> Iterato
             yield from (end for end in commits if signal.site.launch is event.site.launch)
     for number, step in enumerate(reading.steps):
         if step.site.launch is event.site.launch and isinstance(step.what, Awaits) and step.what.group is event.group:
-            end = _end(event.site, number, step.what, reading)
-            if end is not None:
-                yield end
+            yield from _waited(event.site, number, step.what, reading)
 
 
 def _fences(event: Event, reading: Reading, kind: str, space: Space) -> Iterator[End]:
@@ -255,8 +253,9 @@ def _entering(a: Site, b: Site) -> Iterator[Values]:
             yield {**_shifted(common[:depth], turns), **first}
 
 
-def _end(copy: Site, number: int, what: Awaits, reading: Reading) -> End | None:
-    """A wait after which a copy is complete: in the iteration by which enough groups are closed in between."""
+def _waited(copy: Site, number: int, what: Awaits, reading: Reading) -> Iterator[End]:
+    """The waits after which a copy is complete: in the iteration by which enough groups are closed in between; or, where that
+    would be behind the last one of its loop, in the next ones of outer loops."""
     wait, pending = reading.steps[number].site, what.pending
     common = _common(copy, wait)
     closing = ((at, step.site) for at, step in enumerate(reading.steps) if step.what == Closes(what.group))
@@ -270,13 +269,17 @@ def _end(copy: Site, number: int, what: Awaits, reading: Reading) -> End | None:
         if len(groups) > pending:
             break
     if len(groups) <= pending:
-        return _entered(number, [at for _, at, _ in groups], pending, reading, every) if not common else None
+        entered = None if common else _entered(number, [at for _, at, _ in groups], pending, reading, every)
+        yield from () if entered is None else (entered,)
+        return
     last, _, site = groups[pending]
     after = last if _precedes(site, wait) else last + 1
     if after and not common:
-        return None
+        return
     said = tuple(Instance(at, _at(site, _shifted(common, turns))) for turns, at, site in groups[: pending + 1])
-    return End(Instance(number, _at(wait, {**_first(wait, common), **_shifted(common, after)})), said)
+    yield End(Instance(number, _at(wait, {**_first(wait, common), **_shifted(common, after)})), said)
+    for outer in (common[:depth] for depth in range(len(common) - 1, 0, -1) if after and not last):
+        yield End(Instance(number, _at(wait, {**_first(wait, outer), **_shifted(outer, 1)})), said)
 
 
 def _entered(

@@ -24,8 +24,8 @@ from texpr.affine.ranges import Range
 from texpr.affine.simplify import Simplifier
 from texpr.ir import program as ir
 from texpr.ir.instr.fragment import Digit, Fragment, Misfit
-from texpr.ir.program.marked import mark
-from texpr.ir.program.marks import Joint
+from texpr.ir.program.marked import mark, marked
+from texpr.ir.program.marks import Joint, Unroll
 from texpr.ir.program.rewrite import Rewriter, replace_loads, substitute_block, with_blocks
 from texpr.ir.program.uses import loads
 from texpr.ir.value import Buffer, Index, Load, Value
@@ -37,6 +37,7 @@ from texpr.schedule.joint.columns import Columns, in_vectors
 from texpr.schedule.joint.layout import Place, place, solved, steps_of, tile_fragment
 from texpr.schedule.joint.match import match
 from texpr.schedule.joint.nests import Nest, nest_of
+from texpr.schedule.joint.parts import part_of
 from texpr.schedule.joint.product import Product, Unfit
 from texpr.schedule.joint.records import by_name
 from texpr.schedule.joint.wide import is_stored, wide
@@ -170,7 +171,7 @@ class Tile(Mutable):
 
     def block(self) -> Body:
         """The statements of the loop that makes the tile."""
-        return tuple(made for stmt in self.home.body for made in self.stmt(stmt, {}))
+        return tuple(made for stmt in self.home.body for made in self.stmt(stmt))
 
     def touches(self, stmt: ir.Stmt) -> bool:
         """Whether the tile is read or written below."""
@@ -178,15 +179,17 @@ class Tile(Mutable):
         targets = (t.buffer for s in inside if isinstance(s, ir.Bind) for t in s.targets)
         return self.tile in targets or any(load.buffer is self.tile for s in inside for load in loads(s))
 
-    def stmt(self, stmt: ir.Stmt, known: Mapping[Sym, Expr]) -> Iterator[ir.Stmt]:
-        """What becomes of a statement. `known`: nothing, or loops around that are no loops any more."""
+    def stmt(self, stmt: ir.Stmt, around: tuple[ir.Loop, ...] = ()) -> Iterator[ir.Stmt]:
+        """What becomes of a statement. `around`: loops over the tile that stay, each iteration for a part of it."""
         inside = [nest for top, nest in self.nests.items() if top is stmt or any(s is top for s in ir.walk((stmt,)))]
         if stmt is self.new:
             yield ir.New(self.made, span=self.new.span)
         elif not self.touches(stmt):
             yield stmt
+        elif not inside and isinstance(stmt, ir.Par | ir.Seq) and self.is_in_parts(stmt):
+            yield self.by_parts(stmt, (*around, stmt))
         elif not inside:
-            yield from self.spread(stmt)
+            yield from self.spread(stmt, around)
         elif stmt in self.nests:
             yield from self.product(self.nests[stmt])
         else:
@@ -202,7 +205,7 @@ class Tile(Mutable):
         gone = {loop.sym for nest in inside for loop in (*nest.teams, *nest.tiles)}
         if isinstance(stmt, ir.If) and {s for e in exprs_of(stmt) for s in e.syms()} & gone:
             raise Misfit("a condition around the product is not the same for all that lanes do together")
-        bodies = tuple(tuple(made for each in block for made in self.stmt(each, {})) for block in ir.blocks(stmt))
+        bodies = tuple(tuple(made for each in block for made in self.stmt(each)) for block in ir.blocks(stmt))
         if isinstance(stmt, ir.Par | ir.Seq):
             if stmt.sym in gone:
                 if len(stmt.body) != 1:
@@ -214,24 +217,44 @@ class Tile(Mutable):
         else:
             yield with_blocks(stmt, bodies)
 
-    def spread(self, stmt: ir.Stmt) -> Iterator[ir.Stmt]:
+    def is_in_parts(self, loop: ir.Loop) -> bool:
+        """Whether a loop over the tile has statements beside those in all loops over it."""
+        over = {
+            sym
+            for s in ir.walk((loop,))
+            for load in accesses(s)
+            if load.buffer is self.tile
+            for e in load.index
+            for sym in e.syms()
+        }
+        return loop.sym in over and any(not isinstance(each, ir.If) and not self.touches(each) for each in loop.body)
+
+    def by_parts(self, loop: ir.Loop, around: tuple[ir.Loop, ...]) -> ir.Stmt:
+        """Such a loop: its iterations in order, as each finds its part in registers that are named."""
+        _require_plain(loop, self.tile)
+        body = tuple(made for each in loop.body for made in self.stmt(each, around))
+        return marked(ir.Seq(loop.sym, loop.extent, body, span=loop.span), Unroll(span=loop.span))
+
+    def spread(self, stmt: ir.Stmt, around: tuple[ir.Loop, ...]) -> Iterator[ir.Stmt]:
         """Loops over the tile, as loops over lanes and registers, to which columns of tensor memory are brought first; or as
-        instructions that store it."""
+        instructions that store it. `around`: loops over it that stay."""
         found = [load for s in ir.walk((stmt,)) for load in accesses(s) if load.buffer is self.tile]
         indices = {load.index for load in found}
         if len(indices) != 1 or found[0].data:
             raise Misfit(f"loops touch several elements of `{self.tile.name}` in one iteration")
         (index,) = indices
+        part = part_of(self.held, index, [loop for loop in around if any(loop.sym in e.syms() for e in index)])
         own = {s.sym: s for s in ir.walk((stmt,)) if isinstance(s, ir.Par | ir.Seq)}
         used = {sym: own[sym] for e in index for sym in e.syms() if sym in own}
         for loop in used.values():
-            if not loop.extent.is_constant or (isinstance(loop, ir.Par) and (loop.reduce or loop.fully)):
-                through = f"the loop over `{loop.sym.base}` goes through `{self.tile.name}`"
-                raise Misfit(f"{through}, and is no plain `par` of a constant extent")
-        shape = tuple(e.constant for e in self.tile.shape)
+            _require_plain(loop, self.tile)
+        extents = {sym: loop.extent.constant for sym, loop in used.items()}
+        outer = {loop.sym: (0, loop.extent.constant - 1) for loop in around}
 
         def moved(element: Sequence[Expr], at: Load, ranges: Mapping[Sym, Range]) -> Body:
-            values = dict(solved(index, element, {s: loop.extent.constant for s, loop in used.items()}, shape))
+            ranges = {**ranges, **outer}
+            at = replace(at, index=(at.index[0], at.index[1] + part.first))
+            values = dict(solved(part.index, element, extents, part.held.shape))
             values |= {sym: ZERO for sym, loop in own.items() if isinstance(loop, ir.Par) and loop.extent is ONE}
             self._require_inside(stmt, frozenset(values), frozenset(used))
             simple, body = Simplifier(Known(ranges)), self._without((stmt,), frozenset(values))
@@ -240,16 +263,18 @@ class Tile(Mutable):
 
         by, span = self.by, getattr(stmt, "span", self.new.span)
         if self.columns is None:
-            whole = stores.Tile(self.lanes, shape, self.held.digits, self.made)
+            whole = stores.Tile(self.lanes, part.held.shape, part.held.digits, self.made)
             if instructions := stores.stored(by.function, by.target, whole, moved, by.fresh, span):
                 yield from instructions
                 return
         lane = by.fresh("lane")
-        held = place(self.held, expr(lane), [by.fresh("r") for digit in self.held.digits if not digit.of_lane])
+        held = place(part.held, expr(lane), [by.fresh("r") for digit in part.held.digits if not digit.of_lane])
         ranges = {lane: (0, self.lanes - 1), **{sym: (0, digit.size - 1) for sym, digit in held.digits}}
         if self.columns is None:
             yield self.over(lane, held.digits, moved(held.element, Load(self.made, (expr(lane), held.register)), ranges), stmt)
         else:
+            if around:
+                raise Misfit("what is in tensor memory is not brought to registers part by part of another loop")
             yield from self._from_columns(self.columns, lane, held, moved, ranges, stmt)
 
     def _from_columns(
@@ -301,6 +326,12 @@ def accesses(stmt: ir.Stmt) -> tuple[Load, ...]:
     """What a statement reads, and what it gives a value."""
     targets = stmt.targets if isinstance(stmt, ir.Bind) else ()
     return (*loads(stmt), *targets)
+
+
+def _require_plain(loop: ir.Loop, tile: Buffer) -> None:
+    if not loop.extent.is_constant or (isinstance(loop, ir.Par) and (loop.reduce or loop.fully)):
+        through = f"the loop over `{loop.sym.base}` goes through `{tile.name}`"
+        raise Misfit(f"{through}, and is no plain `par` of a constant extent")
 
 
 def exprs_of(stmt: ir.If) -> Iterator[Expr]:
