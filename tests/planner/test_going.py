@@ -29,7 +29,7 @@ from texpr.isa.registry import DEVICES
 from texpr.isa.speed import Figure
 from texpr.model.plan.work import launches
 from texpr.model.tiles import Goes
-from texpr.planner.tensor.going import ordered, paired
+from texpr.planner.tensor.going import by_parts, ordered, paired
 from texpr.presburger.isl import build, maps, raw, sets
 from texpr.proof.schedule import faithful
 from texpr.support.record import Record, replace
@@ -191,6 +191,24 @@ def test_blocks_share_tiles(name: str) -> None:
     assert open_of(real(name)) == []
 
 
+@pytest.mark.parametrize("out, more, columns", [("bf16", "s", 128), ("f32", "s", 64), ("bf16", POSITIVE, 128)])
+def test_results_leave_in_parts_where_the_ring_is_whole_then(out: str, more: str, columns: int) -> None:
+    """A tile of 64 KiB or 128 would leave room for three slots, or two."""
+    made = lower(parse(Case((4096, 4096, 4096), out=out, more=more).text)["f"], "sm_90a", schedule="auto")
+    text = said(made)
+    assert f"split(j_m_2, {columns}) -> (j_h, j_n)" in text and "stage(C, at=j_h, via=tma" in text and "stages=4" in text, text
+    assert made.planned is not None
+    (nest,) = made.planned.nests
+    assert nest.candidate is not None and nest.candidate.data()["parts"] == 256 // columns
+
+
+def test_parts_are_whole_rows_of_a_swizzle() -> None:
+    ways = [goes.parts for goes in by_parts(Goes(stored=True), 4)]
+    assert ways == [1, 2, 4]
+    assert [goes.parts for goes in by_parts(Goes(stored=True), 2)] == [1, 2]
+    assert [goes.parts for goes in by_parts(Goes(), 4)] == [goes.parts for goes in by_parts(Goes(stored=True), 1)] == [1]
+
+
 @pytest.mark.parametrize("order", [
     pytest.param(order, marks=() if order == "one" else pytest.mark.long) for order in ("one", "forwards", "backwards")
 ])  # fmt: skip
@@ -316,7 +334,8 @@ def test_a_device_that_waits_for_nothing_has_nothing_to_gain() -> None:
         patch.setattr("texpr.planner.tensor.cores.DEVICES", {**DEVICES, "sm_90a": still})
         patch.setattr("texpr.planner.strategies.warpgroups.CLUSTER", 7)  # which no number of tiles is a multiple of
         made = lower(parse(REAL["batched"].text)["f"], "sm_90a", schedule="auto")
-    assert "persistent(" not in said(made) and "roles(" not in said(made) and "stage(C, at=j_b, via=tma" in said(made)
+    assert "persistent(" not in said(made) and "roles(" not in said(made)
+    assert "stage(C, at=j_h, via=tma" in said(made) and "stages=4" in said(made)
 
 
 @pytest.mark.parametrize("name", ["batched", "f8, batched"])

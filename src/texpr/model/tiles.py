@@ -19,11 +19,12 @@ KIB = float(1 << 10)
 class Goes(Record):
     """How blocks go through tiles. `blocks`: that share all tiles, 0 where each has one; `group`: rows of tiles that are
     counted together, column by column, 1 for line by line, 0 for column by column; `stored`: whether the engine stores
-    results."""
+    results, in so many `parts`, one after the other, of one piece of shared memory."""
 
     blocks: int = 0
     group: int = 1
     stored: bool = False
+    parts: int = 1
 
 
 def between(goes: Goes, tiles: float, results: float, device: Device) -> float | None:

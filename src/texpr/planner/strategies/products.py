@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from math import ceil, prod
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
@@ -119,6 +119,10 @@ class Tile(Record):
 A = TypeVar("A", bound=Tile)
 
 
+Loops: TypeAlias = tuple[str, str, str]
+"""Names of loops over blocks, over warps, "" where there is one, and over the part of a warp."""
+
+
 class ProductScript(Copies, kw_only=True):
     """Gives `tile` of `nest` to blocks, warps and instructions."""
 
@@ -144,7 +148,7 @@ class ProductScript(Copies, kw_only=True):
         nests = self._apart(rows[2], columns[2], inner, warps)
         for warp, level in zip(warps, ("block.z", "block.y"), strict=False):
             self.must("bind", warp, level)
-        self._sums(self._grid(grid, rows[0], columns[0]))
+        self._sums(self._grid(grid, rows, columns))
         if len(product.operands) < len(product.loads):
             parts = dict(zip((product.rows.sym, product.columns.sym), nests[0], strict=False))
             self.along |= {load.index: parts[sym] for load in product.loads for sym in parts if moves(load, sym)}
@@ -182,7 +186,7 @@ class ProductScript(Copies, kw_only=True):
         """Has operands copied turns ahead, where that is possible."""
         self.may("pipeline", turn, stages=self.tile.shape.stages)
 
-    def _grid(self, grid: Sequence[str], rows: str, columns: str) -> str:
+    def _grid(self, grid: Sequence[str], rows: Loops, columns: Loops) -> str:
         """Binds loops of the grid, which need not be; the loop whose iterations are tiles."""
         return grid[-1]
 
@@ -215,8 +219,8 @@ class ProductScript(Copies, kw_only=True):
             made = name
         return made
 
-    def _parts(self, name: str, block: int, warp: int, is_tile: bool = False) -> tuple[str, str, str]:
-        """The loops over blocks, over warps, if there are several, and over the part of a warp. `is_tile`: it is that of one
+    def _parts(self, name: str, block: int, warp: int, is_tile: bool = False) -> Loops:
+        """The loops over rows, or over columns. `is_tile`: it is that of one
         block already."""
         suffixes = ("b", "m") if block == warp else ("b", "e", "w", "m")
         outer, inner, *parts = self.fresh(name, *suffixes)

@@ -36,6 +36,7 @@ from texpr.planner.strategies.products import (
     ADDRESSES,
     LEAST,
     WORDS,
+    Loops,
     ProductScript,
     Shape,
     Tile,
@@ -48,9 +49,10 @@ from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
 from texpr.planner.tensor.cores import Asked, at_once, microseconds, most_saved, require_filled, tiles_in
 from texpr.planner.tensor.described import Together, columns_of, product_by
 from texpr.planner.tensor.gathered import Gathered, gatherings, sides
-from texpr.planner.tensor.going import Limits, limits_of, ordered, paired, ways, written
+from texpr.planner.tensor.going import Limits, by_parts, limits_of, ordered, paired, ways, written
 from texpr.planner.tensor.product import Along, Product, by_warps, is_by_parts, keeps_few_bits
 from texpr.schedule.joint.records import usable_in
+from texpr.schedule.tree import path_to
 from texpr.support.record import Record, field, replace
 
 SPAN = LINE
@@ -138,6 +140,7 @@ class Operands(Tile):
         """Bytes of shared memory of a block."""
         shape, result = self.shape, self.result
         stored = shape.rows * shape.columns * result.dtype.bytes if result is not None and self.goes.stored else 0
+        stored //= self.goes.parts
         return shape.stages * self.product.brought(shape.rows, shape.columns) * SPAN + stored + BARRIERS
 
     @property
@@ -145,9 +148,16 @@ class Operands(Tile):
         """Whether blocks are in clusters."""
         return prod(self.cluster) > 1
 
+    @property
+    def apart(self) -> int:
+        """Rows of a swizzle that a warpgroup's columns of results are; 1 where other warpgroups have columns beside them."""
+        if self.result is None or self.shape.columns != self.shape.part[1]:
+            return 1
+        return max(1, self.shape.columns * self.result.dtype.bytes // SPAN)
+
     def data(self) -> dict[str, Any]:
         """For `explain`."""
-        goes = {"blocks": self.goes.blocks, "stored": self.goes.stored}
+        goes = {"blocks": self.goes.blocks, "stored": self.goes.stored, "parts": self.goes.parts}
         return {**super().data(), "team": "warpgroup", "cluster": list(self.cluster), **goes}
 
 
@@ -161,23 +171,39 @@ class WarpgroupScript(ProductScript, kw_only=True):
     by_threads: bool = False
     """Whether threads copy what the engine does not."""
 
-    def _grid(self, grid: Sequence[str], rows: str, columns: str) -> str:
+    def _grid(self, grid: Sequence[str], rows: Loops, columns: Loops) -> str:
         """Has neighbours in clusters, or blocks go through tiles, if that pays; and the engine store what is written."""
         tile = self.tile
         assert isinstance(tile, Operands)
         own = self._shared_out(grid) if tile.goes.blocks else grid[-1]
         if tile.goes.stored and tile.result is not None:
             (name,) = self.fresh(tile.result.buffer.name, "s")
-            keys = by_engine(tile.result, tile.sizes)
-            self.must("stage", tile.result.buffer.name, results=(name,), of=tile.result.buffer, at=own, **keys)
+            across = tile.product.columns.sym
+            keys = by_engine(tile.result, {**tile.sizes, across: tile.shape.columns // tile.goes.parts})
+            at = own if tile.goes.parts == 1 else self._by_parts(tile, own, columns[2])
+            self.must("stage", tile.result.buffer.name, results=(name,), of=tile.result.buffer, at=at, **keys)
         loops = (tile.product.rows.sym, tile.product.columns.sym)
-        for sym, name, blocks, level in zip(loops, (rows, columns), tile.cluster, ("grid.x", "grid.y"), strict=True):
+        for sym, name, blocks, level in zip(loops, (rows[0], columns[0]), tile.cluster, ("grid.x", "grid.y"), strict=True):
             if tile.is_clustered and not tile.goes.blocks:
                 self.must("bind", name, level)
             if blocks > 1:
                 self.clusters[sym] = self.shared_by or name
                 self.must("cluster", self.clusters[sym], blocks)
         return own
+
+    def _by_parts(self, tile: Operands, own: str, columns: str) -> str:
+        """Has results of a tile, in iterations of the loop `own`, leave part by part; the loop over the parts."""
+        assert tile.result is not None
+        body, buffer = self.state.function.body, tile.result.buffer
+        stored = next(s for s in ir.walk(body) if isinstance(s, ir.Bind) and any(t.buffer is buffer for t in s.targets))
+        path = [loop for loop in path_to(body, stored) or () if isinstance(loop, ir.Par | ir.Seq)]
+        inside = path[path.index(self.loop(own)) + 1 :]
+        across = next(loop for loop in inside if self.is_copy(loop, columns)).sym.name
+        part, inner = self.fresh(tile.product.columns.sym.name, "h", "n")
+        self.must("split", across, tile.shape.columns // tile.goes.parts, results=(part, inner), of=buffer)
+        others = [loop.sym.name for loop in inside if loop.sym.name != across]
+        self.must("reorder", part, *others, inner, of=buffer)
+        return part
 
     def _shared_out(self, grid: Sequence[str]) -> str:
         """Has blocks go through all tiles; the loop over those of a block."""
@@ -330,7 +356,8 @@ def going(tile: Operands, asks: Asks, limits: Limits, nest: Nest, target: Target
     fixed = all(loop.extent.is_constant for loop in nest.loops)
     bare = not {*nest.read_only()} - {*tile.product.operands}
     for each in ways(limits, tile.result is not None and (fixed or bare)):  # else ptxas 13.0 serialises products (C7515)
-        made = (replace(tile, goes=goes, shape=replace(tile.shape, stages=n)) for goes in each for n in slots)
+        longer = ((way, replace(tile.shape, stages=n)) for goes in each for n in slots for way in by_parts(goes, tile.apart))
+        made = (replace(tile, goes=way, shape=shape) for way, shape in longer)
         fits = next((one for one in made if one.shared <= target.shared), None)
         if fits is None or not fits.goes.blocks:
             yield from () if fits is None else (fits,)

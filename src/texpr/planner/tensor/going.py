@@ -20,6 +20,9 @@ from texpr.support.record import Record, replace
 GROUPS = (1, 16, 8, 4, 2, 0)
 """Rows of tiles that are counted together: whole lines first, which need no more than a number of tiles."""
 
+PARTS = (1, 2, 4)
+"""Parts of a tile that the engine stores one after the other, which leaves room for a longer ring."""
+
 SHARES = ("persistent", "roles")
 """Directives by which blocks share tiles."""
 
@@ -51,6 +54,12 @@ def ways(limits: Limits, can_store: bool) -> Iterator[tuple[Goes, ...]]:
         yield (Goes(1, stored=True), Goes(1)) if stores else (Goes(1),)
     if stores:
         yield (Goes(stored=True),)
+
+
+def by_parts(goes: Goes, columns: int) -> Iterator[Goes]:
+    """The same with results that leave in so many parts as there may be of so many columns, each of whole rows of a swizzle."""
+    yield goes
+    yield from (replace(goes, parts=n) for n in PARTS[1:] if goes.stored and columns % n == 0)
 
 
 def ordered(goes: Goes, rows: int, cluster: tuple[int, int] = (1, 1)) -> Iterator[Goes]:
