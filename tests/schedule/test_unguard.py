@@ -192,7 +192,7 @@ def test_what_the_engine_cannot_fill_is_refused() -> None:
 def test_a_plain_statement_in_holes_is_refused() -> None:
     program = "fn f(x: f32[n]): f32[n] { new y: f32[n] par n |i| { y[i] = x[i] } return y }"
     said = refusal(program, "split(i, 8) -> (b, t)  stage(x, at=b, in=shared, fill=zero) -> xs  unguard(t)")
-    assert "a hole would be computed by a statement that is no update" in said
+    assert "iterations of `t` have elements of their own, which others know" in said
 
 
 def test_a_proof_that_is_none_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

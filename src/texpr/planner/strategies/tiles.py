@@ -59,7 +59,7 @@ class TileScript(Script, kw_only=True):
     """Arrays of the nest that are parts of others."""
     vectors: Mapping[Sym, int] = field(init=False)
     filled: set[Sym] = field(default_factory=set[Sym])
-    """Loops of sums whose turns have zeros where a sum has ended."""
+    """Ragged loops without tests: turns of a sum have zeros where it has ended, threads have sums that nobody reads."""
 
     def __post_init__(self) -> None:
         self.vectors = fragments(self.nest, self.candidate, self.state.target.vector)
@@ -93,15 +93,17 @@ class TileScript(Script, kw_only=True):
         return ()
 
     def _whole(self, parts: Mapping[Sym, Loops]) -> None:
-        """Has turns of a sum all their iterations, where what is beyond its end may be summed up: zeros."""
+        """Has turns of a sum all their iterations, where what is beyond its end may be summed up: zeros; and threads all their
+        sums, where nobody reads those beyond an array."""
         if not all(loop.extent.is_constant for loop in self.nest.loops):
             return  # of any size, places beyond an array may be too large for a machine's integers
-        for seq in self.nest.seqs:
-            own, size = parts[seq.sym].own, self.candidate.tile[seq.sym]
-            if not own or not parts[seq.sym].outer or self.nest.known.multiple(seq.extent, size):
+        for loop in (*self.nest.seqs, *self.nest.pars):
+            made = parts[loop.sym]
+            own = made.own or (isinstance(loop, ir.Par) and (made.lane or made.thread))
+            if not own or not made.outer or self.nest.known.multiple(loop.extent, self.candidate.tile[loop.sym]):
                 continue
             if self.may("unguard", own):
-                self.filled.add(seq.sym)
+                self.filled.add(loop.sym)
             else:
                 self.dropped.pop()
 
@@ -131,7 +133,8 @@ class TileScript(Script, kw_only=True):
         """Whether there are whole tiles only, and nothing in them is tested."""
         sizes = self.candidate.tile
         tested = self.nest.masked or any(isinstance(stmt, ir.If) for stmt in ir.walk((self.nest.loops[0],)))
-        return not tested and all(self.nest.known.multiple(loop.extent, sizes[loop.sym]) for loop in self.nest.loops)
+        ragged = [loop for loop in self.nest.loops if not self.nest.known.multiple(loop.extent, sizes[loop.sym])]
+        return not tested and all(loop.sym in self.filled for loop in ragged)
 
     def _stored(self, parts: Mapping[Sym, Loops]) -> None:
         """Makes vectors of the neighbours that a thread has of results."""

@@ -24,25 +24,20 @@ from texpr.ir import program as ir
 from texpr.ir.program.marked import mark, unmarked
 from texpr.ir.program.marks import Joint, Persistent, Unguard
 from texpr.ir.program.rewrite import Rewriter, replace_loads, substitute_value
-from texpr.ir.program.uses import loads
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Value, conjunction
 from texpr.ir.value.types import BOOL, I64
-from texpr.presburger.formula import Eq, Formula, Ge, compare, conj, disj, negate, rename
-from texpr.presburger.isl.raw import Undecided
-from texpr.presburger.linear import NotAffine, without_products
-from texpr.presburger.points import Points
+from texpr.presburger.formula import Formula, Ge, compare, conj, disj, negate
 from texpr.relation.conditions import condition
 from texpr.relation.facts import facts_of, in_loop, known
 from texpr.schedule.levels import may_be_inside
 from texpr.schedule.rewrite.linked import linked, sums_of_parts
 from texpr.schedule.rewrite.overrun import Filling, Holes, Matters, fillings, is_freed
+from texpr.schedule.rewrite.unread import Path, Unread, require_unread
 from texpr.schedule.state import State
 from texpr.schedule.tree import Body
-from texpr.support.diagnostic import Note, error
+from texpr.support.diagnostic import error
 from texpr.support.record import Mutable, Record, field, replace
 from texpr.support.span import NOWHERE, Span
-
-Path = tuple[ir.Loop, ...]
 
 
 class Guarded(Record):
@@ -74,7 +69,8 @@ def materialise(state: State) -> Materialised:
     """The plain program of `state`."""
     maker = _Maker(state, tuple(given(state.function)))
     body = _wrapped(maker.block(state.function.body, (), {}), {})
-    maker.require_unread()
+    maker.require_freed()
+    require_unread(maker.unread, state.function.body, maker, state.function.sizes)
     return Materialised(replace(state.function, body=body), maker.origin, tuple(maker.arounds), state)
 
 
@@ -127,14 +123,6 @@ class _Entry(Record):
     stmt: ir.Stmt
     needs: _Needs | None
     filled: bool = False
-
-
-class _Unread(Record):
-    """A statement that runs at holes, where `needs` fail, and leaves something in memory there that nobody may read."""
-
-    stmt: ir.Bind
-    path: Path
-    needs: frozenset[_Need]
 
 
 class _Around(Record, eq=False, dict=True):
@@ -195,7 +183,10 @@ class _Maker(Mutable):
     counted: frozenset[Sym] = frozenset()
     tiles: Mapping[Buffer, Span] | None = None
     linked: frozenset[Buffer] | None = None
-    unread: list[_Unread] = field(default_factory=list["_Unread"])
+    unread: list[Unread] = field(default_factory=list[Unread])
+    freed: dict[Sym, tuple[ir.Loop, Span]] = field(default_factory=dict[Sym, "tuple[ir.Loop, Span]"])
+    kept: dict[Sym, tuple[ir.Loop, Span]] = field(default_factory=dict[Sym, "tuple[ir.Loop, Span]"])
+    """Unguarded loops along what statements write, by their IterDomain, whose guards were dropped or kept."""
 
     def block(self, body: Body, path: Path, held: _Needs) -> list[_Entry]:
         """The statements of `body` below the loops `path`, where the predicates `held` hold."""
@@ -247,10 +238,15 @@ class _Maker(Mutable):
     def _free(self, body: Body, path: Path, needs: _Needs) -> frozenset[_Need]:
         """The guards of an unguarded loop, which are dropped: holes are proved to change nothing."""
         statements = [s for s in body if not isinstance(s, ir.Par | ir.Seq | ir.New)]
-        joint = self._joint(path)
-        asked = {**{loop.sym: found.span for loop in path if (found := mark(loop, Unguard))}, **joint}
+        joint, plain = self._joint(path), {loop.sym: found.span for loop in path if (found := mark(loop, Unguard))}
+        asked = {**plain, **joint}
         beyond = self._beyond(statements, path, needs) if joint or self._tiles() else frozenset[_Need]()
-        free = frozenset(n for n in needs if not n.syms.isdisjoint(asked)) - beyond
+        beyond |= self._left(statements, path, needs, plain) if plain and not joint else frozenset[_Need]()
+        stored = self._along(statements, path) & plain.keys() - joint.keys() if plain else frozenset[Sym]()
+        for loop in (loop for loop in path if loop.sym in stored and any(loop.sym in n.syms for n in needs)):
+            at = self.freed if any(loop.sym in n.syms for n in beyond) else self.kept
+            at.setdefault(self.state.domain(loop).sym, (loop, plain[loop.sym]))
+        free = frozenset(n for n in needs if not n.syms.isdisjoint(asked.keys() - stored)) - beyond
         if not statements or not (free or beyond):
             return frozenset()
         copies = fillings(self.state) if free else {}
@@ -272,10 +268,18 @@ class _Maker(Mutable):
 
     def _holes(self, path: Path, free: frozenset[_Need], kept: Sequence[Formula], asked: Mapping[Sym, Span]) -> Holes:
         """The iterations in which one of `free` fails, and `kept` hold."""
-        failing = disj([negate(n.formula) for n in free])
+        failing = _failing(free)
         numbers_last = sorted(free, key=lambda need: need.right.is_constant)
         ends = {sym: need.right for need in numbers_last for sym in need.syms if sym in asked}
         return Holes(self.state, conj((*self.runs(path), *kept, failing)), self.around(path).indices, ends)
+
+    def require_freed(self) -> None:
+        """Raises E0906 where an unguarded loop has guards, and no statement does without them."""
+        for domain, (loop, span) in self.kept.items():
+            if domain not in self.freed:
+                reason = f"iterations of `{loop.sym.base}` have elements of their own, which others know"
+                help = "unguard loops over a local that begins with a number, and is only updated from then on"
+                raise error("E0906", span, f"holes cannot be computed: {reason}", help=help)
 
     def _joint(self, path: Path) -> Mapping[Sym, Span]:
         """The loops of a nest that lanes do together, which have no guards."""
@@ -306,8 +310,34 @@ class _Maker(Mutable):
         if not sums.isdisjoint(stmt.targets[0].buffer for stmt in binds):
             free = self._inside(binds, path, needs, free)
         if free:
-            self.unread += [_Unread(stmt, path, free) for stmt in binds]
+            spans, failing = self._tiles(), _failing(free)
+            first = next(iter(spans.values()))
+            self.unread += [Unread(s, path, failing, spans.get(s.targets[0].buffer) or first) for s in binds]
         return free
+
+    def _along(self, statements: Sequence[ir.Stmt], path: Path) -> frozenset[Sym]:
+        """The loops on which subscripts of what statements write depend: holes have elements of their own there."""
+        binds = (s for s in ir.walk(tuple(statements)) if isinstance(s, ir.Bind))
+        targets = (self._rewriter(path).target(target) for bind in binds for target in bind.targets)
+        return frozenset(sym for target in targets for e in target.index for sym in e.syms())
+
+    def _left(self, statements: Sequence[ir.Stmt], path: Path, needs: _Needs, asked: Mapping[Sym, Span]) -> frozenset[_Need]:
+        """The guards of loops over a local, of elements that holes alone know: sums are left there that nobody reads."""
+        binds = [s for s in statements if isinstance(s, ir.Bind) and len(s.targets) == 1]
+        if not binds or len(binds) != len(statements) or not all(self._is_summed(s.targets[0].buffer) for s in binds):
+            return frozenset()
+        along = [self._along((bind,), path) & asked.keys() for bind in binds]
+        free = frozenset(n for n in needs if along[0] and all(not n.syms.isdisjoint(each) for each in along))
+        self.unread += [Unread(bind, path, _failing(free), next(iter(asked.values()))) for bind in binds if free]
+        return free
+
+    def _is_summed(self, buffer: Buffer) -> bool:
+        """Whether a local begins with numbers, and is only updated from then on."""
+        binds = [s for s in ir.walk(self.state.function.body) if isinstance(s, ir.Bind)]
+        of = [bind for bind in binds if any(target.buffer is buffer for target in bind.targets)]
+        return buffer.role == "local" and all(
+            len(bind.targets) == 1 and (isinstance(bind.update, str) or isinstance(bind.values[0], Literal)) for bind in of
+        )
 
     def _inside(self, binds: Sequence[ir.Bind], path: Path, needs: _Needs, free: frozenset[_Need]) -> frozenset[_Need]:
         """Those of guards without which statements read nothing out of bounds."""
@@ -336,56 +366,20 @@ class _Maker(Mutable):
             self.linked = linked(self.state.function.body, self._tiles()) if self._tiles() else frozenset()
         return self.linked
 
-    def require_unread(self) -> None:
-        """Raises E0906 where an element of a tile is read that a statement may have left at a hole."""
-        for hole in self.unread:
-            (target,) = hole.stmt.targets
-            span = self._tiles().get(target.buffer) or next(iter(self._tiles().values()))
-            for stmt, path in self._readers(self.state.function.body, target.buffer, ()):
-                if not self._is_apart(hole, stmt, path):
-                    reason = f"what holes leave in `{target.buffer.name}` may be read"
-                    raise error("E0906", span, f"holes cannot be computed: {reason}", Note("here", stmt.span))
-
-    def _readers(self, body: Body, buffer: Buffer, path: Path) -> Iterator[tuple[ir.Stmt, Path]]:
-        for stmt in body:
-            if any(load.buffer is buffer for load in loads(stmt)):
-                yield stmt, path
-            for block in ir.blocks(stmt):
-                yield from self._readers(block, buffer, (*path, stmt) if isinstance(stmt, ir.Par | ir.Seq) else path)
-
-    def _is_apart(self, hole: _Unread, stmt: ir.Stmt, path: Path) -> bool:
-        """Whether a statement, where it is no hole itself, never reads what another one left at a hole."""
-        (target,) = hole.stmt.targets
-        shared = [one for one, other in zip(hole.path, path, strict=False) if one is other]
-        made = [
-            n
-            for n, loop in enumerate(shared)
-            if any(isinstance(s, ir.New) and s.buffer is target.buffer for s in ir.walk(loop.body))
-        ]
-        common = {loop.sym for loop in shared[: made[-1] + 1]} if made else set[Sym]()
-        own = {loop.sym: expr(Sym(f"{loop.sym.name} of a hole")) for loop in hole.path if loop.sym not in common}
-        place = [e.substitute(own) for e in self._rewriter(hole.path).target(target).index]
-        failing = rename(disj([negate(n.formula) for n in hole.needs]), own)
-        facts = [failing, *(rename(f, own) for f in self.runs(hole.path)), *self.runs(path)]
-        facts += [n.formula for n in self.around(path).needs]
-        read = (load for load in loads(stmt) if load.buffer is target.buffer)
-        for load in read:
-            moved = self._rewriter(path).value(load)
-            assert isinstance(moved, Load)
-            both = conj((*facts, *(Eq(a - b) for a, b in zip(moved.index, place, strict=True))))
-            try:
-                if not Points(without_products(both), sorted(self.state.function.sizes, key=str)).is_empty():
-                    return False
-            except (NotAffine, Undecided):
-                return False
-        return True
-
     def runs(self, path: Path) -> Iterator[Formula]:
         """That loops run."""
         around = self.around(path)
         yield from (Ge(e) for e in self.given)
         for loop in path:
             yield from (Ge(e) for e in in_loop(loop.sym, loop.extent.substitute(around.indices)))
+
+    def guards(self, path: Path) -> Iterator[Formula]:
+        """That an iteration is no hole."""
+        yield from (n.formula for n in self.around(path).needs)
+
+    def moved(self, load: Load, path: Path) -> Load:
+        """An access over the actual loops."""
+        return self._rewriter(path).target(load)
 
     def reached(self, copy: Filling) -> Formula:
         """The condition under which a copy's iteration is no hole."""
@@ -456,6 +450,11 @@ class _Maker(Mutable):
     def _buffer(self, buffer: Buffer) -> Buffer:
         """The memory of `buffer`: its allocation domain, in the loops around its `new`."""
         return self.buffers.get(buffer, buffer)
+
+
+def _failing(needs: Iterable[_Need]) -> Formula:
+    """That one of some guards fails."""
+    return disj([negate(n.formula) for n in needs])
 
 
 @lru_cache(maxsize=1024)
