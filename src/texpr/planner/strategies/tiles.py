@@ -40,6 +40,10 @@ WHOLE, PART = 1024, 256
 or of so many turns of it: code that is repeated has to fit the nearest cache of instructions."""
 
 
+RESIDENT, LARGE = 2, 128
+"""Blocks that a multiprocessor should hold, where each thread has so many registers at most."""
+
+
 class Loops(Mutable):
     """The loops that a loop is split into: outside of the tile, over threads, over a thread's own iterations, the last of them
     neighbours."""
@@ -90,6 +94,7 @@ class TileScript(Script, kw_only=True):
         self._whole(parts)
         self._unrolled(pars, {s.sym: parts[s.sym] for s in self.nest.seqs})
         self._stored(parts)
+        self._resident(pars)
         return ()
 
     def _whole(self, parts: Mapping[Sym, Loops]) -> None:
@@ -106,6 +111,16 @@ class TileScript(Script, kw_only=True):
                 self.filled.add(loop.sym)
             else:
                 self.dropped.pop()
+
+    def _resident(self, pars: Sequence[Loops]) -> None:
+        """Has two large blocks on a multiprocessor, where copies of a ragged tile would take so many registers that there is
+        room for one, which waits for itself."""
+        ragged = any(par.sym in self.filled for par in self.nest.pars)
+        threads = prod(self.loop(par.thread).extent.constant for par in pars if par.thread)
+        words, target = RESIDENT * threads * LARGE, self.state.target
+        fits = words <= target.registers_block and RESIDENT * self.candidate.shared * STAGES <= target.shared_multiprocessor
+        if ragged and fits and 2 * words > target.registers_block:
+            self.may("launch_bounds", RESIDENT)
 
     def _unrolled(self, pars: Sequence[Loops], seqs: Mapping[Sym, Loops]) -> None:
         """Unrolls what a thread does between two barriers: as many turns of a `seq` as read neighbours, if no more."""

@@ -255,7 +255,8 @@ def _entering(a: Site, b: Site) -> Iterator[Values]:
 
 def _waited(copy: Site, number: int, what: Awaits, reading: Reading) -> Iterator[End]:
     """The waits after which a copy is complete: in the iteration by which enough groups are closed in between; or, where that
-    would be behind the last one of its loop, in the next ones of outer loops."""
+    would be behind the last one of its loop, in the next ones of outer loops, as a store is waited for where its memory is
+    written again. (What is brought is read in the same loop.)"""
     wait, pending = reading.steps[number].site, what.pending
     common = _common(copy, wait)
     closing = ((at, step.site) for at, step in enumerate(reading.steps) if step.what == Closes(what.group))
@@ -278,7 +279,7 @@ def _waited(copy: Site, number: int, what: Awaits, reading: Reading) -> Iterator
         return
     said = tuple(Instance(at, _at(site, _shifted(common, turns))) for turns, at, site in groups[: pending + 1])
     yield End(Instance(number, _at(wait, {**_first(wait, common), **_shifted(common, after)})), said)
-    for outer in (common[:depth] for depth in range(len(common) - 1, 0, -1) if after and not last):
+    for outer in (common[:depth] for depth in range(len(common) - 1, 0, -1) if after and not last and what.read):
         yield End(Instance(number, _at(wait, {**_first(wait, outer), **_shifted(outer, 1)})), said)
 
 
