@@ -368,6 +368,7 @@ BUILT: list[tuple[str, Callable[[k.Kernel], k.Kernel], str]] = [
     ("wait_leaves_no_less_than_none", _with(k.WaitAsync(-1)), "-1 groups cannot be left"),
     ("part_of_another_block_is_only_read", _of_a_cluster, "warps has a part in each block, and this is not only of its own"),
     ("loop_kind_is_known", _with(k.For(Sym("v"), ZERO, sym("n"), (), ONE, "parallel")), "no loop is parallel"),
+    ("arrays_are_the_kernels", _with(k.AwaitLaunches(("other",))), "other is no memory of the kernel"),
     ("turns_apart_are_few", _with(k.For(Sym("v"), ZERO, sym("n"), (), ONE + 1, first=1)), "turns of a serial loop by 2 are"),
     ("turns_apart_are_few", _with(k.For(Sym("v"), ZERO, sym("n"), (), ONE, last=-1)), "0 and -1 turns are told apart"),
 ]

@@ -189,7 +189,7 @@ class Thread(Mutable):
                     self.groups += 1
                 case k.WaitAsync():
                     self.wait(stmt.pending)
-                case k.PrefetchMap():
+                case k.PrefetchMap() | k.AwaitLaunches() | k.AdmitLaunch():
                     pass
                 case (
                     k.BarrierInit() | k.BarrierExpect() | k.BarrierArrive() | k.BarrierWait() | k.CopyTensor() | k.StoreTensor()

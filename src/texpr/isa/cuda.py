@@ -17,6 +17,7 @@ BF16_MATH = "bf16"  # arithmetic on bf16: sm_90 or higher; conversions and fma: 
 FP8_CONVERT = "cvt.e4m3x2"  # PTX ISA, "cvt": sm_89 or higher
 CLUSTER = "cluster"  # sm_90 or higher
 TMA = "cp.async.bulk.tensor"  # sm_90 or higher
+DEPENDENT = "griddepcontrol"  # sm_90 or higher
 WGMMA = "wgmma"  # sm_90a alone
 SETMAXNREG = "setmaxnreg"  # sm_90a, sm_100a and their kin
 TCGEN05 = "tcgen05"  # sm_100a and its kin
@@ -46,7 +47,7 @@ MOST_SHARED = 227 * KIB
 
 AMPERE = frozenset({ASYNC_COPY})
 ADA = AMPERE | {FP8_CONVERT}
-HOPPER = ADA | {BF16_MATH, CLUSTER, TMA}
+HOPPER = ADA | {BF16_MATH, CLUSTER, DEPENDENT, TMA}
 
 
 def registers_at_launch(threads: int, blocks: int) -> int:

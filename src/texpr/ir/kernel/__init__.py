@@ -28,6 +28,7 @@ from texpr.ir.ops.columns import CollectiveAlone, CommitColumns, FenceColumns, F
 from texpr.ir.ops.copies import CommitAsync, CopyAsync, WaitAsync
 from texpr.ir.ops.fences import Fence
 from texpr.ir.ops.lanes import Exchange, Shuffle
+from texpr.ir.ops.launches import AdmitLaunch, AwaitLaunches
 from texpr.ir.ops.meeting import Barrier
 from texpr.ir.ops.memory import Atomic, Store, assign
 from texpr.ir.ops.phases import BarrierArrive, BarrierExpect, BarrierInit, BarrierRelease, BarrierWait
@@ -43,76 +44,14 @@ from texpr.support.record import Record
 from texpr.support.span import NOWHERE, Span
 
 __all__ = [
-    "Array",
-    "Assign",
-    "Atomic",
-    "Axis",
-    "Barrier",
-    "BarrierArrive",
-    "BarrierExpect",
-    "BarrierInit",
-    "BarrierRelease",
-    "BarrierWait",
-    "Collective",
-    "CollectiveAlone",
-    "CollectiveAsync",
-    "CommitAsync",
-    "CommitBulk",
-    "CommitColumns",
-    "CommitWarpgroup",
-    "CopyAsync",
-    "CopyBulk",
-    "CopyTensor",
-    "Covered",
-    "Declare",
-    "Exchange",
-    "Fence",
-    "FenceColumns",
-    "FenceWarpgroup",
-    "For",
-    "FreeColumns",
-    "HaveColumns",
-    "HostIf",
-    "HostLoop",
-    "HostStep",
-    "If",
-    "Kernel",
-    "Launch",
-    "Level",
-    "LoadVector",
-    "Operation",
-    "Plan",
-    "PrefetchMap",
-    "Role",
-    "Shuffle",
-    "Space",
-    "Stmt",
-    "Store",
-    "StoreTensor",
-    "StoreVector",
-    "TakeColumns",
-    "TensorMap",
-    "Together",
-    "WaitAsync",
-    "WaitBulk",
-    "WaitWarpgroup",
-    "assign",
-    "blocks",
-    "consecutive",
-    "declared",
-    "declares",
-    "exprs",
-    "indices",
-    "kernels",
-    "let",
-    "memory",
-    "moves",
-    "postponed",
-    "reassigned",
-    "symbols",
-    "value_symbols",
-    "values",
-    "walk",
+    "AdmitLaunch", "Array", "Assign", "Atomic", "AwaitLaunches", "Axis", "Barrier", "BarrierArrive", "BarrierExpect",
+    "BarrierInit", "BarrierRelease", "BarrierWait", "Collective", "CollectiveAlone", "CollectiveAsync", "CommitAsync",
+    "CommitBulk", "CommitColumns", "CommitWarpgroup", "CopyAsync", "CopyBulk", "CopyTensor", "Covered", "Declare",
+    "Exchange", "Fence", "FenceColumns", "FenceWarpgroup", "For", "FreeColumns", "HaveColumns", "HostIf", "HostLoop",
+    "HostStep", "If", "Kernel", "Launch", "Level", "LoadVector", "Operation", "Plan", "PrefetchMap", "Role", "Shuffle",
+    "Space", "Stmt", "Store", "StoreTensor", "StoreVector", "TakeColumns", "TensorMap", "Together", "WaitAsync", "WaitBulk",
+    "WaitWarpgroup", "assign", "blocks", "consecutive", "declared", "declares", "exprs", "indices", "kernels", "launches",
+    "let", "memory", "moves", "postponed", "reassigned", "symbols", "value_symbols", "values", "walk",
 ]  # fmt: skip
 
 
@@ -282,9 +221,14 @@ class Kernel(Record, eq=False):
 
 class Launch(Record, eq=False):
     """Launches `kernel` over its axes; extents of GRID and CORE axes are evaluated on the host. A zero extent launches
-    nothing."""
+    nothing.
+
+    `dependent`: it may start before the launch before it has ended, if there was one since the plan began; its threads wait
+    for that themselves (`AwaitLaunches`).
+    """
 
     kernel: Kernel
+    dependent: bool = False
 
 
 class HostLoop(Record, eq=False):
@@ -350,14 +294,19 @@ class Plan(Record, eq=False):
         return (self,) if self.wide is None else (self, self.wide)
 
 
-def kernels(steps: tuple[HostStep, ...]) -> Iterator[Kernel]:
-    """Every kernel of the steps, in order; repeated for each launch."""
+def launches(steps: tuple[HostStep, ...]) -> Iterator[Launch]:
+    """Every launch of the steps, in order."""
     for step in steps:
         match step:
             case Launch():
-                yield step.kernel
+                yield step
             case HostLoop() | HostIf():
-                yield from kernels(step.steps)
+                yield from launches(step.steps)
+
+
+def kernels(steps: tuple[HostStep, ...]) -> Iterator[Kernel]:
+    """Every kernel of the steps, in order; repeated for each launch."""
+    return (launch.kernel for launch in launches(steps))
 
 
 def blocks(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:

@@ -161,7 +161,7 @@ class PlanParser:
                 if kernel is None:
                     scan.fail(f"there is no kernel `{scan.next.text}`")
                 scan.take()
-                return k.Launch(kernel)
+                return k.Launch(kernel, scan.accept("dependent"))
             case "loop":
                 symbol = named(scan)
                 scan.expect("<")

@@ -3,7 +3,7 @@
     plan    = "plan" NAME {plan clause} "{" {step} "}" {kernel}
     plan clause = "param" buffer | "result" (buffer | NAME) | "workspace" buffer | "size" NAME, … | "fix" NAME "=" INT
             | "require" fact | "assume" NAME "in" index ".." index | "assume" ("injective" | "monotone") "(" NAME ")"
-    step    = "launch" NAME | "loop" NAME "<" index ["together" NAME "in" NAME] "{" {step} "}"
+    step    = "launch" NAME ["dependent"] | "loop" NAME "<" index ["together" NAME "in" NAME] "{" {step} "}"
             | "if" fact {"and" fact} "{" {step} "}"
     fact    = index COMPARISON index
 
@@ -35,6 +35,7 @@
             | "mbarrier" ("init" element "count" INT | "expect" element "bytes" INT ["exactly" index] | "arrive" element
               | "release" element ["covers" …])
             | "mbarrier" "wait" element "parity" index ["covers" …] | "fence" KIND | "prefetch" NAME
+            | "await" "launches" ["of" NAME, …] | "admit" "launch"
             | "instr" NAME "[" [NAME, …] "]" element INT ("read" | "write" | "update"), …
     block   = "{" {stmt} "}"
     covered = KIND (NAME | STRING) ["from" INT] ["to" INT] ["carried" NAME]       INT: lines of what was written
@@ -115,7 +116,7 @@ def _step_lines(steps: tuple[k.HostStep, ...], pad: str) -> Iterator[str]:
     for step in steps:
         match step:
             case k.Launch():
-                yield f"{pad}launch {step.kernel.name}"
+                yield f"{pad}launch {step.kernel.name}{' dependent' if step.dependent else ''}"
                 continue
             case k.HostLoop():
                 together = "" if step.together is None else f" together {step.together.name} in {step.together.meeting.name}"

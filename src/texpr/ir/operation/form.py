@@ -122,6 +122,18 @@ class Name(Part):
         found[self.name] = by.scan.name()
 
 
+class Names(Part):
+    """Names separated by commas."""
+
+    def show(self, op: Operation, types: Types) -> str:
+        """The names, separated by commas."""
+        return ", ".join(self.of(op))
+
+    def read(self, by: ValueParser, found: Found) -> None:
+        """Parses the names."""
+        found[self.name] = tuple(separated(by.scan, lambda scan: scan.name()))
+
+
 class Number(Part):
     """An integer."""
 
