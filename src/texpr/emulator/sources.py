@@ -15,6 +15,7 @@ _CORE = (
     *("fiber.hpp", "machine.hpp", "schedule.hpp", "report.hpp", "count.hpp", "barriers.hpp", "lanes.hpp", "memory.hpp"),
     *(
         "tensor.hpp",
+        "launches.hpp",
         "detect.hpp",
         "phases.hpp",
         "copies.hpp",

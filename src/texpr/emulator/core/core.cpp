@@ -47,6 +47,8 @@ static void connect() {
     core.arrive = arrive;
     core.arrive_in = arrive_in;
     core.wait_phase = wait_phase;
+    core.await_launches = await_launches;
+    core.admit_launch = admit_launch;
     core.fence_made = fence_made;
     core.fence_async = fence_async;
     core.copy_tile = copy_tile;
@@ -90,7 +92,9 @@ static bool fits(Dim grid, Dim block, Dim cluster) {
 }
 
 /* Runs a grid; gives a code of the CUDA driver. The caller has the lock. */
-static int launch(const Function &function, Dim grid, Dim block, Dim cluster, unsigned long long shared, void **arguments) {
+static int launch(
+    const Function &function, Dim grid, Dim block, Dim cluster, unsigned long long shared, void **arguments, bool dependent = false
+) {
     if (!fits(grid, block, cluster)) return INVALID_VALUE;
     for (unsigned at = 0; at < function.kernel->parameter_count; ++at)
         if (!arguments || !arguments[at]) return INVALID_VALUE;
@@ -100,7 +104,7 @@ static int launch(const Function &function, Dim grid, Dim block, Dim cluster, un
     machine.block_bytes = shared;
     unsigned long long before = reports.found();
     try {
-        if (!run_grid(*function.kernel, grid, block, cluster, arguments, function.names)) return LAUNCH_FAILED;
+        if (!run_grid(*function.kernel, grid, block, cluster, arguments, function.names, dependent)) return LAUNCH_FAILED;
     } catch (const std::bad_alloc &) {
         return OUT_OF_MEMORY;
     }

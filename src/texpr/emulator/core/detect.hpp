@@ -2,7 +2,8 @@
 
    Two accesses to an element race if they are of different threads, one is a plain write (or one is atomic and the other
    is not), and no barrier orders them. A barrier makes known to those that go through it all that each of them did or knew
-   (`learn`); shuffles, votes and atomics order nothing. Launches are ordered.
+   (`learn`); shuffles, votes and atomics order nothing. Launches are ordered, as in
+   launches.hpp.
 
    What is kept for an element is small and still enough where barriers join groups that nest: 2, 4, … lanes of a warp at a multiple
    of their number, so many warps, a block, a cluster. If then a writer is not ordered after some reader, it is not ordered
@@ -12,11 +13,14 @@
 #define TEXPR_EMULATOR_DETECT_HPP
 
 #include "barriers.hpp"
+#include "launches.hpp"
 #include "memory.hpp"
 
 namespace tx_emu {
 
 constexpr const char *ACTS[] = {"read", "write", "atomic"};
+constexpr const char *BEFORE[] = {
+    "read in an earlier launch, not waited for", "write in an earlier launch, not waited for", "atomic in an earlier launch, not waited for"};
 
 inline Access access_of(const Fiber &fiber) {
     unsigned line = fiber.line < 0 ? 0 : fiber.line > 0x7fff ? 0x7fff : (unsigned)fiber.line;
@@ -99,6 +103,8 @@ struct Check {
 
     /* Reports a race with `past` where there is one. */
     void against(const Access &past, Act what) const {
+        bool overtaken = view.space == Space::global && overtakes(me, past.stamp);
+        if (overtaken) return found(Fault::race, view, index, party(past, BEFORE[(int)what]), party(me, ACTS[(int)act]));
         if (past.stamp < fresh || known_to(me, past)) return;
         if (past.thread >= FIRST_AGENT)
             found(Fault::unfinished_copy, view, index, party(past, "was copied into, and its phase not waited for"), party(me, ACTS[(int)act]));

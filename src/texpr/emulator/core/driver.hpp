@@ -30,9 +30,17 @@ template <class... T> static bool lacks(const T *...given) { return ((given == n
 
 static int usable() { return !initialized ? NOT_INITIALIZED : !current_context ? INVALID_CONTEXT : DONE; }
 
+static int synchronize() {
+    if (int code = usable()) return code;
+    std::lock_guard<std::mutex> lock(one_at_a_time);
+    settle();
+    return DONE;
+}
+
 static int copy(void *to, const void *from, std::size_t bytes, const void *device) {
     if (int code = usable()) return code;
     std::lock_guard<std::mutex> lock(one_at_a_time);
+    settle();
     if (bytes == 0) return DONE;
     if (lacks(to, from) || !memory.has(device, bytes)) return INVALID_VALUE;
     std::memmove(to, from, bytes);
@@ -146,7 +154,7 @@ TX_API int cuCtxGetDevice(int *device) {
     *device = 0;
     return usable();
 }
-TX_API int cuCtxSynchronize(void) { return usable(); }
+TX_API int cuCtxSynchronize(void) { return synchronize(); }
 
 /* ---- streams ------------------------------------------------------------------------------------------------------------ */
 
@@ -156,7 +164,7 @@ TX_API int cuStreamCreate(void **stream, unsigned) {
     return usable();
 }
 TX_API int cuStreamDestroy_v2(void *) { return usable(); }
-TX_API int cuStreamSynchronize(void *) { return usable(); }
+TX_API int cuStreamSynchronize(void *) { return synchronize(); }
 TX_API int cuStreamQuery(void *) { return usable(); }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------------- */
@@ -191,6 +199,7 @@ TX_API int cuMemcpyDtoDAsync_v2(void *to, const void *from, std::size_t bytes, v
 TX_API int cuMemsetD8_v2(void *device, unsigned char value, std::size_t bytes) {
     if (int code = usable()) return code;
     std::lock_guard<std::mutex> lock(one_at_a_time);
+    settle();
     if (bytes == 0) return DONE;
     if (!memory.has(device, bytes)) return INVALID_VALUE;
     std::memset(device, value, bytes);
@@ -318,11 +327,12 @@ TX_API int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const Functi
     return threads > 0 && threads <= (int)MOST_THREADS ? DONE : INVALID_VALUE;
 }
 
-/* CUlaunchConfig and CUlaunchAttribute of cuda.h; attribute 4 is the cluster's shape. */
+/* CUlaunchConfig and CUlaunchAttribute of cuda.h; attribute 4 is the cluster's shape, 6 lets it overlap the launch before. */
 struct LaunchAttribute {
     int id;
     alignas(8) union {
         Dim cluster;
+        int allowed;
         char room[64];
     } value;
 };
@@ -341,10 +351,13 @@ TX_API int cuLaunchKernelEx(const LaunchConfig *config, const Function *function
     if (lacks(config) || extra || config->shared_bytes > (unsigned)function->most_shared) return INVALID_VALUE;
     if (config->attribute_count > 0 && lacks(config->attributes)) return INVALID_VALUE;
     Dim cluster{1, 1, 1};
-    for (unsigned at = 0; at < config->attribute_count; ++at)
+    bool dependent = false;
+    for (unsigned at = 0; at < config->attribute_count; ++at) {
         if (config->attributes[at].id == 4) cluster = config->attributes[at].value.cluster;
+        if (config->attributes[at].id == 6) dependent = config->attributes[at].value.allowed != 0;
+    }
     std::lock_guard<std::mutex> lock(one_at_a_time);
-    return launch(*function, config->grid, config->block, cluster, config->shared_bytes, arguments);
+    return launch(*function, config->grid, config->block, cluster, config->shared_bytes, arguments, dependent);
 }
 
 #endif

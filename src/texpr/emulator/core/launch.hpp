@@ -25,7 +25,7 @@ inline void end_thread() {
     report_uncommitted(me);
     me.finished = true;
     clear_ready(block, me.index);
-    --block.live;
+    if (--block.live == 0) admit_at_end(block);
     --block.cluster->live;
     me.warp->live &= ~(1u << me.lane);
     Gate &gate = block.gates[0];
@@ -73,6 +73,7 @@ inline void start_block(Block &block, Cluster &cluster, unsigned rank, Dim index
     block.size = block.live = machine.threads;
     block.ready = 0;
     block.start = ++machine.now;
+    block.admitted = block.awaited = false;
     block.base = 0;
     block.known.clear();
     std::memset(block.ready_bits, 0, sizeof block.ready_bits);
@@ -96,7 +97,7 @@ inline void start_block(Block &block, Cluster &cluster, unsigned rank, Dim index
         fiber.warp = &block.warps[at / LANES];
         fiber.index = (std::uint16_t)at;
         fiber.lane = (std::uint8_t)(at % LANES);
-        fiber.started = fiber.finished = false;
+        fiber.started = fiber.finished = fiber.awaited = false;
         fiber.wait = Wait::none;
         fiber.turns = 0;
         if (++thread.x == shape.x) thread.x = 0, ++thread.y;
@@ -347,15 +348,16 @@ class Arguments {
                       allocation && !allocation->written_before, names_[at].c_str(), nullptr, allocation};
         pointers_[at] = &views_[at];
         given_[at] = &pointers_[at];
-        if (allocation && machine.options.detect && written(parameter)) allocation->history(parameter.size);
+        if (allocation && machine.options.detect && (written(parameter) || machine.order.dependent)) allocation->history(parameter.size);
     }
 
     static bool written(const Parameter &parameter) { return parameter.kind == 'g'; }
 
-    /* Memory that no parameter may write needs no history. */
+    /* Memory that no parameter may write needs no history, unless another launch that overlaps may. */
     void watch(const Kernel &kernel, unsigned at) {
         View &view = views_[at];
         auto allocation = static_cast<Allocation *>(view.owner);
+        if (allocation && (machine.order.dependent || *kernel.overlaps)) view.watched = true;
         for (unsigned other = 0; allocation && other < kernel.parameter_count; ++other)
             if (views_[other].owner == allocation && written(kernel.parameters[other])) view.watched = true;
         for (const auto &[bytes, mapped] : machine.maps)
@@ -378,7 +380,7 @@ inline void land_some() {
     launch_some(false);
 }
 
-inline void begin(const Options &options) {
+inline void begin(const Options &options, bool dependent) {
     machine.turns = {};
     machine.random.state = options.seed;
     machine.stopped = false;
@@ -399,8 +401,10 @@ inline void begin(const Options &options) {
         memory.forget_history();
         for (auto &cluster : machine.idle) cluster->blocks.clear();
         machine.now = 1;
+        machine.order = {};
     }
     machine.launch = ++machine.now;
+    order_launch(dependent);
     forget_sites();
     for (auto &cluster : machine.idle)
         for (Block &block : cluster->blocks) block.shared.clear();
@@ -414,8 +418,10 @@ inline std::size_t resident_clusters() {
 }
 
 /* Runs a grid to its end, or until it is given up. False where it was. */
-inline bool run_grid(const Kernel &kernel, Dim grid, Dim block, Dim cluster, void **given, const std::vector<std::string> &names) {
-    begin(machine.options);
+inline bool run_grid(
+    const Kernel &kernel, Dim grid, Dim block, Dim cluster, void **given, const std::vector<std::string> &names, bool dependent
+) {
+    begin(machine.options, dependent);
     machine.kernel = &kernel;
     machine.core.grid_dim = grid;
     machine.core.block_dim = block;

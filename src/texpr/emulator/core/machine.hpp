@@ -65,6 +65,7 @@ struct alignas(64) Fiber : Thread {
     std::uint16_t index; /* in the block */
     std::uint8_t lane, gate;
     bool started, finished;
+    bool awaited; /* it has waited for the launch before */
     Wait wait;
     Together together;
     Block *block;
@@ -248,6 +249,7 @@ struct Tally; /* see count.hpp */
 /* `known`: as in Warp, between warps; empty until a barrier of some warps only. */
 struct Block {
     unsigned number, rank, size, live, ready;
+    bool admitted, awaited; /* a thread has let the next launch start; has waited for the one before */
     Dim index;
     Cluster *cluster;
     std::uint64_t ready_bits[WORDS];
@@ -309,6 +311,14 @@ struct Turn {
     bool operator<(const Turn &other) const { return turns != other.turns ? turns > other.turns : place > other.place; }
 };
 
+/* Of the launch that runs: whether it may have begun before the one before it ended, and whether a thread has waited for that; up to
+   when threads that have not know what earlier ones did, and between which moments others do not; up to when those of a dependent
+   next one will. */
+struct Order_of_launches {
+    bool dependent = false, waited = false;
+    Stamp known = 0, gap_from = 0, gap_to = 0, admitted = 0, launch = 0;
+};
+
 struct Machine {
     Core core{};
     Options options;
@@ -326,6 +336,7 @@ struct Machine {
     unsigned warps = 0, threads = 0;                     /* of a block */
 
     Stamp now = 1, launch = 1; /* when the launch began */
+    Order_of_launches order;
     int fuel = INT_MAX;        /* accesses until another thread has its turn */
     unsigned patience = 0;     /* about how many accesses that is; 0: never */
     unsigned freedom = 0;      /* of 8 choices, how many are made among all threads; the others keep to a favourite */

@@ -123,6 +123,7 @@ template <class T, long long COUNT> struct Local {
 
 #if TX_EMU_CHECKED
 #define TX_GLOBAL(T) tx_emu::Array<T>
+#define TX_COMMON(T) TX_GLOBAL(T)
 #define TX_SHARED_AT(T, NAME, COUNT, ALIGN, OFFSET) \
     static tx_emu::Site NAME##__site = {#NAME, sizeof(T), COUNT, -1, ALIGN, OFFSET}; \
     tx_emu::Array<T> const NAME{tx_emu::core->shared(&NAME##__site)}
@@ -133,6 +134,7 @@ template <class T, long long COUNT> struct Local {
 #else
 /* No __restrict__: other fibers write during a barrier, which that word would let the compiler overlook. */
 #define TX_GLOBAL(T) T *
+#define TX_COMMON(T) TX_GLOBAL(T)
 #define TX_SHARED_AT(T, NAME, COUNT, ALIGN, OFFSET) \
     static tx_emu::Site NAME##__site = {#NAME, sizeof(T), COUNT, -1, ALIGN, OFFSET}; \
     T *const NAME = reinterpret_cast<T *>(tx_emu::core->shared(&NAME##__site)->base)
@@ -249,7 +251,7 @@ constexpr const char *tx_emu_source(long) { return ""; } /* where a text does no
     TX_EMU_VISIBLE extern const tx_emu::Kernel KERNEL##__emu_kernel; \
     const tx_emu::Kernel KERNEL##__emu_kernel = { \
         tx_emu::ABI, TX_WARP, TX_EMU_CHECKED != 0, tx_emu::Signature<decltype(&KERNEL)>::count, \
-        tx_emu::Signature<decltype(&KERNEL)>::parameters, #KERNEL, tx_emu_source(0), &KERNEL##__emu, &tx_emu::core}; \
+        tx_emu::Signature<decltype(&KERNEL)>::parameters, #KERNEL, tx_emu_source(0), &KERNEL##__emu, &tx_emu::core, &tx_emu::overlaps}; \
     }
 
 #endif

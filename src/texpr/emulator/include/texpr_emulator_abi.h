@@ -11,7 +11,7 @@
 
 namespace tx_emu {
 
-constexpr unsigned ABI = 12;
+constexpr unsigned ABI = 13;
 
 struct Dim {
     unsigned x, y, z;
@@ -148,6 +148,8 @@ struct Core {
     void (*arrive)(View *view, long long index, long long bytes);
     void (*arrive_in)(View *view, long long index, unsigned rank);
     void (*wait_phase)(View *view, long long index, int parity);
+    void (*await_launches)();
+    void (*admit_launch)();
     void (*fence_made)();
     void (*fence_async)();
     void (*copy_tile)(const TileOrder &order);
@@ -197,6 +199,7 @@ struct Kernel {
     const char *name, *source;
     void (*entry)(void **arguments);
     Core **core;
+    bool const *overlaps; /* whether launches of the text's kernels may overlap */
 };
 
 } // namespace tx_emu
