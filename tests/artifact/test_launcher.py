@@ -13,7 +13,7 @@ from tests.backends.tiles import TILED
 
 from texpr.affine.expr import Sym, expr
 from texpr.backends.cuda.launcher import Image
-from texpr.ir.kernel import Axis, Launch, Level, Plan
+from texpr.ir.kernel import Axis, HostStep, Launch, Level, Plan
 from texpr.ir.kernel.parse import parse_plan
 from texpr.ir.program import Monotone
 from texpr.support.limits import LARGEST_INT
@@ -441,3 +441,54 @@ def test_more_shared_memory_than_is_declared_is_asked_for(make_launcher: Make, l
     assert launcher(x, z, 1) == 0
     (launch,) = log.launches()
     assert launch["shared"] == "80008" and launcher.unload() == 0
+
+
+def dependent(plan: Plan) -> Plan:
+    """The same plan, each launch of which may start before the one before it has ended."""
+
+    def early(step: HostStep) -> HostStep:
+        return replace(step, dependent=True) if isinstance(step, Launch) else replace(step, steps=tuple(map(early, step.steps)))
+
+    return replace(plan, steps=tuple(map(early, plan.steps)))
+
+
+def test_the_first_launch_of_a_call_waits_for_all_before_it(make_launcher: Make, log: Log) -> None:
+    """So it does in each call, wherever its step stands: a launch of no blocks is none."""
+    launcher = make_launcher([dependent(sweep())])
+    assert launcher.load() == 0
+    (u,), (workspace,) = arrays(16), arrays(1024)
+    for _ in range(2):
+        log.lines()
+        assert launcher(u, 4, 2, workspace=workspace) == 0
+        found = [(each["name"], each.get("dependent")) for each in log.launches()]
+        assert found == [("sweep_0", None), ("sweep_1", "1"), ("sweep_0", "1"), ("sweep_1", "1")]
+    log.lines()
+    assert launcher(u, 0, 2, workspace=workspace) == 0
+    assert log.lines() == [] and launcher.unload() == 0
+
+
+def test_each_launch_begins_behind_the_one_before_where_none_is_dependent(make_launcher: Make, log: Log) -> None:
+    launcher = make_launcher([sweep()])
+    assert launcher.load() == 0
+    (u,), (workspace,) = arrays(16), arrays(1024)
+    log.lines()
+    assert launcher(u, 4, 2, workspace=workspace) == 0
+    assert [line.split()[0] for line in log.lines()] == ["cuLaunchKernel"] * 4 and launcher.unload() == 0
+
+
+def test_slabs_of_a_dependent_launch_are_dependent(make_launcher: Make, log: Log) -> None:
+    plan = saxpy(Sym("first"))
+    launcher = make_launcher([dependent(replace(plan, steps=plan.steps * 2))])
+    log.setenv("GRID", "3,65535,65535")
+    assert launcher.load() == 0
+    assert launcher(1.0, *arrays(8000, 8000, 8000), 1000) == 0
+    assert [each.get("dependent") for each in log.launches()] == [None, "1", "1", "1"] and launcher.unload() == 0
+
+
+def test_clusters_may_be_dependent(make_launcher: Make, log: Log) -> None:
+    plan = clustered()
+    launcher = make_launcher([dependent(replace(plan, steps=plan.steps * 2))])
+    assert launcher.load() == 0
+    assert launcher(1.0, *arrays(4096, 4096, 4096), 1024) == 0
+    found = [(each["cluster"], each.get("dependent")) for each in log.launches()]
+    assert found == [("2,1,1", None), ("2,1,1", "1")] and launcher.unload() == 0

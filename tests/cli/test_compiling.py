@@ -146,7 +146,7 @@ def test_explain_json_has_the_keys_of_the_interface(texpr: Call) -> None:
     code, out, err = texpr("explain", EXAMPLES / "softmax.te", "--for", "sm_80", "--json")
     assert (code, err) == (0, "")
     (kernel,) = json.loads(out)["kernels"]
-    assert {"grid", "cluster", "block"} == kernel["launch"].keys()
+    assert {"grid", "cluster", "block"} == kernel["launch"].keys() and kernel["dependent"] is None
     names = "launch mapping buffers barriers predicates copies accesses registers shared_bytes"
     assert set(names.split()) <= kernel.keys()
 

@@ -270,7 +270,8 @@ EXPORT int cuLaunchKernel(struct function *function, unsigned gx, unsigned gy, u
     return launch(function, gx, gy, gz, bx, by, bz, shared, stream, arguments, extra, "");
 }
 
-/* CUlaunchConfig and CUlaunchAttribute of cuda.h; attribute 4 is the shape of a cluster, of which the grid is a multiple. */
+/* CUlaunchConfig and CUlaunchAttribute of cuda.h; attribute 4 is the shape of a cluster, of which the grid is a multiple, 6 that
+   the launch may start before the one before it has ended. */
 struct attribute {
     int id;
     _Alignas(8) unsigned value[16];
@@ -284,13 +285,19 @@ struct config {
 
 EXPORT int cuLaunchKernelEx(struct config const *config, struct function *function, void **arguments, void **extra) {
     unsigned const *grid = config->grid, *block = config->block;
-    char text[80];
+    char text[80] = "";
     ENTER("cuLaunchKernelEx");
-    if (config->count != 1 || config->attributes->id != 4) return INVALID_VALUE;
-    unsigned const *cluster = config->attributes->value;
-    for (int axis = 0; axis < 3; axis++)
-        if (cluster[axis] == 0 || grid[axis] % cluster[axis] != 0) return INVALID_VALUE;
-    snprintf(text, sizeof text, " cluster=%u,%u,%u", cluster[0], cluster[1], cluster[2]);
+    for (unsigned at = 0; at < config->count; at++) {
+        unsigned const *given = config->attributes[at].value;
+        size_t end = strlen(text);
+        if (config->attributes[at].id == 6) snprintf(text + end, sizeof text - end, " dependent=%u", given[0]);
+        else if (config->attributes[at].id != 4) return INVALID_VALUE;
+        else {
+            for (int axis = 0; axis < 3; axis++)
+                if (given[axis] == 0 || grid[axis] % given[axis] != 0) return INVALID_VALUE;
+            snprintf(text + end, sizeof text - end, " cluster=%u,%u,%u", given[0], given[1], given[2]);
+        }
+    }
     return launch(function, grid[0], grid[1], grid[2], block[0], block[1], block[2], config->shared, config->stream, arguments, extra,
                   text);
 }

@@ -1,8 +1,8 @@
 """Every decision on a function, kernel by kernel.
 
-Per kernel: `launch`, `mapping`, `sigma`, `buffers`, `sharing`, `barriers`, `barrier_cost`, `predicates`, `copies`, `vectors`,
-`instructions`, `tensor`, `accesses`, and, where a compiler is at hand, `registers`, `spill_bytes` and `shared_bytes` as it
-reports them.
+Per kernel: `launch`, `dependent`, `mapping`, `sigma`, `buffers`, `sharing`, `barriers`, `barrier_cost`, `predicates`,
+`copies`, `vectors`, `instructions`, `tensor`, `accesses`, and, where a compiler is at hand, `registers`, `spill_bytes` and
+`shared_bytes` as it reports them.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from texpr.ir import kernel as k
 from texpr.ir.kernel.shared import shared_bytes
 from texpr.ir.kernel.together import why_apart
 from texpr.ir.operation import Awaits, Group, Moved, Waits
+from texpr.ir.ops.launches import awaited
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
 from texpr.isa.levels import Level
 from texpr.lowering.notes import Notes
@@ -117,6 +118,7 @@ def _kernel(kernel: k.Kernel, note: Notes, resources: Resources | None, compiled
         "name": kernel.name,
         "line": kernel.span.line,
         "launch": _launch(kernel),
+        "dependent": _dependent(kernel, compiled.plan),
         "mapping": [as_dict(loop) for loop in note.loops],
         "sigma": [sigma(each) for each in note.solved],
         "buffers": [as_dict(buffer) for buffer in note.buffers],
@@ -140,6 +142,13 @@ def _launch(kernel: k.Kernel) -> Data:
     block = {a.dim: a.extent.constant for a in kernel.axes if a.level is Level.BLOCK}
     cluster = {a.dim: a.extent.constant for a in kernel.axes if a.level is Level.CLUSTER}
     return {"grid": grid, "cluster": cluster, "block": block}
+
+
+def _dependent(kernel: k.Kernel, plan: k.Plan) -> Data | None:
+    """Where a kernel may start before the launch before it has ended: the arrays in front of whose first use it waits, none
+    where it waits at its end. None where it may not."""
+    found = any(each.kernel is kernel and each.dependent for each in k.launches(plan.steps))
+    return {"waits_for": list(awaited(kernel.body) or ())} if found else None
 
 
 def barriers(kernel: k.Kernel) -> Iterator[Data]:

@@ -4,7 +4,8 @@ Before: a checked function. After: `ir.kernel.Plan`. Each pass is one file: `map
 concurrently), `mapping.reductions.arrange` (parallel reductions made explicit), `fuse` (fewer kernels), `promote` (running
 totals in registers), `host.divide` (division into kernels), `mapping.default` (mapping by shape), `place.undecided` (arrays
 that need barriers under any mapping), `mapping.dealt` (bands that these leave free, by the solver), `nests` (the steps of a
-kernel: built, placed, put in order), and `emit.kernel`.
+kernel: built, placed, put in order), `emit.kernel`, and, of all kernels, `host.together` and `host.dependent` (launches that
+overlap).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from texpr.affine.expr import Expr, Sym
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.program.marked import mark
-from texpr.ir.program.marks import LaunchBounds, Together
+from texpr.ir.program.marks import Dependent, LaunchBounds, Together
 from texpr.ir.value import Buffer, Load
 from texpr.isa.target import Target
 from texpr.lowering.build.build import Title
@@ -23,6 +24,7 @@ from texpr.lowering.build.instructions import require_templates
 from texpr.lowering.dependences.needs import Needs
 from texpr.lowering.emit.kernel import emit
 from texpr.lowering.host.bounded import bounded
+from texpr.lowering.host.dependent import overlap
 from texpr.lowering.host.divide import Choose, Item, Piece, Repeat, divide
 from texpr.lowering.host.fuse import fuse
 from texpr.lowering.host.promote import in_memory, promote
@@ -68,6 +70,8 @@ def lower(
     require_found(function, k.kernels(steps))
     if target.has_blocks:
         steps, meetings = gather(function.name, steps, names, lowering.together, target.shared)
+        asked = mark(function, Dependent)
+        steps = overlap(steps, target) if asked is None or asked.on else steps
     held = [b for b in host.locals if b not in function.results]
     for buffer in held:
         require_sizes(buffer, frozenset(function.sizes))

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 
 from texpr.ir import program as ir
 from texpr.ir.program.instances import numbered
-from texpr.ir.program.marks import LaunchBounds
+from texpr.ir.program.marks import Dependent, LaunchBounds
 from texpr.ir.program.rewrite import with_blocks
 from texpr.isa.target import Target
 from texpr.schedule.call import Call
@@ -82,6 +82,8 @@ def laid_out(state: State) -> Materialised:
     function = _in_order(partitioned(skipped(instructed(ringed, state.target))))
     if state.min_blocks:
         function = replace(function, directives=(*function.directives, LaunchBounds(state.min_blocks)))
+    if not state.dependent:
+        function = replace(function, directives=(*function.directives, Dependent(False)))
     return replace(made, function=function)
 
 

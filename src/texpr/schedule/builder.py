@@ -229,6 +229,10 @@ class Schedule:
         """All steps of a loop of the host in one launch, where all blocks are resident at once; or never."""
         return self._and("together", (loop, None if on else "off"), {}, ())
 
+    def dependent(self, on: bool = True) -> Schedule:
+        """Launches that may start before the one before them has ended; or none."""
+        return self._and("dependent", ("on" if on else "off",), {}, ())
+
     def launch_bounds(self, blocks: int) -> Schedule:
         """The blocks that should be resident on a multiprocessor."""
         return self._and("launch_bounds", (blocks,), {}, ())

@@ -47,7 +47,8 @@ class Staged(Record):
 class State(Record):
     """`function` has loops over leaves. `domain_of`: the IterDomain of a loop where it does not have the loop's own symbol,
     as two loops may run over one IterDomain after distribution. `allocations`: the graphs of buffers whose memory has
-    another shape than their indices. `staged`: the stage directives, in order."""
+    another shape than their indices. `staged`: the stage directives, in order. `dependent`: whether a launch may start before
+    the one before it has ended."""
 
     function: ir.Function
     target: Target
@@ -56,6 +57,7 @@ class State(Record):
     allocations: Mapping[Buffer, DomainGraph] = field(default_factory=dict[Buffer, DomainGraph])
     staged: tuple[Staged, ...] = ()
     min_blocks: int = 0
+    dependent: bool = True
 
     def domain(self, loop: ir.Loop) -> IterDomain:
         """The IterDomain that `loop` runs over."""

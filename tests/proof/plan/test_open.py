@@ -246,8 +246,8 @@ WRONG = {
 def test_planted(name: str) -> None:
     text, old, new = WRONG[name]
     made = compiled(text, "sm_90a")
-    planted = plan_text(made.plan).replace(old, new)
-    assert planted != plan_text(made.plan)
+    planted = plan_text(made.plan).replace(" dependent\n", "\n").replace(old, new)
+    assert planted != plan_text(made.plan).replace(" dependent\n", "\n")
     assert not is_proved(proved(made.function, parse_plan(planted)))
 
 

@@ -191,7 +191,7 @@ def one_by_one(loop: re.Match[str]) -> str:
 def is_proved(name: str, target: str, changes: Changes) -> bool:
     (function,) = driver.load(EXAMPLES / f"{name}.te").functions
     compiled = driver.lower(function, target)
-    text = plan_text(compiled.plan)
+    text = plan_text(compiled.plan).replace(" dependent\n", "\n")
     for old, new in changes:
         if old == "ONE BY ONE":
             text = re.sub(r" *for step in 0\.\.5 unroll \{.*\n((?:.*\n)*?)    \}\n(?=    \S)", one_by_one, text)

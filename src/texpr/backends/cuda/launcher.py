@@ -157,7 +157,8 @@ class _Variant(Record):
     def _steps(self) -> list[str]:
         """The launches in order. Sizes have been checked, and kernels take them as `int`."""
         scope, given = _plan_scope(self.plan)
-        body = [f"(void){name};" for name in ("tx_here", "stream", "tx_dry", "workspace", *_names(given))]
+        body = ["int tx_behind = 0;"]
+        body += [f"(void){name};" for name in ("tx_here", "stream", "tx_dry", "tx_behind", "workspace", *_names(given))]
         body += [f"{a.name} = tx_to_tf32({a.name});" for a in given if _is_tf32(a)]
         if self.plan.workspace:
             body.append("char *tx_at = workspace;")
@@ -173,7 +174,7 @@ class _Variant(Record):
     def _step(self, step: HostStep, scope: Scope, numbers: Mapping[Kernel | HostLoop, int]) -> Iterator[str]:
         match step:
             case Launch():
-                yield from self._launch(step.kernel, scope, numbers[step.kernel])
+                yield from self._launch(step, scope, numbers[step.kernel])
             case HostLoop() if step in numbers:
                 yield from self._together(step, scope, numbers)
             case HostLoop():
@@ -196,7 +197,9 @@ class _Variant(Record):
         assert loop.together is not None
         _, wanted = kernel_arguments(kernel, self.plan)
         places = _listed(f"(void *)&{_name(argument.key, scope)}" for argument in wanted)
-        fields = f"{number}, {{tx_most, 1, 1}}, {{{_threads(kernel)}}}, {{NULL, NULL, NULL}}, {joint_bytes(loop)}, {{1, 1, 1}}"
+        fields = (
+            f"{number}, {{tx_most, 1, 1}}, {{{_threads(kernel)}}}, {{NULL, NULL, NULL}}, {joint_bytes(loop)}, {{1, 1, 1}}, 0"
+        )
         call = f"tx_launch_together(tx_here, stream, &tx_one, {scope.named[loop.together.meeting]}, tx_arguments)"
         yield f"{{ /* {comment(kernel.name)} */"
         yield f"{INDENT}int64_t tx_most = 0;"
@@ -205,15 +208,16 @@ class _Variant(Record):
         yield f"{INDENT * 2}void *tx_arguments[] = {{{places}}};"
         yield f"{INDENT * 2}struct tx_launch const tx_one = {{{fields}}};"
         yield f"{INDENT * 2}TEXPR_TRY({call});"
+        yield f"{INDENT * 2}tx_behind = 1;"
         yield f"{INDENT}}} else {{"
         rest = {each: at for each, at in numbers.items() if each is not loop}
         yield from (INDENT * 2 + line for line in self._step(loop, scope.inner(), rest))
         yield f"{INDENT}}}"
         yield "}"
 
-    def _launch(self, kernel: Kernel, scope: Scope, number: int) -> Iterator[str]:
+    def _launch(self, step: Launch, scope: Scope, number: int) -> Iterator[str]:
         """A block of C that launches one kernel; slab bases are local variables, which the driver layer sets."""
-        scope, bases = scope.inner(), dict[Sym, str]()
+        kernel, scope, bases = step.kernel, scope.inner(), dict[Sym, str]()
         yield f"{{ /* {comment(kernel.name)} */"
         for axis in kernel.axes:
             if axis.base is not None:
@@ -231,11 +235,12 @@ class _Variant(Record):
         shared = dynamic_bytes(kernel)
         cluster = _listed(str(blocks) for blocks in kernel.cluster)
         fields = f"{number}, {{{blocks_text(kernel, scope)}}}, {{{_threads(kernel)}}}, {{{slabs}}}, {shared}, {{{cluster}}}"
+        fields += f", {int(step.dependent)}"
         yield f"{INDENT}struct tx_launch const tx_one = {{{fields}}};"
         for at, map in enumerate(kernel.maps):
             yield f"{INDENT}struct tx_tensor const tx_tensor_{at} = {tensor_text(map, scope)};"
             yield f"{INDENT}TEXPR_TRY(tx_encode(&tx_one, tx_dry, &tx_tensor_{at}, &{scope.named[map]}));"
-        yield f"{INDENT}TEXPR_TRY(tx_launch(tx_here, stream, tx_dry, &tx_one, tx_arguments));"
+        yield f"{INDENT}TEXPR_TRY(tx_launch(tx_here, stream, tx_dry, &tx_one, tx_arguments, &tx_behind));"
         yield "}"
 
     def _run(self) -> list[str]:

@@ -21,6 +21,9 @@
 #else
 
 #define TX_GLOBAL(T) T *__restrict__
+/* Memory that an earlier launch may write while the kernel runs: of a `const` pointer that is `__restrict__` the compiler takes that
+   nobody does, and may read before a wait what comes behind it. */
+#define TX_COMMON(T) T *
 #define TX_SHARED(T, NAME, COUNT) __shared__ __align__(16) T NAME[COUNT]
 #define TX_SHARED_ALIGNED(T, NAME, COUNT, ALIGN) __shared__ __align__(ALIGN) T NAME[COUNT]
 #define TX_BARRIERS(NAME, COUNT) __shared__ __align__(16) uint64_t NAME[COUNT]
@@ -47,6 +50,12 @@ TX_FN void tx_bar_sync(int id, int threads) { asm volatile("bar.sync %0, %1;" ::
 template <int ID> TX_FN void tx_bar_sync(int threads) { asm volatile("bar.sync %0, %1;" ::"n"(ID), "r"(threads) : "memory"); }
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+/* Wait until the launch before has ended and what it did to memory is visible. PTX ISA, "griddepcontrol". */
+TX_FN void tx_await_launches() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+
+/* The next launch may start when all blocks have come here or ended. */
+TX_FN void tx_admit_launch() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+
 /* All threads of the cluster arrive, and see each other's writes. PTX ISA, "barrier.cluster". */
 TX_FN void tx_cluster_sync() {
     asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");

@@ -51,6 +51,7 @@ struct tx_attribute { /* CUlaunchAttribute */
     int id;
     union {
         unsigned cluster[3];
+        int allowed;
         _Alignas(8) char room[64];
     } value;
 };
@@ -66,6 +67,7 @@ _Static_assert(sizeof(struct tx_attribute) == 72 && sizeof(struct tx_config) == 
 
 enum {
     TEXPR_CLUSTER_DIMENSION = 4, /* CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION */
+    TEXPR_DEPENDENT = 6,         /* CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION */
     TEXPR_MULTIPROCESSORS = 16,  /* CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT */
     TEXPR_COOPERATIVE = 95,      /* CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH */
     TEXPR_MAX_GRID_X = 5,        /* CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X; Y and Z follow */
@@ -93,7 +95,8 @@ enum {
     F(StreamSynchronize, cuStreamSynchronize, (texpr_stream stream))
 
 /* Without these a launcher still works: with user-made contexts only the device's primary one is known, and is never released;
-   kernels have no more shared memory than they declare, no clusters, and copy no tiles; each step of a loop is its own launch. */
+   kernels have no more shared memory than they declare, no clusters, and copy no tiles; each step of a loop is its own launch, and
+   begins when the one before has ended. */
 #define TEXPR_OPTIONAL_FUNCTIONS(F) \
     F(CtxGetDevice, cuCtxGetDevice, (int *device)) \
     F(PrimaryRelease, cuDevicePrimaryCtxRelease_v2, (int device)) \
@@ -351,7 +354,8 @@ static texpr_status tx_unload_modules(void) {
 
 /* One launch: which kernel, blocks along each axis, threads of a block. `base[axis]`: the argument that gets the first block of a
    slab, NULL where the grid may not be cut. `shared`: bytes of shared memory beyond what the kernel declares. `cluster`: blocks of a
-   cluster along each axis, of which the grid is a multiple. */
+   cluster along each axis, of which the grid is a multiple. `dependent`: it may start before the launch before it has ended. That must
+   be one of the same call: what runs on the stream before a call, all of it ends before the call's first launch begins. */
 struct tx_launch {
     int kernel;
     int64_t grid[3];
@@ -359,21 +363,28 @@ struct tx_launch {
     int *base[3];
     unsigned shared;
     unsigned cluster[3];
+    int dependent;
 };
 
 static inline int tx_is_clustered(struct tx_launch const *launch) {
     return launch->cluster[0] * launch->cluster[1] * launch->cluster[2] > 1;
 }
 
-/* One grid that the device takes, with its clusters if it has some. */
+/* One grid that the device takes, with its clusters if it has some. `behind`: the call has launched something. */
 static inline texpr_status tx_launch_slab(tx_function kernel, texpr_stream stream, struct tx_launch const *launch,
-                                             unsigned const *grid, void **arguments) {
+                                             unsigned const *grid, void **arguments, int behind) {
     unsigned const *block = launch->block;
-    if (!tx_is_clustered(launch))
+    struct tx_attribute asked[2];
+    unsigned count = 0;
+    if (tx_is_clustered(launch))
+        asked[count++] = (struct tx_attribute){
+            TEXPR_CLUSTER_DIMENSION, {.cluster = {launch->cluster[0], launch->cluster[1], launch->cluster[2]}}};
+    if (launch->dependent && behind && tx_driver.LaunchKernelEx != NULL)
+        asked[count++] = (struct tx_attribute){TEXPR_DEPENDENT, {.allowed = 1}};
+    if (count == 0)
         return tx_driver.LaunchKernel(kernel, grid[0], grid[1], grid[2], block[0], block[1], block[2], launch->shared, stream,
                                       arguments, NULL);
-    struct tx_attribute together = {TEXPR_CLUSTER_DIMENSION, {{launch->cluster[0], launch->cluster[1], launch->cluster[2]}}};
-    struct tx_config config = {{grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]}, launch->shared, stream, &together, 1};
+    struct tx_config config = {{grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]}, launch->shared, stream, asked, count};
     return tx_driver.LaunchKernelEx(&config, kernel, arguments, NULL);
 }
 
@@ -385,9 +396,9 @@ static inline int tx_is_empty(struct tx_launch const *launch) {
 static inline int64_t tx_blocks(texpr_wide count) { return count > INT64_MAX ? INT64_MAX : count < 0 ? 0 : (int64_t)count; }
 
 /* Launch, in slabs where the device takes no larger grid. With `dry` nothing is launched, and it is only said whether it could be.
-   No block at all is fine, and launches nothing. */
+   No block at all is fine, and launches nothing. `behind`: whether the call has launched something, which it has then. */
 static inline texpr_status tx_launch(struct tx_loaded const *loaded, texpr_stream stream, int dry,
-                                        struct tx_launch const *launch, void **arguments) {
+                                        struct tx_launch const *launch, void **arguments, int *behind) {
     int64_t slab[3], start[3];
     if (tx_is_empty(launch)) return TEXPR_OK;
     for (int axis = 0; axis < 3; axis++) {
@@ -406,7 +417,8 @@ static inline texpr_status tx_launch(struct tx_loaded const *loaded, texpr_strea
                     grid[axis] = (unsigned)(left < slab[axis] ? left : slab[axis]);
                     if (launch->base[axis] != NULL) *launch->base[axis] = (int)start[axis];
                 }
-                TEXPR_TRY(tx_launch_slab(loaded->kernels[launch->kernel], stream, launch, grid, arguments));
+                TEXPR_TRY(tx_launch_slab(loaded->kernels[launch->kernel], stream, launch, grid, arguments, *behind));
+                *behind = 1;
             }
     return TEXPR_OK;
 }

@@ -24,6 +24,7 @@ from texpr.ir.kernel.knowledge import host_loop
 from texpr.ir.kernel.roles import shared_anew
 from texpr.ir.kernel.together import asked, grid, joint
 from texpr.ir.operation.maps import TensorMap
+from texpr.ir.ops.launches import awaited
 from texpr.ir.value import Buffer
 from texpr.support.limits import LARGEST_SIZE
 
@@ -52,7 +53,8 @@ def parameter(argument: KernelArgument, kernel: Kernel) -> str:
             return f"{C_NAMES[buffer.dtype]} const {argument.name}"
         case Buffer() as buffer:
             constant = "" if buffer.name in kernel.written else " const"
-            return f"TX_GLOBAL({C_NAMES[buffer.dtype]}{constant}) {argument.name}"
+            how = "TX_COMMON" if buffer.name in (awaited(kernel.body) or ()) else "TX_GLOBAL"
+            return f"{how}({C_NAMES[buffer.dtype]}{constant}) {argument.name}"
         case TensorMap():
             return f"const __grid_constant__ tx_tensor_map {argument.name}"
         case _:

@@ -126,6 +126,12 @@ def _wide(console: Console, data: Data) -> None:
     _kernels(console, data)
 
 
+def _early(data: Data) -> str:
+    arrays = data["waits_for"]
+    waits = f"before it touches {', '.join(arrays)}" if arrays else "at its end, as they have nothing in common"
+    return f"while the launch before it ends, and waits for that {waits}"
+
+
 def _host_loop(data: Data) -> str:
     said = f"{data['loop']} < {data['extent']}: "
     if data["together"] is not None:
@@ -215,6 +221,7 @@ def _kernel(console: Console, kernel: Data, speed: Data | None) -> None:
     launch = kernel["launch"]
     shape = "; ".join(f"{level} {_shape(extents)}" for level, extents in launch.items() if extents)
     console.say(f"kernel {kernel['name']} (line {kernel['line']}): {shape or 'one thread'}")
+    _entry(console, "starts", [] if kernel["dependent"] is None else [_early(kernel["dependent"])])
     _entry(console, "mapping", [_loop(loop) for loop in kernel["mapping"]])
     _entry(console, "σ", [_sigma(each) for each in kernel["sigma"] if each["requests"]])
     _entry(console, "buffers", [_buffer(buffer) for buffer in kernel["buffers"]])

@@ -166,6 +166,12 @@ class Together(Switch):
     NAME = "together"
 
 
+class Dependent(Switch):
+    """`#dependent(off)`, of a function: whether a launch may start before the one before it has ended."""
+
+    NAME = "dependent"
+
+
 class Persistent(Mark):
     """`#persistent`: a loop over the tiles of a block that ends with the last one; removed at the end of the schedule."""
 
@@ -414,8 +420,8 @@ class Joint(Mark):
 MARKS: dict[str, type[Mark]] = {
     kind.NAME: kind
     for kind in (
-        Apart, Async, Bind, Cluster, Joint, LaunchBounds, Multicast, Online, Overlap, Partition, Persistent, Pipeline, Roles,
-        Saves, Scanned, Skip, Tensor, Together, Unguard, Unroll, Vector,
+        Apart, Async, Bind, Cluster, Dependent, Joint, LaunchBounds, Multicast, Online, Overlap, Partition, Persistent,
+        Pipeline, Roles, Saves, Scanned, Skip, Tensor, Together, Unguard, Unroll, Vector,
     )
 }  # fmt: skip
 """The marks, by name."""

@@ -138,7 +138,7 @@ def following(name: str, count: int) -> Iterator[str]:
 
 
 _STORES = ("STG", "ST", "STS", "STL", "STSM", "RED", "REDG", "LDGSTS")
-_JUMPS = ("BRA", "EXIT", "RET", "CALL", "BSYNC", "BSSY", "NOP", "WARPSYNC", "YIELD", "NANOSLEEP", "BPT")
+_JUMPS = ("BRA", "EXIT", "RET", "CALL", "BSYNC", "BSSY", "NOP", "WARPSYNC", "YIELD", "NANOSLEEP", "BPT", "PREEXIT", "ACQBULK")
 _WAITS = ("BAR", "MEMBAR", "FENCE", "DEPBAR", "LDGDEPBAR", "ERRBAR", "CCTL", "WARPGROUP", "UCGABAR_ARV", "UCGABAR_WAIT")
 _COPIES = ("UTMALDG", "UTMASTG", "UTMAREDG", "UBLKCP", "UBLKRED", "UTMAPF", "UTMACMDFLUSH")
 _NOTHING = frozenset((*_STORES, *_JUMPS, *_WAITS, *_COPIES))

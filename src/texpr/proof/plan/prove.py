@@ -20,6 +20,7 @@ from texpr.isa.levels import Space
 from texpr.presburger.formula import Formula, compare, conj, negate
 from texpr.presburger.questions import Point, witness
 from texpr.proof.common.asked import Asked, Claim
+from texpr.proof.common.launches import overtaking
 from texpr.proof.common.values import Unlike
 from texpr.proof.plan import columns
 from texpr.proof.plan.alike import families, pairs
@@ -135,6 +136,8 @@ class _Prover(Mutable):
             self.say(told, Verdict.REFUSED, str(why))
         else:
             self.say(told, Verdict.PROVED, told.how)
+        for told, why in overtaking(plan):
+            self.say(told, Verdict.REFUSED if why else Verdict.PROVED, why or told.how)
 
     def interface(self, plan: k.Plan) -> None:
         """The plan has the interface of the function; assumptions about data are checked at run time."""
