@@ -15,7 +15,7 @@ from texpr.ir.program import text
 from texpr.isa.registry import resolve
 from texpr.proof.search import proved
 from texpr.schedule.apply import apply_schedule
-from texpr.schedule.rewrite.overrun import Holes
+from texpr.schedule.holes.overrun import Holes
 
 SIZES = [(19, 20, 36), (3, 0, 4), (16, 4, 32), (5, 12, 40)]
 

@@ -27,9 +27,9 @@ from texpr.schedule.call import Call, Rule
 from texpr.schedule.directives.reorder import RULE as REORDER
 from texpr.schedule.directives.split import halves
 from texpr.schedule.edits import head, words
+from texpr.schedule.holes.fills import derived
 from texpr.schedule.joint.match import cut
 from texpr.schedule.joint.records import by_name, listed, usable
-from texpr.schedule.rewrite.fills import derived
 from texpr.schedule.rewrite.materialise import materialise
 from texpr.schedule.rewrite.selects import unselected
 from texpr.schedule.rewrite.shape import free_loop

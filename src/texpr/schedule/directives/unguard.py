@@ -12,7 +12,7 @@ from __future__ import annotations
 from texpr.ir.program.marked import marked
 from texpr.ir.program.marks import Unguard
 from texpr.schedule.call import Call, Rule
-from texpr.schedule.rewrite.fills import derived
+from texpr.schedule.holes.fills import derived
 from texpr.schedule.rewrite.materialise import materialise
 from texpr.schedule.state import State
 

@@ -29,10 +29,10 @@ from texpr.ir.value.types import BOOL, I64
 from texpr.presburger.formula import Formula, Ge, compare, conj, disj, negate
 from texpr.relation.conditions import condition
 from texpr.relation.facts import facts_of, in_loop, known
+from texpr.schedule.holes.overrun import Filling, Holes, Matters, fillings, is_freed
+from texpr.schedule.holes.unread import Path, Unread, require_unread
 from texpr.schedule.levels import may_be_inside
 from texpr.schedule.rewrite.linked import linked, sums_of_parts
-from texpr.schedule.rewrite.overrun import Filling, Holes, Matters, fillings, is_freed
-from texpr.schedule.rewrite.unread import Path, Unread, require_unread
 from texpr.schedule.state import State
 from texpr.schedule.tree import Body
 from texpr.support.diagnostic import error

@@ -9,7 +9,7 @@ from texpr.domain.correctness.holes import same_fill
 from texpr.ir import program as ir
 from texpr.ir.program.rewrite import map_value
 from texpr.ir.value import Cast, Literal, Load, Op, Value
-from texpr.schedule.rewrite.fills import derived
+from texpr.schedule.holes.fills import derived
 from texpr.schedule.rewrite.materialise import is_filled
 from texpr.schedule.state import State
 from texpr.schedule.tree import path_to, replaced

@@ -24,7 +24,7 @@ from texpr.presburger.isl.raw import Undecided
 from texpr.presburger.linear import NotAffine, without_products
 from texpr.presburger.points import Points
 from texpr.relation.conditions import condition
-from texpr.schedule.rewrite.fills import can_fill, required
+from texpr.schedule.holes.fills import can_fill, required
 from texpr.schedule.state import State
 from texpr.support.record import Record
 
