@@ -5,7 +5,7 @@
 Fragments are layouts from (lane, register) to the number of an element, rows first: `tv_layout_A` and others of an atom.
 Layouts of shared memory are those of `make_smem_layout_atom`, from (row, column) to elements, before what the swizzle moves.
 Descriptors are read from the PTX of a product of a tile that lies so: what is put beside the place where a matrix starts. Of
-tensor maps CuTe says the box and the type of elements; strides, sizes and swizzle it gives to the driver alone.
+tensor maps CuTe says the box and the type of elements, and its host code encodes all of it (`cute_bits`).
 """
 
 # The language rewrites functions from their text: no `from __future__ import annotations`.
@@ -20,9 +20,10 @@ from typing import Any
 os.environ["CUTE_DSL_ARCH"] = "sm_90a"  # there need not be a device
 
 import cutlass
+from cute_bits import map_of
 from cutlass import cute, utils
 from cutlass.cute.nvgpu import OperandMajorMode, cpasync, warp, warpgroup
-from cutlass.cute.runtime import make_fake_compact_tensor
+from cutlass.cute.runtime import make_fake_compact_tensor, make_fake_tensor
 
 FILE = Path(__file__).parents[2] / "tests" / "instr" / "cute.json"
 COLUMNS = (8, 16, 32, 64, 96, 128, 192, 256)
@@ -30,7 +31,8 @@ KINDS = {
     "f16": cutlass.Float16, "bf16": cutlass.BFloat16, "tf32": cutlass.TFloat32, "f8e4m3": cutlass.Float8E4M3FN,
     "f8e5m2": cutlass.Float8E5M2, "i8": cutlass.Int8, "u8": cutlass.Uint8,
 }  # fmt: skip
-FOUND: dict[str, Any] = {"version": cutlass.__version__, "fragments": {}, "layouts": {}, "descriptors": {}, "maps": {}}
+PARTS = ("fragments", "layouts", "descriptors", "maps", "boxes")
+FOUND: dict[str, Any] = {"version": cutlass.__version__, **{part: {} for part in PARTS}}
 
 
 def of_warps() -> dict[str, Any]:
@@ -170,13 +172,43 @@ def maps() -> None:
         for name in KINDS if along else ("f16", "bf16"):
             of = cutlass.Float32 if name == "tf32" else KINDS[name]
             whole = make_fake_compact_tensor(of, (1024, 512), stride_order=(1, 0) if along else (0, 1), assumed_align=16)
-            cute.compile(mapped, name, of, kind, whole, options="--gpu-arch sm_90a")
+            made = cute.compile(mapped, name, of, kind, whole, options="--gpu-arch sm_90a")
+            FOUND["maps"][f"{kind.name} {name}"].append(map_of(made))
+
+
+BOXES: dict[str, tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]] = {
+    "a row": ((1000,), (1,), (64,)),
+    "rows apart": ((1000, 500), (520, 1), (32, 64)),
+    "planes": ((4, 96, 64), (96 * 80 + 16, 80, 1), (1, 8, 64)),
+    "a box in four": ((6, 5, 96, 64), (5 * 96 * 64, 96 * 64, 64, 1), (3, 2, 8, 32)),
+    "far apart": ((2, 2, 2, 2, 64), ((1 << 37) + 4096, (1 << 36) + 512, 1 << 35, 64, 1), (2, 1, 2, 2, 16)),
+}
+"""By name: the shape of an array of bf16, its strides, and a tile of it."""
+
+
+@cute.jit
+def boxed(whole: cute.Tensor, tile: cutlass.Constexpr):
+    """A copy of a tile in the order of its rows."""
+    order = tuple(range(len(tile) - 1, -1, -1))
+    copy, _ = cpasync.make_tiled_tma_atom(
+        cpasync.CopyBulkTensorTileG2SOp(), whole, cute.make_ordered_layout(tile, order=order), tile
+    )
+    asking(copy).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+
+def boxes() -> None:
+    """Maps of arrays of one to five dimensions."""
+    for name, (shape, strides, tile) in BOXES.items():
+        whole = make_fake_tensor(cutlass.BFloat16, shape, strides, assumed_align=16)
+        said = map_of(cute.compile(boxed, whole, tile, options="--gpu-arch sm_90a"))
+        FOUND["boxes"][name] = {"shape": shape, "strides": strides, "tile": tile, "bits": said}
 
 
 if __name__ == "__main__":
     look()
     descriptors()
     maps()
+    boxes()
     FILE.write_text(json.dumps(FOUND, indent=1) + "\n", encoding="utf-8")
-    told = ", ".join(f"{len(FOUND[what])} {what}" for what in ("fragments", "layouts", "descriptors", "maps"))
+    told = ", ".join(f"{len(FOUND[part])} {part}" for part in PARTS)
     print(f"{told} of CuTe {FOUND['version']}: {FILE}")

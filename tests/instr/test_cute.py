@@ -1,7 +1,7 @@
 """Fragments of records, and where elements of an operand in shared memory lie, against what CuTe DSL itself says of them.
 
-`cute.json` is what `bench/peers/check_cute.py` writes, in the environment of `make peers`; nobody edits it. Strides, sizes and
-swizzle of tensor maps CuTe DSL gives to a driver, and prints nowhere: `tests/tma` has them against the tables of CUDA and PTX.
+`cute.json` is what `bench/peers/check_cute.py` writes, in the environment of `make peers`; nobody edits it. Tensor maps as CuTe
+DSL encodes them are in `test_cute_maps.py`, products in tensor memory in `test_cute_columns.py`.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ FORMATS = {"F16_RN": "float16", "BF16_RN": "bfloat16", "F32_RN": "float32", "U8"
 @pytest.mark.parametrize("name", SAID["maps"])
 def test_boxes_and_types_of_maps_are_those_of_cute(name: str) -> None:
     """A tile that lies so is brought by copies of such boxes, the innermost dimension first."""
-    (kind, mode), of, (basis, told) = name.split()[0].split("_"), name.split()[1], SAID["maps"][name]
+    (kind, mode), of, (basis, told, _) = name.split()[0].split("_"), name.split()[1], SAID["maps"][name]
     (inner, outer), directions = modes(basis.split(":")[0]), basis.split(":")[1]
     assert directions == ("(1@1,1@0)" if kind == "K" else "(1@0,1@1)") and isinstance(outer, int)
     swizzle = f", swizzle={SPANS[mode]}B" if SPANS[mode] else ""
