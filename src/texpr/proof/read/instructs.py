@@ -12,7 +12,7 @@ from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
-from texpr.ir.instr import Give, Instr, Operand, Step, Turn, stays_in_warps
+from texpr.ir.instr import ADDRESS, Give, Instr, Operand, Step, Turn, stays_in_warps
 from texpr.ir.instr.descriptor import offset
 from texpr.ir.ops.collective import Held, loop_count
 from texpr.ir.program.rewrite import map_value
@@ -43,8 +43,9 @@ def not_understood(op: k.Collective, launch: Launch) -> str | None:
 def instructed(op: k.Collective, site: Site, kept: Kept, placed: Callable[[Load], Load]) -> Iterator[Event]:
     """The events of an instruction at a site. All lanes read before any register is written.
 
-    One that goes on by itself reads shared memory for all of its lanes: as if each of them did. What a thread starts alone it
-    does in rows of tensor memory that are no threads' own. Those that move columns move a thread's own ones.
+    One that goes on by itself, or to which lanes say addresses, reads shared memory for all of its lanes: as if each of them
+    did. What a thread starts alone it does in rows of tensor memory that are no threads' own. Those that move columns move a
+    thread's own ones.
 
     `kept`: an element of an array that lanes have, as a thread has it; `placed`: one of memory, over coordinates of the kernel.
     """
@@ -62,7 +63,7 @@ def instructed(op: k.Collective, site: Site, kept: Kept, placed: Callable[[Load]
     held = {operand.memory: (operand, each) for operand, each in zip(instr.operands, op.registers, strict=True)}
     known = {turn.sym: expr(sym) for turn, sym in zip(instr.loops, names, strict=True)}
     (thread,) = site.launch.threads  # what stands for its number in the address that a lane says
-    if instr.group is not None and not instr.is_alone:
+    if (instr.group is not None and not instr.is_alone) or any(operand.access == ADDRESS for operand in instr.operands):
         lanes = Eq(site.launch.thread // instr.lanes - group)
         site = replace(site, readers=replace(site, domain=(*site.domain, lanes), joint=False))
     ranges = {sym: (0, turn.extent - 1) for turn, sym in zip(instr.loops, names, strict=True)}

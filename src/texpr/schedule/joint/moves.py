@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
+from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir.instr import Instr, Operand
 from texpr.ir.instr.fragment import Digit, Fragment
 from texpr.ir.value import Load
+from texpr.schedule.joint.rows import in_rows
 from texpr.support.record import Record
 
 
@@ -88,10 +89,11 @@ def move_of(
         taken[loop.sym] = done * digit.size
         if taken[loop.sym] == loop.extent:
             rest.pop(0)
-    rows = tuple(dims.get(dim) for dim in range(len(source.fragment.shape)))
-    if None in rows or not _is_row(load, rows[-1]):
+    rows = tuple(sym for dim in range(len(source.fragment.shape)) if (sym := dims.get(dim)) is not None)
+    ranges = {sym: (0, extent - 1) for sym, extent in zip(along, held.shape, strict=True)}
+    if len(rows) < len(source.fragment.shape) or not in_rows(load, rows[-1], source.fragment.registers, ranges):
         return None
-    return Move(instr, source, target, tuple(sym for sym in rows if sym is not None), taken)
+    return Move(instr, source, target, rows, taken)
 
 
 def _agree(held: Sequence[tuple[int, Sym, int]], digits: Sequence[Digit], dims: dict[int, Sym]) -> bool:
@@ -107,8 +109,3 @@ def _agree(held: Sequence[tuple[int, Sym, int]], digits: Sequence[Digit], dims: 
 def _moved(load: Load, by: Mapping[Sym, int]) -> tuple[Expr, ...]:
     """How an element moves with its loops."""
     return tuple(e.substitute({sym: expr(sym) + step for sym, step in by.items()}) - e for e in load.index)
-
-
-def _is_row(load: Load, sym: Sym | None) -> bool:
-    """Whether neighbours along a loop are neighbours in memory."""
-    return sym is not None and _moved(load, {sym: 1}) == (*(ZERO for _ in load.index[1:]), ONE) and not load.data

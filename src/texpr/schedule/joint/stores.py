@@ -32,6 +32,7 @@ from texpr.ir.program.uses import touched
 from texpr.ir.value import Buffer, Load
 from texpr.isa.target import Target
 from texpr.schedule.joint.records import usable_in
+from texpr.schedule.joint.rows import in_rows
 from texpr.schedule.joint.wide import shared
 from texpr.schedule.tree import Body
 from texpr.support.record import Mutable, Record, replace
@@ -88,7 +89,7 @@ def stored(
     target = bind.targets[0]
     for found in _storers(usable_in(function, machine)):
         fit = _fit(tile, target, *found)
-        if fit is not None and _is_in_rows(fit, target, at, ranges):
+        if fit is not None and in_rows(target, at[fit.dims[-1]], fit.target.fragment.registers, ranges):
             return tuple(_Storing(tile, fit, moved, target, at, fresh, span).block())
     return ()
 
@@ -150,18 +151,6 @@ def _fit(tile: Tile, target: Load, instr: Instr, source: Operand, there: Operand
     if not len({*dims.values()}) == len(dims) == len(source.fragment.shape):
         return None
     return _Fit(instr, source, there, tuple(dims[dim] for dim in range(len(dims))), tuple(inner), tuple(left))
-
-
-def _is_in_rows(fit: _Fit, target: Load, at: Sequence[Sym], ranges: Ranges) -> bool:
-    """Whether rows of the instruction are rows of memory, which begin at multiples of their length."""
-    row, count = at[fit.dims[-1]], fit.target.fragment.registers
-    part, inside = Sym("row"), Sym("in it")
-    simple = Simplifier(Known({**ranges, part: (0, (ranges[row][1] or 0) // count), inside: (0, count - 1)}))
-    index = [e.substitute({row: expr(part) * count + inside}) for e in target.index]
-    first = [simple(e.substitute({inside: ZERO})) for e in index]
-    moved = [simple(e) - simple(start) for e, start in zip(index, first, strict=True)]
-    plain = all(e is ZERO for e in moved[:-1]) and moved[-1] is expr(inside) and not target.data
-    return plain and simple(replace(target, index=tuple(first)).offset % count) is ZERO
 
 
 class _Storing(Mutable):
