@@ -1,4 +1,5 @@
-"""Products of small matrices by the lanes of a warp, loads of their operands from rows of shared memory, and stores of results.
+"""Products of small matrices by the lanes of a warp, loads of their operands from rows of shared memory, stores of results, and
+matrices that lanes turn.
 
 Fragments are (lane, register) → (row, column), as the figures of the PTX ISA have them: four lanes have a row, eight such
 groups are eight rows. Sums of floating-point numbers are in an order, and with a rounding, of the machine's own, but for those
@@ -25,6 +26,7 @@ _SECTIONS = {
     (16, 8, 16): "9.7.14.5.8: fragments of m16n8k16",
     (16, 8, 8): "9.7.14.5.7: fragments of m16n8k8",
     (16, 8, 32): "9.7.14.5.10: fragments of m16n8k32",
+    (16, 8, 64): "9.7.14.5.11: fragments of m16n8k64",
     (8, 8, 4): "9.7.14.5.2: fragments of m8n8k4 with .f64",
     (16, 8, 4): "9.7.14.5.6: fragments of m16n8k4 with .f64",
 }
@@ -82,6 +84,45 @@ def _mma(
         effect="joins warp",
         source=f"PTX ISA 8.5, {_SECTIONS[shape]}",
         rounding=_rounding(of, into),
+    )
+
+
+_NIBBLES = {"i4": ("i8", "s4", "(i32({}) + 8) % 16 - 8"), "u4": ("u8", "u4", "i32({}) % 16")}
+"""Types of 4 bits: the type of two of them in a byte, the lower bits first, PTX's name, and the value of the first one. The
+other one is the byte divided by 16, rounded down."""
+
+
+def _nibbles(of: str) -> Instruction:
+    """Of elements of 4 bits, two in a byte: the fragments are those of bytes, half as many along the sum."""
+    m, n, k = 16, 8, 64
+    dtype, ptx, low = _NIBBLES[of]
+    lows, highs = (tuple(way.format(each) for each in ("a[i, k]", "b[k, j]")) for way in (f"({low})", "(i32({}) / 16)"))
+    operands = zip("abc", (dtype, dtype, "i32"), ((m, k // 2), (k // 2, n), (m, n)), _BYTES, strict=True)
+    return Instruction(
+        f"mma_m{m}n{n}k{k}_i32_{of}",
+        f"c += a · b, of {m} × {k} and {k} × {n} elements of 4 bits, two in a byte, the lower bits first",
+        Level.WARP,
+        tuple(Operand(name, each, size, name == "c", fragment) for name, each, size, fragment in operands),
+        (("sm_80", f"mma.sync.aligned.m{m}n{n}k{k}.row.col.s32.{ptx}.{ptx}.s32 {{c}}, {{a}}, {{b}}, {{c}};"),),
+        f"par {m} |i| {{ par {n} |j| {{ seq {k // 2} |k| reduce(c) {{ "
+        f"c[i, j] += {lows[0]} * {lows[1]} + {highs[0]} * {highs[1]} }} }} }}",
+        effect="joins warp",
+        source=f"PTX ISA 8.5, {_SECTIONS[m, n, k]}",
+    )
+
+
+def _turned(of: str) -> Instruction:
+    """Each lane has two elements of a row before, and of the matrix that is turned, too."""
+    held = "((4,8),2):((2@1,1@0),1@1)"
+    return Instruction(
+        f"movmatrix_{of}",
+        "a matrix of 8 × 8, rows for columns: each lane gets two elements of a column of what lanes have of rows",
+        Level.WARP,
+        (Operand("a", of, (8, 8), fragment=held), Operand("d", of, (8, 8), True, held)),
+        (("sm_80", "movmatrix.sync.aligned.m8n8.trans.b16 {d}, {a};"),),
+        "par 8 |i| { par 8 |j| { d[i, j] = a[j, i] } }",
+        effect="joins warp",
+        source='PTX ISA 8.5, 9.7.14.5.17 "movmatrix"',
     )
 
 
@@ -173,6 +214,8 @@ INSTRUCTIONS = (
     _mma((16, 8, 16), "f64", "f64", "f64.f64.f64.f64", _DOUBLES_16, "sm_90"),
     _mma((16, 8, 32), "f8e4m3", "f32", "f32.e4m3.e4m3.f32", _BYTES, "sm_89"),
     _mma((16, 8, 32), "f8e5m2", "f32", "f32.e5m2.e5m2.f32", _BYTES, "sm_89"),
+    *map(_nibbles, _NIBBLES),
+    *map(_turned, ("f16", "bf16")),
     *_halves("ldmatrix", "f16"),
     *_halves("ldmatrix", "bf16"),
     *_moves("ldmatrix", "tf32", 4, "1@1,1@0", 1),

@@ -6,7 +6,7 @@ The sign of a zero is an exception: x + 0 is x, unless x is −0. Directives tha
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import isinf, isnan
 from typing import TypeAlias
 
@@ -23,8 +23,11 @@ Number: TypeAlias = int | float
 WHOLE = 8
 """Integers up to this one are exact in every floating-point type."""
 
-MADE = {"mul": operator.mul, "add": operator.add, "neg": operator.neg}
+MADE: Mapping[str, Callable[..., Number]] = {"mul": operator.mul, "add": operator.add, "sub": operator.sub, "neg": operator.neg}
 """Operations that are computed of fills."""
+
+WHOLE_MADE: Mapping[str, Callable[[Number, Number], Number]] = {"div": lambda a, b: a // b, "mod": lambda a, b: a % b}
+"""The same of integers alone, by a number above 0: both round down, as the language does."""
 
 
 def fill(value: Literal) -> Sym:
@@ -81,10 +84,15 @@ def folded(value: Value, known: Mapping[Buffer, Literal]) -> Number | None:
             return known[buffer].value if buffer in known else None
         case Cast(inner):
             return _exact(_exact(folded(inner, known), inner.dtype), value.dtype)
-        case Op(name, args) if name in MADE:
+        case Op(name, args) if name in MADE or (name in WHOLE_MADE and value.dtype.is_integer):
             found = [_exact(folded(arg, known), arg.dtype) for arg in args]
             numbers = [each for each in found if each is not None]
-            return _exact(MADE[name](*numbers), value.dtype) if len(numbers) == len(found) else None
+            if len(numbers) < len(found):
+                return None
+            if name in MADE:
+                return _exact(MADE[name](*numbers), value.dtype)
+            number, by = numbers
+            return _exact(WHOLE_MADE[name](number, by), value.dtype) if by > 0 else None
         case _:
             return None
 

@@ -19,6 +19,7 @@ from texpr.ir.program.rewrite import substitute_value
 from texpr.ir.program.updates import SUMS, neutral
 from texpr.ir.program.uses import loads
 from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value, walk
+from texpr.ir.value.types import DType
 from texpr.presburger.formula import Formula, Ge, conj, disj, negate
 from texpr.presburger.isl.raw import Undecided
 from texpr.presburger.linear import NotAffine, without_products
@@ -225,13 +226,18 @@ def _at_holes(value: Value, fills: Mapping[str, float]) -> float | None:
             return inner if inner in (0, 1) else None
         case Op(name, args):
             known = [_at_holes(each, fills) for each in args]
-            numbers = [each for each in known if each is not None and each in EXACT]
-            return _applied(name, numbers) if len(numbers) == len(known) else None
+            numbers = [n for n, each in zip(known, args, strict=True) if n is not None and _is_exact(n, each.dtype)]
+            return _applied(name, numbers, value.dtype) if len(numbers) == len(known) else None
         case _:
             return None
 
 
-def _applied(name: str, args: Sequence[float]) -> float | None:
+def _is_exact(number: float, dtype: DType) -> bool:
+    """Whether arithmetic with a number is exact in a type."""
+    return number in EXACT or (dtype.is_integer and dtype.limits[0] <= number <= dtype.limits[1])
+
+
+def _applied(name: str, args: Sequence[float], dtype: DType) -> float | None:
     match name, args:
         case "mul", [a, b]:
             return a * b
@@ -245,5 +251,9 @@ def _applied(name: str, args: Sequence[float]) -> float | None:
             return max(a, b)
         case "min", [a, b]:
             return min(a, b)
+        case "div", [a, b] if dtype.is_integer and b > 0:
+            return a // b
+        case "mod", [a, b] if dtype.is_integer and b > 0:
+            return a % b
         case _:
             return None
