@@ -23,7 +23,7 @@ Number: TypeAlias = int | float
 WHOLE = 8
 """Integers up to this one are exact in every floating-point type."""
 
-MADE: Mapping[str, Callable[..., Number]] = {"mul": operator.mul, "add": operator.add, "sub": operator.sub, "neg": operator.neg}
+MADE = {"mul": operator.mul, "add": operator.add, "sub": operator.sub, "neg": operator.neg}
 """Operations that are computed of fills."""
 
 WHOLE_MADE: Mapping[str, Callable[[Number, Number], Number]] = {"div": lambda a, b: a // b, "mod": lambda a, b: a % b}
