@@ -182,6 +182,8 @@ class Forms:
                 return k.WaitAsync(self.random.randrange(3), self.some(self.covered, 2))
             case 8 if self.memory:
                 return k.LoadVector(self.some(self.sym, 4, 1), self.load(1))
+            case 9 if self.memory and self.flag():
+                return k.AtomicVector(self.load(1), "add", self.some(self.value, 4, 1), self.level())
             case 9 if self.memory:
                 return k.StoreVector(self.load(1), self.some(self.value, 4, 1))
             case 10 if self.memory:

@@ -108,6 +108,7 @@ kernel first
     }
     w[b, t % 4] = select(isnan(acc), +nan:f32, own[0])
     atomic z[h; h = at[b]] add= acc
+    atomics w[b, 2] add= u0, u1
 }
 
 kernel second
@@ -195,6 +196,11 @@ STATEMENT = [
     ("atomic_operation_fits", "add= acc", "mul= acc", "no atomic is called mul"),
     ("atomic_operation_fits", "add= acc", "and= acc", "no atomic and of f32"),
     ("atomic_scope_fits", "add= acc", "add= acc at thread", "no atomic acts at thread"),
+    ("vector_of_atomics_fits", "add= u0, u1", "max= u0, u1", "no atomic max of 2 of f32 at once"),
+    ("vector_of_atomics_fits", "add= u0, u1", "add= u0, u1 at block", "no such atomic acts at block"),
+    ("vector_of_atomics_fits", "add= u0, u1", "add= u0, u1 order acquire", "no such atomic acts at grid, acquire"),
+    ("vector_of_atomics_fits", "atomics w[b, 2]", "atomics tile[t, 2]", "tile is not in global memory"),
+    ("address_is_aligned", "atomics w[b, 2]", "atomics w[b, 1]", "w[b, 1] is no multiple of 2 elements"),
     ("atomic_scope_fits", "atomic z[h; h = at[b]]", "atomic own[1]", "own is one thread's own"),
     ("barrier_is_of_threads", "barrier block covers RAW warps", "barrier grid", "no barrier joins a grid"),
     ("barrier_is_of_threads", "barrier warp", "barrier warp lanes 12", "12 lanes are no power of two"),

@@ -43,6 +43,37 @@
 /* An update as one step, of an order and a scope. PTX ISA, "red". */
 #define TX_RED(VERB, CONSTRAINT, SAME, AT, VALUE) asm volatile(VERB " [%0], %1;" ::"l"(AT), CONSTRAINT(VALUE) : "memory")
 
+/* Sums of 2 or 4 floats side by side in global memory, each as one step. PTX ISA, "red": .vec_32_bit, of sm_90 and later. */
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+#define TX_RED_VECTORS(ORDER, SCOPE) \
+    TX_FN void tx_red_add_##ORDER##_##SCOPE(float *at, float a, float b) { \
+        asm volatile("red." #ORDER "." #SCOPE ".global.add.v2.f32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(at)), "f"(a), \
+                     "f"(b) \
+                     : "memory"); \
+    } \
+    TX_FN void tx_red_add_##ORDER##_##SCOPE(float *at, float a, float b, float c, float d) { \
+        asm volatile("red." #ORDER "." #SCOPE ".global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(at)), \
+                     "f"(a), "f"(b), "f"(c), "f"(d) \
+                     : "memory"); \
+    }
+TX_RED_VECTORS(relaxed, cluster)
+TX_RED_VECTORS(release, cluster)
+#else
+#define TX_RED_ONE(ORDER, SCOPE, AT, VALUE) \
+    asm volatile("red." #ORDER "." #SCOPE ".global.add.f32 [%0], %1;" ::"l"(__cvta_generic_to_global(AT)), "f"(VALUE) : "memory")
+#define TX_RED_VECTORS(ORDER, SCOPE) \
+    TX_FN void tx_red_add_##ORDER##_##SCOPE(float *at, float a, float b) { \
+        TX_RED_ONE(ORDER, SCOPE, at, a); \
+        TX_RED_ONE(ORDER, SCOPE, at + 1, b); \
+    } \
+    TX_FN void tx_red_add_##ORDER##_##SCOPE(float *at, float a, float b, float c, float d) { \
+        tx_red_add_##ORDER##_##SCOPE(at, a, b); \
+        tx_red_add_##ORDER##_##SCOPE(at + 2, c, d); \
+    }
+#endif
+TX_RED_VECTORS(relaxed, gpu)
+TX_RED_VECTORS(release, gpu)
+
 /* Threads that arrive at barrier `id` (1..15; 0 is __syncthreads'): a multiple of 32. PTX ISA, "bar.sync". */
 TX_FN void tx_bar_sync(int id, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
 

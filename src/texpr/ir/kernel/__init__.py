@@ -30,7 +30,7 @@ from texpr.ir.ops.fences import Fence
 from texpr.ir.ops.lanes import Exchange, Shuffle
 from texpr.ir.ops.launches import AdmitLaunch, AwaitLaunches
 from texpr.ir.ops.meeting import Barrier
-from texpr.ir.ops.memory import Atomic, Store, assign
+from texpr.ir.ops.memory import Atomic, AtomicVector, Store, assign
 from texpr.ir.ops.phases import BarrierArrive, BarrierExpect, BarrierInit, BarrierRelease, BarrierWait
 from texpr.ir.ops.registers import Assign, Declare, let, postponed
 from texpr.ir.ops.tiles import CopyTensor, PrefetchMap, StoreTensor
@@ -44,7 +44,7 @@ from texpr.support.record import Record
 from texpr.support.span import NOWHERE, Span
 
 __all__ = [
-    "AdmitLaunch", "Array", "Assign", "Atomic", "AwaitLaunches", "Axis", "Barrier", "BarrierArrive", "BarrierExpect",
+    "AdmitLaunch", "Array", "Assign", "Atomic", "AtomicVector", "AwaitLaunches", "Axis", "Barrier", "BarrierArrive", "BarrierExpect",
     "BarrierInit", "BarrierRelease", "BarrierWait", "Collective", "CollectiveAlone", "CollectiveAsync", "CommitAsync",
     "CommitBulk", "CommitColumns", "CommitWarpgroup", "CopyAsync", "CopyBulk", "CopyTensor", "Covered", "Declare",
     "Exchange", "Fence", "FenceColumns", "FenceWarpgroup", "For", "FreeColumns", "HaveColumns", "HostIf", "HostLoop",

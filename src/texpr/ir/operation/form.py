@@ -322,9 +322,9 @@ def writes(name: str, run: str | None = None) -> Element:
     return Element(name, Access.WRITE, run)
 
 
-def updates(name: str) -> Element:
-    """An element that the operation updates."""
-    return Element(name, Access.UPDATE)
+def updates(name: str, run: str | None = None) -> Element:
+    """An element, or consecutive ones, that the operation updates."""
+    return Element(name, Access.UPDATE, run)
 
 
 def barrier(name: str) -> Element:

@@ -7,13 +7,19 @@ from typing import TYPE_CHECKING
 
 from texpr.ir.instr.registers import packing
 from texpr.ir.operation import Operation
-from texpr.ir.operation.form import At, Calculated, Flag, Joined, Maybe, Name, Word, updates, writes
+from texpr.ir.operation.form import At, Calculated, Flag, Joined, Maybe, Name, Several, Word, consecutive, updates, writes
 from texpr.ir.ops.registers import Assign
-from texpr.ir.ops.rules import part_of_another_block_is_only_read, written_memory_may_be_written, written_value_has_the_type
+from texpr.ir.ops.rules import (
+    address_is_aligned,
+    elements_are_consecutive,
+    part_of_another_block_is_only_read,
+    written_memory_may_be_written,
+    written_value_has_the_type,
+)
 from texpr.ir.program.updates import sum_and_product
 from texpr.ir.value import Load, Ref, Value
 from texpr.ir.value.types import BOOL, DType
-from texpr.isa.instructions.atomic import ORDERS, SCOPES, ptx
+from texpr.isa.instructions.atomic import ORDERS, SCOPES, VECTORS, ptx
 from texpr.isa.levels import Level, Space
 from texpr.support.span import NOWHERE, Span
 
@@ -58,6 +64,18 @@ def atomic_scope_fits(stmt: Stmt, at: Place) -> Iterator[str]:
             yield f"no atomic is {stmt.order}"
         if at.space(stmt.target.buffer) in (Space.LOCAL, Space.LANES):
             yield f"{stmt.target.buffer.name} is one thread's own"
+
+
+def vector_of_atomics_fits(stmt: Stmt, at: Place) -> Iterator[str]:
+    """Elements of global memory that a `red` takes at once, for all threads of a grid or a cluster."""
+    if isinstance(stmt, AtomicVector):
+        target, count = stmt.target, len(stmt.added)
+        if count not in VECTORS.get((stmt.op, target.dtype.name), ()):
+            yield f"no atomic {stmt.op} of {count} of {target.dtype} at once"
+        if stmt.scope not in SCOPES or stmt.scope is Level.BLOCK or stmt.order not in ORDERS:
+            yield f"no such atomic acts at {stmt.scope.value}, {stmt.order}"
+        if at.space(target.buffer) not in (None, Space.GLOBAL):
+            yield f"{target.buffer.name} is not in global memory"
 
 
 class Store(Operation, eq=False):
@@ -140,3 +158,44 @@ class Atomic(Operation, eq=False):
     def does(self, effects: Effects) -> None:
         """Combines atomically: for the threads of the grid at its widest scope, else for those of a block."""
         effects.combines(self.target, self.op, self.value, whole=self.scope is Level.GRID)
+
+
+class AtomicVector(Operation, eq=False):
+    """The same of consecutive elements of global memory, `target` the first of them, by one access: each is one step.
+
+    The address is a multiple of their size. On targets before sm_90 they are as many accesses.
+    """
+
+    FORM = (
+        Word("atomics"),
+        updates("target", "added"),
+        Joined("op"),
+        Several("added"),
+        Maybe("scope", Level.GRID, "at", (At("scope"),)),
+        Maybe("order", "relaxed", "order", (Name("order"),)),
+    )
+    RULES = (
+        written_memory_may_be_written,
+        written_value_has_the_type,
+        elements_are_consecutive,
+        address_is_aligned,
+        vector_of_atomics_fits,
+    )
+    IN_LANES = True
+
+    target: Load
+    op: str
+    added: tuple[Value, ...]
+    scope: Level = Level.GRID
+    order: str = "relaxed"
+
+    def cuda(self, to: Printing) -> Iterator[str]:
+        """`tx_red_add_relaxed_gpu(&y[i], a, b, c, d);`"""
+        values = ", ".join(map(to.value, self.added))
+        yield f"tx_red_{self.op}_{self.order}_{SCOPES[self.scope]}(&{to.element(self.target)}, {values});"
+
+    def does(self, effects: Effects) -> None:
+        """Combines each element atomically, by one aligned access."""
+        effects.at_once(len(self.added), self.target)
+        for element, value in zip(consecutive(self.target, len(self.added)), self.added, strict=True):
+            effects.combines(element, self.op, value, whole=self.scope is Level.GRID)

@@ -26,6 +26,9 @@ TYPES = {
 }
 """Operations that the language has, and the types of elements."""
 
+VECTORS = {("add", "f32"): (2, 4)}
+"""Operations on consecutive elements of global memory, each of which is one step: how many a `red` of sm_90 takes at once."""
+
 _MEANT = {"add": "y += x", "min": "y min= x", "max": "y max= x"}
 
 
@@ -49,7 +52,24 @@ def _update(verb: str, op: str, of: str, order: str, scope: Level) -> Instructio
     )
 
 
+def _several(op: str, of: str, count: int, order: str, scope: Level) -> Instruction:
+    """Consecutive elements of global memory, by one access that is aligned to all of them."""
+    given = ", ".join(f"{{x{at}}}" for at in range(count))
+    return Instruction(
+        f"red_{op}_v{count}_{of}_{order}_{SCOPES[scope]}",
+        f"y {op} x of {count} elements side by side, each as one step for threads of a {scope.value}, {order}",
+        Level.THREAD,
+        (Operand("x", of, (count,)), Operand("y", of, (count,), inout=True)),
+        (("sm_90", f"red.{order}.{SCOPES[scope]}.global.{op}.v{count}.{of} [{{y}}], {{ {given} }};"),),
+        f"par {count} |i| {{ {_MEANT[op].replace('y', 'y[i]').replace('x', 'x[i]')} }}",
+        effect=f"one step at {scope.value}, {order}",
+        source='PTX ISA 8.5, "red": .vec_32_bit',
+    )
+
+
 def _every() -> Iterator[Instruction]:
+    for (op, of), counts in VECTORS.items():
+        yield from (_several(op, of, n, order, scope) for n in counts for order in ORDERS for scope in SCOPES)
     for verb, orders in (("red", ORDERS), ("atom", FETCHED)):
         for op, types in TYPES.items():
             yield from (_update(verb, op, of, order, scope) for of in types for order in orders for scope in SCOPES)

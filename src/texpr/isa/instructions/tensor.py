@@ -122,6 +122,29 @@ def _sent(dtype: str, count: int) -> Instruction:
     )  # fmt: skip
 
 
+def _combined(op: str, dtype: str) -> Instruction:
+    """An update of an element of shared memory of a block of the cluster, which is over when its barrier has its bytes."""
+    return _plain(
+        f"red_async_{op}_{dtype}",
+        f"starts y {op} x as one step, in a block of the cluster, and tells barrier b of that block its bytes",
+        f"red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.{op}.{dtype} [{{y}}], {{x}}, [{{b}}]",
+        "arrives at barrier with its bytes, by the async proxy",
+        "red.async",
+        Operand("x", OWN.get(dtype, dtype)), _BARRIER, Operand("y", OWN.get(dtype, dtype), inout=True),
+    )  # fmt: skip
+
+
+OWN = {"s32": "i32", "b32": "u32"}
+"""The language's names of PTX's types."""
+
+COMBINED = {
+    **dict.fromkeys(("inc", "dec"), ("u32",)),
+    **dict.fromkeys(("min", "max"), ("u32", "s32")),
+    "add": ("u32", "s32", "u64"),
+    **dict.fromkeys(("and", "or", "xor"), ("b32",)),
+}
+"""The operations of `red.async`, and their types."""
+
 SENT = {"u32": (1, 2, 4), "f32": (1, 2, 4), "u64": (1, 2), "f64": (1, 2)}
 """Types of `st.async`, and how many elements of each: 16 bytes at most."""
 
@@ -173,6 +196,7 @@ INSTRUCTIONS = (
            Operand("x", "u8", (16,)), Operand("n", "u32"), _BARRIER, Operand("y", "u8", (16,), inout=True)),
     _run(None),
     *(_sent(dtype, count) for dtype, counts in SENT.items() for count in counts),
+    *(_combined(op, dtype) for op, dtypes in COMBINED.items() for dtype in dtypes),
     *(_run(op, dtype) for op, dtypes in RUNS.items() for dtype in dtypes),
     _plain("cp_async_bulk_commit_group", "the stores that this thread started since its last commit are one bulk group",
            "cp.async.bulk.commit_group", "closes bulk group", "cp.async.bulk.commit_group"),

@@ -247,6 +247,13 @@ class Emitter(Mutable, dict=True):
         op, value = ("add", Op("neg", (value,), value.dtype)) if bind.update == "sub" else (bind.update, value)
         return k.Atomic(target, op, value, Level(how.scope), how.order, span=bind.span)
 
+    def atomics_at_once(self, bind: ir.Bind, first: Load, values: tuple[Value, ...]) -> k.AtomicVector:
+        """An atomic of consecutive elements, from `first` on, with a value for each."""
+        how = self.atomics[bind]
+        if bind.update == "sub":
+            values = tuple(Op("neg", (value,), value.dtype) for value in values)
+        return k.AtomicVector(first, "add", values, Level(how.scope), how.order, span=bind.span)
+
     def new(self, new: ir.New, rest: tuple[ir.Stmt, ...]) -> Iterator[k.Stmt]:
         """A register is initialised by the first bind that follows, if that is simple; otherwise by 0."""
         place = self.places.get(new.buffer)

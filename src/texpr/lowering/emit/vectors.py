@@ -24,6 +24,8 @@ from texpr.ir.program.rewrite import map_value, substitute_load, substitute_valu
 from texpr.ir.program.updates import combine
 from texpr.ir.steps.place import Place
 from texpr.ir.value import Buffer, Literal, Load, Ref, Value, conjunction
+from texpr.isa.instructions.atomic import VECTORS
+from texpr.isa.levels import Level
 from texpr.lowering.emit.emitter import Emitter
 from texpr.lowering.engine.copies import filled_with_zero, is_copy
 from texpr.schedule.rewrite.vectors import Lanes, Obstacle, maybe_read, reads
@@ -112,8 +114,12 @@ class _Vector(Mutable):
             yield self._copy(bind)
             return
         yield from self._fetch(bind)
-        first = self._vector(bind.targets[0], bind) if bind not in self.emitter.atomics else None
-        if first is not None:
+        atomic = bind in self.emitter.atomics
+        first = self._vector(bind.targets[0], bind) if not atomic or self._is_one_access(bind) else None
+        if first is not None and atomic:
+            values = (self._in_lane(bind.values[0], lane) for lane in range(self.lanes.width))
+            yield self.emitter.atomics_at_once(bind, first, tuple(map(self.emitter.value, values)))
+        elif first is not None:
             stored = tuple(self._stored(bind, lane) for lane in range(self.lanes.width))
             fused = all(self.emitter.may_fuse(bind, value) for value in stored)
             yield k.StoreVector(first, stored, span=bind.span, fused=fused)
@@ -121,6 +127,15 @@ class _Vector(Mutable):
             for lane in range(self.lanes.width):
                 yield from self.emitter.bind(self._lane_of(bind, lane))
         self._forget({t.buffer for t in bind.targets})
+
+    def _is_one_access(self, bind: ir.Bind) -> bool:
+        """Whether one access does the atomic updates of all lanes, in global memory."""
+        target, place = bind.targets[0], self.emitter.places.get(bind.targets[0].buffer)
+        is_global = place is None or place.space is k.Space.GLOBAL
+        op = "add" if bind.update == "sub" else str(bind.update)
+        counts = VECTORS.get((op, target.dtype.name), ())
+        differs = is_global and self.lanes.width in counts and self.lanes.differs(target)
+        return differs and self.emitter.atomics[bind].scope != Level.BLOCK.value and self.lanes.obstacle(target, bind) is None
 
     def _stored(self, bind: ir.Bind, lane: int) -> Value:
         (value,) = (self._in_lane(v, lane) for v in bind.values)

@@ -48,6 +48,19 @@ TX_EMU_ATOMIC(atomicExch, b)
 #define atomicOr_block atomicOr
 #define TX_RED(VERB, CONSTRAINT, SAME, AT, VALUE) SAME(AT, VALUE)
 
+#define TX_EMU_RED_VECTORS(ORDER, SCOPE) \
+    template <class T, class... V> void tx_red_add_##ORDER##_##SCOPE(tx_emu::Pointer<T> at, V... values) { \
+        ((atomicAdd(at, static_cast<T>(values)), at.index += 1), ...); \
+    } \
+    template <class T, class... V> void tx_red_add_##ORDER##_##SCOPE(T *at, V... values) { \
+        (atomicAdd(at++, static_cast<T>(values)), ...); \
+    }
+TX_EMU_RED_VECTORS(relaxed, gpu)
+TX_EMU_RED_VECTORS(release, gpu)
+TX_EMU_RED_VECTORS(relaxed, cluster)
+TX_EMU_RED_VECTORS(release, cluster)
+#undef TX_EMU_RED_VECTORS
+
 template <class P, class T> T tx_emu_compare_and_swap(P at, T expected, T wanted) {
     T *const here = tx_emu::place(at);
     T const before = *here;
