@@ -177,8 +177,8 @@ PTX = re.compile(r"(red|atom)\.(relaxed|release|acquire|acq_rel)\.(cta|cluster|g
 
 
 def test_records() -> None:
-    """PTX ISA 8.5, "red", "atom": each operation of each type that there is, of each order and scope; no sum of `.s64`. Those of
-    several elements, and in other blocks, are in tests/isa/test_updates.py."""
+    """PTX ISA 8.5, "red", "atom": each operation of each type that there is, of each order and scope; no sum of `.s64`. Those
+    of several elements, and in other blocks, are in tests/isa/test_updates.py."""
     there = {
         "add": {"u32", "s32", "u64", "f32", "f64"},
         "min": {"u32", "s32", "u64", "s64"},

@@ -31,8 +31,8 @@ fn f(x: f32[n, 64] align(16), at: i32[n], inout y: f32[m, 64] align(16))
 }
 schedule f for cuda { vectorize(j, WIDTH) -> (jo, ji)  bind(i, grid.x)  bind(jo, block.x) }
 """
-RAGGED = ROWS.replace("[n, 64]", "[n, 4 * q]").replace("[m, 64]", "[m, 4 * q]").replace("par 64", "par 4 * q")
-RAGGED = RAGGED.replace("bind(jo, block.x)", "split(jo, 8) -> (jb, jt)  bind(jb, grid.y)  bind(jt, block.x)")
+OPEN = ROWS.replace("[n, 64]", "[n, 4 * q]").replace("[m, 64]", "[m, 4 * q]").replace("par 64", "par 4 * q")
+RAGGED = OPEN.replace("bind(jo, block.x)", "split(jo, 8) -> (jb, jt)  bind(jb, grid.y)  bind(jt, block.x)")
 WHOLE = ROWS.replace("f32[", "i32[")
 CASES = {
     "four": (ROWS, "relaxed", 4, "add= (2.0:f32 * v_x), ", "ADD.F32x4"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from texpr.affine.expr import ZERO, Expr, Mod, Sym, expr
+from texpr.frontend.elaboration.body.one_step import OneStep
 from texpr.frontend.elaboration.drafts import Affine, Draft
 from texpr.frontend.elaboration.scope import Namer, Scope
 from texpr.frontend.tree import Call, Combine, Fn, Instr, Schedule
@@ -82,6 +83,8 @@ class Making(Mutable):
     consts: list[tuple[Sym, int | None]] = field(default_factory=lambda: list[tuple[Sym, int | None]]())
     calls: list[tuple[str, Span]] = field(default_factory=lambda: list[tuple[str, Span]]())
     diagnostics: list[Diagnostic] = field(default_factory=lambda: list[Diagnostic]())
+    steps: list[OneStep] = field(default_factory=lambda: list[OneStep]())
+    """Uses of instructions that are one update, as one step."""
     copies: int = 0
     facts: dict[Sym, Expr] = field(default_factory=lambda: dict[Sym, Expr]())
 

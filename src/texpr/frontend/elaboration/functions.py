@@ -7,6 +7,7 @@ from collections.abc import Callable
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.frontend.elaboration import views
 from texpr.frontend.elaboration.body.directives import pragmas
+from texpr.frontend.elaboration.body.one_step import unlike
 from texpr.frontend.elaboration.body.returns import returned_names
 from texpr.frontend.elaboration.body.rounding import everywhere, misfits
 from texpr.frontend.elaboration.body.statements import body
@@ -39,7 +40,7 @@ def make(file: File, fn: Fn) -> tuple[Function | None, list[Diagnostic]]:
         return None, making.diagnostics
     try:
         marked = everywhere(tuple(ctx.out))
-        if wrong := list(misfits(marked)):
+        if wrong := [*misfits(marked), *unlike(making.steps, tuple(ctx.out))]:
             return None, wrong
         for inner in program.walk(tuple(block for stmt in marked for each in program.blocks(stmt) for block in each)):
             if isinstance(inner, program.New) and inner.buffer.strides is not None:

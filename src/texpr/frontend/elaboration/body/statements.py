@@ -10,6 +10,7 @@ from texpr.frontend.elaboration import views
 from texpr.frontend.elaboration.body.calls import bind_arguments, find, is_expression
 from texpr.frontend.elaboration.body.joint import called_by, joint_operands, written_out
 from texpr.frontend.elaboration.body.once import index_once, read_once, view_once
+from texpr.frontend.elaboration.body.one_step import one_step
 from texpr.frontend.elaboration.body.returns import results, returned_names
 from texpr.frontend.elaboration.body.rounding import rounded
 from texpr.frontend.elaboration.body.updates import bind
@@ -372,6 +373,10 @@ def _instruction(ctx: Context, call: Call, instr: Instr, anchored: bool) -> None
         block(inner, instr.meaning)
     finally:
         ctx.making.calls.pop()
+    if (step := one_step(instr, inner.out, call.span)) is not None and not anchored:
+        ctx.making.steps.append(step)
+        ctx.out += inner.out
+        return
     ctx.out.append(program.Instruction(call.name.name, tuple(inner.out), tuple(operands), anchored, call.span))
 
 
