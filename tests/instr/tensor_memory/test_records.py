@@ -11,10 +11,14 @@ import re
 from itertools import product as every
 
 import pytest
+from tests.instr.warpgroup.test_records import at as placed
+from tests.instr.warpgroup.test_records import canonical
 
 from texpr.affine.expr import expr
 from texpr.backends.cuda.headers import headers
-from texpr.isa.instructions.tcgen05 import LANES, descriptor
+from texpr.frontend import elaborate, parse_text
+from texpr.ir.instr.descriptor import Descriptor, along, is_summed, offset
+from texpr.isa.instructions.tcgen05 import LANES, descriptor, product
 from texpr.isa.registry import INSTRUCTIONS, resolve
 from texpr.schedule.joint.records import called
 from texpr.toolchain import Toolchain, this_machine
@@ -92,6 +96,28 @@ def test_lanes_move_their_own_columns(name: str) -> None:
     )
     for operand in instr.operands:
         assert operand.fragment.layout == f"(32,{count}):(1@0,1@1)"
+
+
+MAJORS = [(of, turned) for of in FACTORS for turned in (False, True) if not (of == "tf32" and turned)]
+"""Types, and whether their elements go along rows and columns of the product: tf32 so needs a swizzle that moves 32 bytes."""
+
+
+@pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
+@pytest.mark.parametrize(("of", "turned"), MAJORS)
+def test_matrices_lie_as_canonical_layouts_say(of: str, turned: bool, swizzle: int) -> None:
+    """Each element of both operands, by tables alone (`warpgroup/test_records.py`, `canonical`), without CuTe: in units of 16
+    bytes, distances that no layout has by chance."""
+    record = product(256, of, "i32" if of in ("i8", "u8") else "f32", by_m=turned, by_n=turned)
+    (instr,) = elaborate(parse_text(record.text)).instrs
+    how = Descriptor(swizzle, 48 * 16, 112 * 16)
+    for operand in instr.operands[:2]:
+        unit, size = along(operand), operand.dtype.bytes
+        assert is_summed(instr, operand, unit) != turned
+        rows, units = canonical(swizzle, 48, 112, summed=not turned)
+        for index in every(*(range(0, e.constant, 5 if e.constant > 64 else 1) for e in operand.memory.shape)):
+            across, column = index[1 - unit], index[unit]
+            wanted = 16 * (placed(rows, across) + placed(units, column * size // 16)) + column * size % 16
+            assert offset(instr, operand, how, [expr(n) for n in index]).constant == wanted, (operand.name, index)
 
 
 PROGRAM = """
