@@ -44,10 +44,10 @@ from texpr.support.record import Record
 from texpr.support.span import NOWHERE, Span
 
 __all__ = [
-    "AdmitLaunch", "Array", "Assign", "Atomic", "AtomicVector", "AwaitLaunches", "Axis", "Barrier", "BarrierArrive", "BarrierExpect",
-    "BarrierInit", "BarrierRelease", "BarrierWait", "Collective", "CollectiveAlone", "CollectiveAsync", "CommitAsync",
-    "CommitBulk", "CommitColumns", "CommitWarpgroup", "CopyAsync", "CopyBulk", "CopyTensor", "Covered", "Declare",
-    "Exchange", "Fence", "FenceColumns", "FenceWarpgroup", "For", "FreeColumns", "HaveColumns", "HostIf", "HostLoop",
+    "AdmitLaunch", "Array", "Assign", "Atomic", "AtomicVector", "AwaitLaunches", "Axis", "Barrier", "BarrierArrive",
+    "BarrierExpect", "BarrierInit", "BarrierRelease", "BarrierWait", "Collective", "CollectiveAlone", "CollectiveAsync",
+    "CommitAsync", "CommitBulk", "CommitColumns", "CommitWarpgroup", "CopyAsync", "CopyBulk", "CopyTensor", "Covered",
+    "Declare", "Exchange", "Fence", "FenceColumns", "FenceWarpgroup", "For", "FreeColumns", "HaveColumns", "HostIf", "HostLoop",
     "HostStep", "If", "Kernel", "Launch", "Level", "LoadVector", "Operation", "Plan", "PrefetchMap", "Role", "Shuffle",
     "Space", "Stmt", "Store", "StoreTensor", "StoreVector", "TakeColumns", "TensorMap", "Together", "WaitAsync", "WaitBulk",
     "WaitWarpgroup", "assign", "blocks", "consecutive", "declared", "declares", "exprs", "indices", "kernels", "launches",

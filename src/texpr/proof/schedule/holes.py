@@ -6,7 +6,7 @@ The sign of a zero is an exception: x + 0 is x, unless x is −0. Directives tha
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from math import isinf, isnan
 from typing import TypeAlias
 
@@ -25,9 +25,6 @@ WHOLE = 8
 
 MADE = {"mul": operator.mul, "add": operator.add, "sub": operator.sub, "neg": operator.neg}
 """Operations that are computed of fills."""
-
-WHOLE_MADE: Mapping[str, Callable[[Number, Number], Number]] = {"div": lambda a, b: a // b, "mod": lambda a, b: a % b}
-"""The same of integers alone, by a number above 0: both round down, as the language does."""
 
 
 def fill(value: Literal) -> Sym:
@@ -84,15 +81,13 @@ def folded(value: Value, known: Mapping[Buffer, Literal]) -> Number | None:
             return known[buffer].value if buffer in known else None
         case Cast(inner):
             return _exact(_exact(folded(inner, known), inner.dtype), value.dtype)
-        case Op(name, args) if name in MADE or (name in WHOLE_MADE and value.dtype.is_integer):
+        case Op(name, args) if name in MADE:
             found = [_exact(folded(arg, known), arg.dtype) for arg in args]
             numbers = [each for each in found if each is not None]
-            if len(numbers) < len(found):
-                return None
-            if name in MADE:
-                return _exact(MADE[name](*numbers), value.dtype)
-            number, by = numbers
-            return _exact(WHOLE_MADE[name](number, by), value.dtype) if by > 0 else None
+            return _exact(MADE[name](*numbers), value.dtype) if len(numbers) == len(found) else None
+        case Op("div" | "mod" as name, (arg, Literal(by))) if value.dtype.is_integer and by > 0:  # both round down
+            one = _exact(folded(arg, known), arg.dtype)
+            return None if one is None else _exact(one // by if name == "div" else one % by, value.dtype)
         case _:
             return None
 
