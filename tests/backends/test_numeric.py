@@ -21,6 +21,7 @@ SMALL = {
     "bf16": (ml_dtypes.bfloat16, np.uint16),
     "f8e4m3": (ml_dtypes.float8_e4m3fn, np.uint8),
     "f8e5m2": (ml_dtypes.float8_e5m2, np.uint8),
+    "f8e8m0": (ml_dtypes.float8_e8m0fnu, np.uint8),
 }
 INTEGERS = {f"{kind}{bits}": np.dtype(f"{kind}{bits // 8}") for kind in "iu" for bits in (8, 16, 32, 64)}
 C_NAMES = {

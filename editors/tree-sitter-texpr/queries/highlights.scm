@@ -19,7 +19,7 @@
 
 ((type_identifier) @type.builtin
   (#any-of? @type.builtin
-    "f64" "f32" "tf32" "f16" "bf16" "f8e4m3" "f8e5m2" "i8" "i16" "i32" "i64" "u8" "u16" "u32" "u64" "bool"))
+    "f64" "f32" "tf32" "f16" "bf16" "f8e4m3" "f8e5m2" "f8e8m0" "i8" "i16" "i32" "i64" "u8" "u16" "u32" "u64" "bool"))
 
 (function name: (identifier) @function)
 (combiner name: (identifier) @function)
@@ -35,13 +35,13 @@
     "reshape" "pad" "index" "xor"))
 ((call function: (identifier) @type.builtin)
   (#any-of? @type.builtin
-    "f64" "f32" "tf32" "f16" "bf16" "f8e4m3" "f8e5m2" "i8" "i16" "i32" "i64" "u8" "u16" "u32" "u64" "bool"))
+    "f64" "f32" "tf32" "f16" "bf16" "f8e4m3" "f8e5m2" "f8e8m0" "i8" "i16" "i32" "i64" "u8" "u16" "u32" "u64" "bool"))
 ((call function: (identifier) @function.call)
   (#not-any-of? @function.call
     "abs" "max" "min" "fma" "pow" "sqrt" "rsqrt" "exp" "exp2" "log" "log2" "sin" "cos" "tanh" "erf" "expm1" "log1p" "sigmoid"
     "silu" "gelu" "floor" "ceil" "trunc" "round" "isnan" "isinf" "bitand" "bitor" "bitxor" "shl" "shr" "select" "transpose"
     "reshape" "pad" "index" "xor"
-    "f64" "f32" "tf32" "f16" "bf16" "f8e4m3" "f8e5m2" "i8" "i16" "i32" "i64" "u8" "u16" "u32" "u64" "bool"))
+    "f64" "f32" "tf32" "f16" "bf16" "f8e4m3" "f8e5m2" "f8e8m0" "i8" "i16" "i32" "i64" "u8" "u16" "u32" "u64" "bool"))
 
 ; A directive or a pragma that there is not has no colour.
 ((directive name: (identifier) @function.macro)

@@ -21,6 +21,7 @@ _STORAGE: dict[DType, np.dtype[Any]] = {
     types.BF16: np.dtype(ml_dtypes.bfloat16),
     types.F8E4M3: np.dtype(ml_dtypes.float8_e4m3fn),
     types.F8E5M2: np.dtype(ml_dtypes.float8_e5m2),
+    types.F8E8M0: np.dtype(ml_dtypes.float8_e8m0fnu),
     types.I8: np.dtype(np.int8),
     types.I16: np.dtype(np.int16),
     types.I32: np.dtype(np.int32),

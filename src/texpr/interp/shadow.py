@@ -25,13 +25,13 @@ from texpr.interp.dtypes import Array
 from texpr.ir import program as ir
 from texpr.ir.instr import Instr
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value, walk
-from texpr.ir.value.types import BF16, F8E4M3, F8E5M2, F16, F32, F64, TF32, DType
+from texpr.ir.value.types import BF16, F8E4M3, F8E5M2, F8E8M0, F16, F32, F64, TF32, DType
 from texpr.support.record import Mutable, field, replace
 
-FRACTION = {F64: 52, F32: 23, TF32: 10, F16: 10, BF16: 7, F8E4M3: 3, F8E5M2: 2}
+FRACTION = {F64: 52, F32: 23, TF32: 10, F16: 10, BF16: 7, F8E4M3: 3, F8E5M2: 2, F8E8M0: 0}
 """Mantissa bits of each floating type."""
 
-LEAST = {F64: -1022, F32: -126, TF32: -126, F16: -14, BF16: -126, F8E4M3: -6, F8E5M2: -14}
+LEAST = {F64: -1022, F32: -126, TF32: -126, F16: -14, BF16: -126, F8E4M3: -6, F8E5M2: -14, F8E8M0: -127}
 """The exponent of the least normal number of each."""
 
 SHADOWS = ("m", "g", "n")

@@ -17,7 +17,7 @@ from texpr.runtime.memory import HOST, View, dense
 from texpr.support.diagnostic import error
 
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
-_INT, _UINT, _FLOAT, _BFLOAT, _BOOL, _E4M3, _E5M2 = 0, 1, 2, 4, 6, 10, 12
+_INT, _UINT, _FLOAT, _BFLOAT, _BOOL, _E4M3, _E5M2, _E8M0 = 0, 1, 2, 4, 6, 10, 12, 14
 NAME = b"dltensor"
 USED = b"used_dltensor"
 
@@ -29,6 +29,7 @@ _TYPES: dict[tuple[int, int], np.dtype[Any]] = {
     (_BOOL, 8): np.dtype(np.bool_),
     (_E4M3, 8): np.dtype(ml_dtypes.float8_e4m3fn),
     (_E5M2, 8): np.dtype(ml_dtypes.float8_e5m2),
+    (_E8M0, 8): np.dtype(ml_dtypes.float8_e8m0fnu),
 }
 _CODES = {storage: code for code, storage in _TYPES.items()}
 

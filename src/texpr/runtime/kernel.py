@@ -382,7 +382,7 @@ def stream_handle(stream: object) -> int:
 
 _SCALARS: Mapping[str, type[Any]] = {
     "f64": ctypes.c_double, "f32": ctypes.c_float, "tf32": ctypes.c_float, "f16": ctypes.c_uint16, "bf16": ctypes.c_uint16,
-    "f8e4m3": ctypes.c_uint8, "f8e5m2": ctypes.c_uint8, "bool": ctypes.c_bool,
+    "f8e4m3": ctypes.c_uint8, "f8e5m2": ctypes.c_uint8, "f8e8m0": ctypes.c_uint8, "bool": ctypes.c_bool,
     **{f"i{bits}": getattr(ctypes, f"c_int{bits}") for bits in (8, 16, 32, 64)},
     **{f"u{bits}": getattr(ctypes, f"c_uint{bits}") for bits in (8, 16, 32, 64)},
 }  # fmt: skip

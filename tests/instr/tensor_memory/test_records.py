@@ -23,7 +23,7 @@ from texpr.isa.registry import INSTRUCTIONS, resolve
 from texpr.schedule.joint.records import called
 from texpr.toolchain import Toolchain, this_machine
 
-PRODUCTS = [name for name in INSTRUCTIONS if name.startswith("tcgen05_m")]
+PRODUCTS = [name for name in INSTRUCTIONS if name.startswith("tcgen05_m") and "_mx_" not in name]
 
 FIELDS = {
     "sparsity selector": (0, 2), "sparse": (2, 1), "saturate": (3, 1), "d": (4, 2), "a": (7, 3), "b": (10, 3),

@@ -21,6 +21,7 @@ TYPES: Mapping[str, tuple[str, str]] = {
     "bf16": ("bfloat16", "BFloat16"),
     "f8e4m3": ("float8_e4m3fn", "Float8_e4m3fn"),
     "f8e5m2": ("float8_e5m2", "Float8_e5m2"),
+    "f8e8m0": ("float8_e8m0fnu", "Float8_e8m0fnu"),
     "i8": ("int8", "Char"),
     "i16": ("int16", "Short"),
     "i32": ("int32", "Int"),

@@ -10,10 +10,11 @@ from texpr.backends.c.scope import Scope
 from texpr.backends.c.text import Binds, Text, comment, line_of
 from texpr.backends.c.types import C_NAMES, OPERATOR_TYPES
 from texpr.backends.c.value import element_text, fused_text, place_text, value_text
-from texpr.ir.kernel import Kernel
+from texpr.ir.instr.registers import columns_of
+from texpr.ir.kernel import Kernel, collectives
 from texpr.ir.operation.covered import Covered
-from texpr.ir.value import Load, Value
-from texpr.ir.value.types import DType
+from texpr.ir.value import Buffer, Load, Value
+from texpr.ir.value.types import F8E8M0, DType
 from texpr.support.diagnostic import CompilerBug
 from texpr.support.record import Mutable
 
@@ -33,6 +34,12 @@ class Here(Mutable):
     def type(self, dtype: DType) -> str:
         """The C type of `dtype`."""
         return C_NAMES[dtype]
+
+    def at_once(self, buffer: Buffer) -> int:
+        """The columns of tensor memory that are copied at once to an array of scales; 0 for another one."""
+        written = (h for op, _ in collectives(self.kernel) for h in op.registers if h.first.buffer is buffer)
+        counts = (columns_of(buffer.dtype, h.count) for h in written if h.access == "write" and buffer.dtype == F8E8M0)
+        return next(counts, 0)
 
     def adds(self, dtype: DType) -> bool:
         """Whether the C operator `+` has the language's semantics for a type."""

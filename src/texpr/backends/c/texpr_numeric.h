@@ -2,7 +2,7 @@
 
    Integers wrap. Division and remainder floor, and by zero give 0. Maximum and minimum propagate nan. Conversion to a
    floating-point type rounds once, to nearest even; floating point to integer truncates and saturates, nan gives 0.
-   f16, bf16, f8e4m3, f8e5m2 and tf32 compute in f32 and round once to the type.
+   f16, bf16, f8e4m3, f8e5m2, f8e8m0 and tf32 compute in f32 and round once to the type.
 
    Every function is overloaded for exact types and is no template in its operands, so that whatever converts to one such
    type (an element of a checked array of the emulator, say) may be passed.
@@ -54,6 +54,7 @@ struct tx_f16 { uint16_t bits; };
 struct tx_bf16 { uint16_t bits; };
 struct tx_f8e4m3 { uint8_t bits; }; /* finite only: 0x7f and 0xff are nan, the largest is 448 */
 struct tx_f8e5m2 { uint8_t bits; };
+struct tx_f8e8m0 { uint8_t bits; }; /* the exponent of an f32 above zero, 0 for 2^-127; 0xff is nan */
 struct tx_tf32 { uint32_t bits; }; /* an f32 whose last 13 bits are 0 */
 
 /* A format with E exponent and M mantissa bits below its sign. All its subnormals are normal in f32, and no operation here
@@ -165,6 +166,16 @@ TX_FN float tx_widen(tx_f8e4m3 x) { return tx_format_f8e4m3::decode(x.bits); }
 TX_FN float tx_widen(tx_f8e5m2 x) { return tx_format_f8e5m2::decode(x.bits); }
 #endif
 
+/* The nearest power of two, the greater of two; nan for what is not above zero, or more than 2^127. */
+TX_FN tx_f8e8m0 tx_narrow(float x, tx_f8e8m0) {
+    uint32_t bits = tx_bits(x), half = bits < 0x800000u ? 0x200000u : 0x400000u, rounded = (bits + half) >> 23;
+    return tx_f8e8m0{(uint8_t)(bits - 1u < 0x7f800000u && rounded < 255u ? rounded : 255u)};
+}
+TX_FN float tx_widen(tx_f8e8m0 x) {
+    uint32_t bits = (uint32_t)x.bits << 23;
+    return tx_from_bits(x.bits == 255 ? 0x7fc00000u : x.bits == 0 ? 0x400000u : bits);
+}
+
 /* ---- conversions: tx_to<T>(x) ------------------------------------------------------------------------------------------ */
 
 template <class T> constexpr bool tx_is_small = false;
@@ -172,6 +183,7 @@ template <> constexpr bool tx_is_small<tx_f16> = true;
 template <> constexpr bool tx_is_small<tx_bf16> = true;
 template <> constexpr bool tx_is_small<tx_f8e4m3> = true;
 template <> constexpr bool tx_is_small<tx_f8e5m2> = true;
+template <> constexpr bool tx_is_small<tx_f8e8m0> = true;
 template <> constexpr bool tx_is_small<tx_tf32> = true;
 template <class T> constexpr bool tx_is_wide = false;
 template <> constexpr bool tx_is_wide<float> = true;
@@ -236,7 +248,7 @@ template <class To, class From> TX_FN To tx_convert(From x) {
 #define TX_EACH_UNSIGNED(F) \
     F(unsigned char, unsigned) F(unsigned short, unsigned) F(unsigned, unsigned) F(unsigned long, unsigned long) \
     F(unsigned long long, unsigned long long)
-#define TX_EACH_SMALL(F) F(tx_f16) F(tx_bf16) F(tx_f8e4m3) F(tx_f8e5m2) F(tx_tf32)
+#define TX_EACH_SMALL(F) F(tx_f16) F(tx_bf16) F(tx_f8e4m3) F(tx_f8e5m2) F(tx_f8e8m0) F(tx_tf32)
 
 #define TX_TO(T) template <class To> TX_FN To tx_to(T x) { return tx_convert<To, T>(x); }
 #define TX_TO2(T, U) TX_TO(T)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from texpr.ir.value.types import BF16, DTYPES, F8E4M3, F8E5M2, F16, F32, F64, TF32, DType, Kind
+from texpr.ir.value.types import BF16, DTYPES, F8E4M3, F8E5M2, F8E8M0, F16, F32, F64, TF32, DType, Kind
 
 
 def _name(dtype: DType) -> str:
@@ -25,11 +25,12 @@ PUBLIC_NAMES: dict[DType, str] = C_NAMES | {
     BF16: "uint16_t",
     F8E4M3: "uint8_t",
     F8E5M2: "uint8_t",
+    F8E8M0: "uint8_t",
     TF32: "float",
 }
 """The type of an argument in plain C: small floating-point numbers are passed as their bits, tf32 as a float."""
 
-SMALL_FLOATS = frozenset({F16, BF16, F8E4M3, F8E5M2, TF32})
+SMALL_FLOATS = frozenset({F16, BF16, F8E4M3, F8E5M2, F8E8M0, TF32})
 """Types whose operations compute in f32 and round once."""
 
 OPERATOR_TYPES = frozenset({F32, F64, *SMALL_FLOATS, DTYPES["u32"], DTYPES["u64"]})

@@ -24,7 +24,7 @@ from texpr.ir import kernel as k
 from texpr.ir.instr import ADDRESS, STORED, Give, Instr, Operand, Step, Turn
 from texpr.ir.instr.descriptor import along, is_summed
 from texpr.ir.instr.fragment import Fragment
-from texpr.ir.instr.registers import MASK, PLACE, Packing, packed, places
+from texpr.ir.instr.registers import MASK, PLACE, WORD, Packing, packed, places
 from texpr.ir.ops.collective import function_name
 from texpr.ir.program.updates import combine
 from texpr.ir.value import Buffer, Index, Load, Op, walk
@@ -252,32 +252,53 @@ def launched(instr: Instr, dialect: Dialect) -> Iterator[str]:
     """What one thread starts for all lanes: the meaning, of columns and of matrices, for later."""
     scope, (own,) = Scope.empty(), [operand for operand in instr.operands if operand.is_written]
     matrices = [operand.name for operand in instr.operands if operand.is_described]
-    yield from finder(own)
+    there = [operand for operand in instr.operands if operand.columns]
+    for operand in there:
+        yield from finder(operand)
     yield "struct Later final : tx_emu::Work {"
     for operand in instr.operands:
         scope, held = scope.name(operand.memory, f"held_{operand.name}")
-        kind = _matrix(instr, operand) if operand.is_described else f"tx_emu::AllColumns<{C_NAMES[own.dtype]}, At_{own.name}>"
-        yield f"{INDENT}{kind} {held};"
+        yield f"{INDENT}{_matrix(instr, operand) if operand.is_described else _all_columns(operand)} {held};"
     yield f"{INDENT}void end() override {{ delete this; }}"
     yield f"{INDENT}void run(void *columns) override {{"
-    yield f"{INDENT}{INDENT}held_{own.name}.columns = static_cast<{C_NAMES[own.dtype]} *>(columns);"
+    for operand in there:
+        kind = C_NAMES[operand.dtype] if operand.dtype.bits == WORD else "char"
+        yield f"{INDENT}{INDENT}held_{operand.name}.columns = static_cast<{kind} *>(columns);"
     scope, variable = scope.integer(LANE, (0, instr.lanes - 1))
-    yield f"{INDENT}{INDENT}for (int {variable.text} = 0; {variable.text} < {instr.lanes}; ++{variable.text}) {{"
+    turns = 1 if own.fragment.copied > 1 else instr.lanes  # else all is done in each turn
+    yield f"{INDENT}{INDENT}for (int {variable.text} = 0; {variable.text} < {turns}; ++{variable.text}) {{"
     yield from (f"{INDENT}{INDENT}{INDENT}{line}" for line in meaning_lines(instr, scope, dialect))
     yield f"{INDENT}{INDENT}}}"
     yield f"{INDENT}}}"
     yield "};"
     yield "(void)lanes;"
     yield "Later *later = new Later;"
+    yield from (f"later->held_{operand.name}.begin({operand.name}, {operand.name}_at);" for operand in there)
     yield f"static std::vector<int> reads[{len(matrices)}];"
     for at, name in enumerate(matrices):
         yield f"(void){name}_how;"
         yield f"later->held_{name}.begin({name}, {name}_at, reads[{at}]);"
-    count = own.fragment.registers
     held = ", ".join(f"later->held_{name}" for name in matrices)
-    yield f"tx_emu::learn_columns<{C_NAMES[own.dtype]}>(*later, {count}, {held});"
+    yield f"tx_emu::learn_columns(*later, {held});"
     yield f"tx_emu::MatrixOrder const matrices[] = {{{', '.join(f'later->held_{name}.order()' for name in matrices)}}};"
-    yield f"tx_emu::launch_work(later, {own.name}, {own.name}_at, {count}, matrices, {len(matrices)});"
+    others = [_order(operand) for operand in there if operand is not own]
+    if others:
+        yield f"tx_emu::ColumnOrder const others[] = {{{', '.join(others)}}};"
+    given = f"{'others' if others else 'nullptr'}, {len(others)}, {str(instr.is_copy).lower()}"
+    yield f"tx_emu::launch_work(later, {_order(own)}, matrices, {len(matrices)}, {given});"
+
+
+def _all_columns(operand: Operand) -> str:
+    """The C++ type of an operand in tensor memory, of all lanes."""
+    name, ctype = operand.name, C_NAMES[operand.dtype]
+    if operand.dtype.bits == WORD:
+        return f"tx_emu::AllColumns<{ctype}, At_{name}>"
+    return f"tx_emu::AllBytes<{ctype}, decltype(tx_emu::count_of({name}))::value, {operand.fragment.copied}, At_{name}>"
+
+
+def _order(operand: Operand) -> str:
+    """The columns of an operand."""
+    return f"tx_emu::columns_in({operand.name}, {operand.name}_at, {operand.fragment.registers})"
 
 
 def _matrix(instr: Instr, operand: Operand) -> str:

@@ -8,7 +8,7 @@
 
 /* An array in tensor memory: its first column. PTX ISA, "Tensor Memory Addressing": a lane in the upper 16 bits of an address, a
    column in the lower. */
-template <class T> struct tx_columns_of {
+template <class T, int COUNT = 0> struct tx_columns_of {
     uint32_t first;
 };
 
@@ -20,6 +20,12 @@ template <class T> TX_FN uint32_t tx_own_column(tx_columns_of<T> const &array, i
 
 /* A column as a product says it: from the first lane on. */
 template <class T> TX_FN uint32_t tx_column(tx_columns_of<T> const &array, int at) { return array.first + (uint32_t)at; }
+
+/* The same of scales, of which COUNT columns are copied at once: slot s of 4 COUNT is byte s / COUNT of column s % COUNT, and the
+   byte is in the two highest bits. */
+template <class T, int COUNT> TX_FN uint32_t tx_column(tx_columns_of<T, COUNT> const &array, int at) {
+    return (array.first + (uint32_t)(at / (4 * COUNT) * COUNT + at % COUNT)) | (uint32_t)(at / COUNT % 4) << 30;
+}
 
 /* The descriptor of a matrix that starts at an element of a shared array, as `tx_described` has it. PTX ISA, "Shared memory
    descriptor": a constant 1 from bit 46 on; a swizzle of 128, 64 or 32 bytes is 2, 4 or 6 from bit 61 on. */

@@ -107,6 +107,35 @@ inline bool mine(const Fiber &me, long long index) {
     return !launcher.empty() && launcher[(std::size_t)index] == me.index + 1u;
 }
 
+/* What a copy overwrites its thread's products may still read, and other copies write: nothing keeps their order. */
+inline bool check_copied(const Fiber &me, View &view, long long first, long long count) {
+    if (first < 0 || first + count > view.count) return outside(view, first < 0 ? first : view.count, Act::write), false;
+    if (!machine.options.detect || !view.watched) return true;
+    SharedArray &array = array_of(view);
+    array.flying.resize((std::size_t)view.count);
+    for (long long index = first; index < first + count; ++index) {
+        check_columns_fenced(me, view, index, Act::write);
+        check_element<Act::write>(view, index);
+    }
+    return true;
+}
+
+/* Columns that a product reads: its own thread's copies to them come before. */
+inline bool check_read(const Fiber &me, View &view, const Matrix &read) {
+    for (long long index : read.elements) {
+        if (!inside(view, index)) return outside(view, index < 0 ? index : view.count, Act::read), false;
+        if (!machine.options.detect || !view.watched) continue;
+        SharedArray &array = array_of(view);
+        array.flying.resize((std::size_t)view.count);
+        const Flying *flying = array.flying[(std::size_t)index];
+        if (flying && same_thread(flying->start, access_of(me)) && static_cast<const Launch *>(flying)->copies) continue;
+        if (!flying && mine(me, index)) continue;
+        check_columns_fenced(me, view, index, Act::read);
+        check_element<Act::read>(view, index);
+    }
+    return true;
+}
+
 inline bool check_launched(const Fiber &me, View &view, long long first, long long count) {
     if (first < 0 || first + count > view.count) return outside(view, first < 0 ? first : view.count, Act::write), false;
     if (!machine.options.detect || !view.watched) return true;
@@ -152,7 +181,17 @@ inline void launch_work(const LaunchOrder &order) {
         if (!check_matrix(me, launch.matrices.back())) launch.matrices.back().elements.clear();
     }
     ++machine.launched;
-    if (!check_launched(me, view, first, count)) {
+    launch.copies = order.copies;
+    bool fine = order.copies ? check_copied(me, view, first, count) : check_launched(me, view, first, count);
+    for (unsigned at = 0; fine && at < order.others; ++at) {
+        const ColumnOrder &read = order.reads[at];
+        Matrix &kept = launch.matrices.emplace_back();
+        kept.view = &view;
+        kept.first = ((long long)read.column - columns->first) * ROWS;
+        for (long long index = 0; index < read.count * ROWS; ++index) kept.elements.push_back(kept.first + index);
+        if (!(fine = check_read(me, view, kept))) kept.elements.clear();
+    }
+    if (!fine) {
         order.work->end();
         return;
     }
@@ -216,7 +255,8 @@ inline void launch_next(Block &block, std::deque<Launch> &mine) {
         launch.done = true;
         --machine.launched;
         if (launch.work) {
-            launch.work->run(launch.view->base + launch.first * (long long)launch.view->size);
+            auto first = block.columns.first * (std::uintptr_t)(ROWS * launch.view->size); /* where column 0 would be */
+            launch.work->run(reinterpret_cast<void *>(reinterpret_cast<std::uintptr_t>(launch.view->base) - first));
             launch.work->end();
             return;
         }

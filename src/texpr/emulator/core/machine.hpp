@@ -191,6 +191,7 @@ struct Launch : Flying {
     long long first = 0, count = 0;
     bool done = false;
     std::vector<Matrix> matrices;
+    bool copies = false;
 };
 
 /* The columns of tensor memory that a block has taken, from `first` on. `before`: by thread, when it fenced off what it did there;

@@ -123,13 +123,22 @@ struct WorkOrder {
     unsigned number;
 };
 
-/* Work that a thread launches on `count` columns of tensor memory, from `column` on. */
+/* Columns of tensor memory, from `column` on. */
+struct ColumnOrder {
+    unsigned column;
+    int count;
+};
+
+/* Work that a thread launches on `count` columns of tensor memory, from `column` on, and that reads others; `copies`: it copies. */
 struct LaunchOrder {
     Work *work;
     unsigned column;
     int count;
     const MatrixOrder *matrices;
     unsigned number;
+    const ColumnOrder *reads;
+    unsigned others;
+    bool copies;
 };
 
 /* `line` is a line of the emitted text: it identifies a barrier. */

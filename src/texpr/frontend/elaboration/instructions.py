@@ -13,15 +13,17 @@ from texpr.frontend.tree import Param
 from texpr.ir import instr as record
 from texpr.ir.instr import ADDRESS, COLUMNS, DESCRIBED, GROUPS, SHARED, STORED, Give, Operand, Step, Turn
 from texpr.ir.instr.descriptor import ROWS
-from texpr.ir.instr.fragment import Fragment, Misfit, core_matrix, fragment
+from texpr.ir.instr.fragment import Digit, Fragment, Misfit, core_matrix, fragment
 from texpr.ir.instr.registers import WORD, packing, places, unnamed
 from texpr.ir.program import Bind, Function, Par, Seq, Stmt
 from texpr.ir.program.updates import EXACTLY_ONCE_FREE
 from texpr.ir.value import Buffer
+from texpr.ir.value.types import F8E8M0
 from texpr.isa import rounding
 from texpr.isa.cuda import WARPGROUP
 from texpr.isa.engine import CHUNK
 from texpr.isa.instruction import capability
+from texpr.isa.instructions.tcgen05_scaled import QUARTER, QUARTERS
 from texpr.isa.registry import TARGETS
 from texpr.isa.rounding import Rounding
 from texpr.support.diagnostic import error
@@ -60,7 +62,7 @@ def recorded(text: Text, function: Function) -> record.Instr | None:
     )
     made = record.Instr(text.name.name, operands, text.asm, meaning, " ".join(text.effects), _rounding(text))
     for operand in operands:
-        if operand.is_written and operand.fragment.copies and not operand.is_shared:
+        if operand.is_written and operand.fragment.copies and not (operand.is_shared or operand.columns):
             raise error("E0328", spans[operand.name], f"several lanes hold one element of `{operand.name}`, which is written")
         if operand.is_address:
             _require_address(operand, _access(operand.memory, meaning), spans[operand.name])
@@ -216,12 +218,17 @@ def _require_group(instr: record.Instr, span: Span) -> None:
 
 
 def _require_columns(operand: Operand, span: Span) -> None:
-    """That an operand in tensor memory is of elements of 32 bits, in consecutive columns of each lane."""
-    if operand.dtype.bits != WORD:
+    """That an operand in tensor memory is of elements of 32 bits, in consecutive columns of each lane; or of scales, which all
+    quarters of the lanes have."""
+    if operand.dtype.bits != WORD and operand.dtype != F8E8M0:
         told = f"`{operand.name}` is of {operand.dtype}, and a column of tensor memory has {WORD} bits"
         raise error("E0328", span, told)
-    if operand.fragment.copies:
+    quarters = [Digit(True, QUARTER, QUARTERS, None, 0)]
+    if operand.fragment.copies and (operand.dtype != F8E8M0 or [*operand.fragment.copies] != quarters):
         raise error("E0328", span, f"several places of tensor memory hold one element of `{operand.name}`")
+    if operand.dtype == F8E8M0 and not operand.fragment.copies:
+        help = f"write `{COLUMNS} (({QUARTER},{QUARTERS}),…):((1@0,0),…)`"
+        raise error("E0328", span, f"not all quarters of the lanes have the scales `{operand.name}`", help=help)
 
 
 def _require_packing(operand: Operand, span: Span) -> None:

@@ -12,7 +12,7 @@ from texpr.frontend.elaboration.drafts import Affine, Draft, Open, Real, Typed, 
 from texpr.frontend.tree import Ident
 from texpr.ir.value import Cast, Index, Literal, Load, Op, Ref, Value
 from texpr.ir.value.operators import OPS, OpInfo
-from texpr.ir.value.types import BF16, BOOL, DTYPES, F8E4M3, F8E5M2, F16, F32, F64, I64, TF32, U64, DType, Kind
+from texpr.ir.value.types import BF16, BOOL, DTYPES, F8E4M3, F8E5M2, F8E8M0, F16, F32, F64, I64, TF32, U64, DType, Kind
 from texpr.support.diagnostic import Edit, Proposal, error
 from texpr.support.span import Span
 
@@ -26,6 +26,7 @@ MAX_NODES = 4096
 _FLOATS: dict[DType, tuple[int, int, float]] = {
     F8E4M3: (4, 3, 448.0),
     F8E5M2: (5, 2, 57344.0),
+    F8E8M0: (8, 0, 2.0**127),
     F16: (5, 10, 65504.0),
     BF16: (8, 7, 3.3895313892515355e38),
     TF32: (8, 10, 3.4011621342146535e38),
@@ -80,6 +81,8 @@ def literal(value: int | float, dtype: DType, span: Span) -> Literal:
                 raise error("E0306", span, f"{value} is larger than {dtype} can hold")
         elif math.isinf(number) and dtype == F8E4M3:
             raise error("E0306", span, "f8e4m3 has no infinity", help="its largest number is 448.0")
+        if dtype == F8E8M0 and not (number > 0 and math.frexp(number)[0] == 0.5):
+            raise error("E0306", span, f"{value} is no power of two, and f8e8m0 holds no others", help="write `1.0`")
         return Literal(number, dtype)
     if dtype == BOOL:
         word = "false" if value == 0 else "true"
@@ -156,20 +159,25 @@ def _mismatch(left: DType, right: DType, span: Span) -> Exception:
 def _wider(left: DType, right: DType) -> DType:
     if holds(left, right) or (left.is_float and right.is_integer):
         return left
-    return right if holds(right, left) or right.is_float else F32 if left.is_float else I64
+    if left.is_float and right.is_float and not holds(right, left):
+        return F32
+    return right if right.is_float or holds(right, left) else F32 if left.is_float else I64
 
 
 def _check_takes(info: OpInfo, dtype: DType, span: Span) -> None:
+    scale = dtype == F8E8M0 and info.gives != "bool"
     fine = {
         "any": True,
-        "number": dtype != BOOL,
+        "number": dtype != BOOL and not scale,
         "integer": dtype.is_integer,
-        "float": dtype.is_float,
+        "float": dtype.is_float and not scale,
         "bool": dtype == BOOL,
     }[info.takes]
     if fine:
         return
     help = None
+    if dtype == F8E8M0:
+        raise error("E0304", span, f"`{info.name}` is not for scales: f8e8m0", help=f"convert it, `{info.name}(f32(…), …)`")
     if info.takes == "float" and dtype.is_integer:
         help = f"convert it first, `{info.name}(f32(…))`"
     elif info.takes == "bool":

@@ -23,7 +23,7 @@ from texpr.affine.simplify import Simplifier
 from texpr.ir.instr.fragment import Fragment
 from texpr.ir.value import Buffer, Cast, Load, Op, Value, walk
 from texpr.ir.value.structure import same
-from texpr.ir.value.types import DType
+from texpr.ir.value.types import F8E8M0, DType
 from texpr.isa.instruction import templated
 from texpr.isa.rounding import Rounding
 from texpr.isa.target import Target
@@ -160,8 +160,14 @@ class Instr(Record, eq=False):
     @property
     def copied(self) -> int:
         """The greatest number of copies of one element of an operand in registers. Of lanes that say one address the first one
-        does."""
-        return max((operand.fragment.copied for operand in self.operands if not operand.is_address), default=1)
+        does; of what is read in tensor memory all copies are alike."""
+        held = (each for each in self.operands if not (each.is_address or (each.columns and not each.is_written)))
+        return max((operand.fragment.copied for operand in held), default=1)
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether all that it does is to copy elements."""
+        return all(give.update is None and isinstance(give.value, Load) for give in self.gives)
 
     @property
     def by_memory(self) -> Mapping[Buffer, Operand]:
@@ -171,7 +177,7 @@ class Instr(Record, eq=False):
     @property
     def products(self) -> tuple[DType, int] | None:
         """The type of the factors and the number of products, if all that it computes is a sum of products."""
-        factors = {load.dtype for give in self.gives for load in loads_of(give)}
+        factors = {load.dtype for give in self.gives for load in loads_of(give)} - {F8E8M0}  # scales of others
         sums = all(give.update == "add" and _is_product(give.value) for give in self.gives)
         return (
             (factors.pop(), prod(turn.extent for turn in self.loops)) if sums and len(factors) == len(self.gives) == 1 else None
@@ -190,7 +196,7 @@ class Instr(Record, eq=False):
 
 
 def _is_product(value: Value) -> bool:
-    return isinstance(value, Op) and value.name == "mul" and all(map(_is_element, value.args))
+    return isinstance(value, Op) and value.name == "mul" and all(_is_element(each) or _is_product(each) for each in value.args)
 
 
 def _is_element(value: Value) -> bool:
@@ -225,7 +231,10 @@ def gives(steps: tuple[Step, ...]) -> Iterator[Give]:
 
 @lru_cache(maxsize=1 << 8)
 def stays_in_warps(instr: Instr, warp: int) -> bool:
-    """Whether lanes compute from registers of their own warp alone: lanes of another one are not at the same place."""
+    """Whether lanes compute from registers of their own warp alone: lanes of another one are not at the same place. Those for
+    which one thread starts it compute nothing."""
+    if instr.is_alone:
+        return True
     ranges = {turn.sym: (0, turn.extent - 1) for turn in instr.loops}
     simple = Simplifier(Known(ranges))
     for give in instr.gives if instr.lanes > warp else ():

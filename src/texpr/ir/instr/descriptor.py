@@ -51,7 +51,10 @@ def along(operand: Operand) -> int:
 
 
 def is_summed(instr: Instr, operand: Operand, dim: int) -> bool:
-    """Whether what is summed up goes along a dimension of an operand."""
+    """Whether what is summed up goes along a dimension of an operand; of a copy's, elements of a row do, as its descriptor is
+    like those of such operands."""
+    if instr.is_copy:
+        return True
     kept = {sym for give in instr.gives for e in give.target.index for sym in e.syms()}
     used = [load for give in instr.gives for load in loads_of(give) if load.buffer is operand.memory]
     return not any(sym in kept for load in used for sym in load.index[dim].syms())

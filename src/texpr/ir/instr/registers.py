@@ -25,6 +25,11 @@ MASK = "lanes"
 """The placeholder for the mask of existing lanes of the warp, unless an operand has this name."""
 
 
+def columns_of(dtype: DType, slots: int) -> int:
+    """The columns of tensor memory that so many elements of a lane take."""
+    return slots * dtype.bits // WORD
+
+
 class Packing(Record):
     """`count` machine registers of `constraint`, with `per` elements each."""
 

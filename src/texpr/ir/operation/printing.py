@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from texpr.affine.expr import Expr, Sym
 from texpr.ir.operation.covered import Covered
-from texpr.ir.value import Load, Value
+from texpr.ir.value import Buffer, Load, Value
 from texpr.ir.value.types import DType
 
 if TYPE_CHECKING:
@@ -37,6 +37,10 @@ class Printing(Protocol):
 
     def type(self, dtype: DType) -> str:
         """The C type of `dtype`."""
+        ...
+
+    def at_once(self, buffer: Buffer) -> int:
+        """The columns of tensor memory that are copied at once to an array of scales; 0 for another one."""
         ...
 
     def value(self, value: Value, *, fused: bool = False) -> str:

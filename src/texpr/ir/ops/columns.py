@@ -18,8 +18,9 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from texpr.affine.expr import ZERO
+from texpr.affine.facts import Known
 from texpr.ir import operation
-from texpr.ir.instr.registers import WORD
+from texpr.ir.instr.registers import WORD, columns_of
 from texpr.ir.operation import Commits, Fences, Group, Lasts, Operation
 from texpr.ir.operation.form import Maybe, Name, Number, Word, barrier
 from texpr.ir.ops.collective import (
@@ -30,9 +31,11 @@ from texpr.ir.ops.collective import (
     lanes_are_whole_groups,
 )
 from texpr.ir.value import Load
+from texpr.ir.value.types import F8E8M0
 from texpr.isa.cuda import TCGEN05
 from texpr.isa.instructions.tcgen05 import COLUMNS, LEAST
 from texpr.isa.instructions.tcgen05 import LANES as TENSOR_LANES
+from texpr.isa.instructions.tcgen05_scaled import WORD as SCALES
 from texpr.isa.levels import Space
 
 if TYPE_CHECKING:
@@ -62,15 +65,18 @@ def _arrays_fit(kernel: Kernel, count: int) -> Iterator[str]:
     taken: list[tuple[int, int, str]] = []
     for array in (each for each in kernel.arrays if each.space is Space.TENSOR):
         name, wide, first = array.buffer.name, array.buffer.shape[0], array.at
-        if first is None or array.buffer.rank != 1 or array.buffer.dtype.bits != WORD or not wide.is_constant:
+        bits = array.buffer.dtype.bits
+        narrow = bits not in (WORD, F8E8M0.bits) or not wide.is_constant or wide.constant * bits % WORD
+        if first is None or array.buffer.rank != 1 or narrow:
             yield f"{name} is no columns of {WORD} bits"
             continue
-        if not 0 <= first <= count - wide.constant:
-            yield f"{name} lies in columns {first} to {first + wide.constant}, and {count} are taken"
+        end = first + columns_of(array.buffer.dtype, wide.constant)
+        if not 0 <= first <= end <= count:
+            yield f"{name} lies in columns {first} to {end}, and {count} are taken"
         for low, high, other in taken:
-            if first < high and low < first + wide.constant:
+            if first < high and low < end:
                 yield f"{name} and {other} lie in the same columns"
-        taken.append((first, first + wide.constant, name))
+        taken.append((first, end, name))
 
 
 def columns_are_taken(stmt: Stmt, at: Place) -> Iterator[str]:
@@ -152,7 +158,9 @@ class HaveColumns(_OfColumns, Operation, eq=False):
             if array.space is Space.TENSOR:
                 first = Load(array.buffer, (ZERO,))
                 name = to.place(first).rsplit(",", 1)[0]
-                yield f"tx_columns_of<{to.type(array.buffer.dtype)}> const {name}{{tx_columns + {array.at}u}};"
+                at_once = to.at_once(array.buffer)
+                kind = to.type(array.buffer.dtype) + (f", {at_once}" if at_once else "")
+                yield f"tx_columns_of<{kind}> const {name}{{tx_columns + {array.at}u}};"
 
 
 class FreeColumns(_OfColumns, Operation, eq=False):
@@ -232,6 +240,26 @@ def one_thread_launches(stmt: Stmt, at: Place) -> Iterator[str]:
             yield f"{stmt.name} is of {instr.lanes} lanes, and one thread launches it"
 
 
+def scales_are_copied_alike(stmt: Stmt, at: Place) -> Iterator[str]:
+    """What copies scales to an array takes as many slots of it each time, one after the other; what reads some takes a part of
+    what one byte of each column has. So all of them know which slot is which byte."""
+    instr = at.kernel.instr_of.get(stmt.name) if isinstance(stmt, CollectiveAlone) else None
+    if not isinstance(stmt, CollectiveAlone) or instr is None:
+        return
+    others = [each for each in at.operations if isinstance(each, CollectiveAlone)]
+    whole = Known({}).multiple
+    for held in stmt.registers:
+        name, (first, *_) = held.first.buffer.name, held.first.index
+        if held.first.dtype != F8E8M0 or held.how is not None:
+            continue
+        same = [h for each in others for h in each.registers if h.first.buffer is held.first.buffer and h.access == "write"]
+        counts = {h.count for h in same}
+        if len(counts) != 1 or not whole(first, held.count):
+            yield f"scales of {name} are copied {len(counts)} ways, or from elsewhere than multiples of what is taken at once"
+        elif held.access == "read" and (counts.pop() // SCALES) % held.count:
+            yield f"{stmt.name} reads {held.count} scales of {name} that are in several bytes of a column"
+
+
 class CollectiveAlone(CollectiveAsync, eq=False):
     """One thread starts the instruction `name` for all lanes whose rows of tensor memory it is about; it goes on by itself.
 
@@ -251,6 +279,7 @@ class CollectiveAlone(CollectiveAsync, eq=False):
         one_thread_launches,
         *(rule for rule in CollectiveAsync.RULES if rule not in (lanes_are_whole_groups, group_is_closed_and_waited_for)),
         product_is_committed,
+        scales_are_copied_alike,
     )
     GROUP = Group.TENSOR
 

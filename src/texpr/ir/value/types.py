@@ -53,14 +53,16 @@ class DType:
 F64, F32, TF32 = DType("f64", Kind.FLOAT, 64), DType("f32", Kind.FLOAT, 32), DType("tf32", Kind.FLOAT, 32)
 F16, BF16 = DType("f16", Kind.FLOAT, 16), DType("bf16", Kind.FLOAT, 16)
 F8E4M3, F8E5M2 = DType("f8e4m3", Kind.FLOAT, 8), DType("f8e5m2", Kind.FLOAT, 8)
+F8E8M0 = DType("f8e8m0", Kind.FLOAT, 8)
 I8, I16, I32, I64 = (DType(f"i{b}", Kind.INT, b) for b in (8, 16, 32, 64))
 U8, U16, U32, U64 = (DType(f"u{b}", Kind.UINT, b) for b in (8, 16, 32, 64))
 BOOL = DType("bool", Kind.BOOL, 8)
 
 DTYPES: dict[str, DType] = {
-    t.name: t for t in (F64, F32, TF32, F16, BF16, F8E4M3, F8E5M2, I8, I16, I32, I64, U8, U16, U32, U64, BOOL)
+    t.name: t for t in (F64, F32, TF32, F16, BF16, F8E4M3, F8E5M2, F8E8M0, I8, I16, I32, I64, U8, U16, U32, U64, BOOL)
 }
-"""Every scalar type by name. f8e4m3 is the finite-only OCP format (no infinities, ±448), f8e5m2 the IEEE-like one."""
+"""Every scalar type by name. f8e4m3 is the finite-only OCP format (no infinities, ±448), f8e5m2 the IEEE-like one. f8e8m0 is a
+power of two from 2⁻¹²⁷ to 2¹²⁷, or nan, without sign or zero: the scale of a block of others (OCP Microscaling, 5.4.1)."""
 
 
 def widens(source: DType, target: DType) -> bool:

@@ -17,6 +17,7 @@ from itertools import takewhile
 from texpr.affine.expr import ZERO, Expr, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
+from texpr.ir.instr.registers import columns_of
 from texpr.ir.ops.columns import AFTER, BEFORE
 from texpr.ir.steps import Loop, Node, Step, Steps, leaves
 from texpr.ir.steps.threads import ALL
@@ -105,7 +106,7 @@ class InColumns(Record, eq=False):
     @property
     def count(self) -> int:
         """The columns that are taken."""
-        end = max(at + buffer.shape[0].constant for buffer, at in self.columns.items())
+        end = max(at + _columns(buffer) for buffer, at in self.columns.items())
         return max(LEAST, 1 << (end - 1).bit_length())
 
     @property
@@ -177,10 +178,12 @@ def in_columns(steps: Steps, nest: Nest, started: Mapping[Step, Started], needs:
         return None
     launched, met = dict[Node, Launched](), tuple(needs.meetings(nest, steps.body, started))
     for run in runs(steps.body, started):
-        name, span = next(buffer.name for step in run.steps for buffer in _summed(step)), run.steps[0].stmt.span
+        own = [step for step in run.steps if not is_copy(step)] or run.steps
+        name, span = next(buffer.name for step in own for buffer in _summed(step)), run.steps[0].stmt.span
         here = Counted(run.steps[0], name, span)
         turns = turning(steps.body, here, needs.model.given, run.last)
-        loop = _resting(steps.body, run, [m for m in met if m.source in run.steps and m.sink not in started])
+        after = [m for m in met if m.source in run.steps and (m.sink not in started or is_copy(m.sink))]
+        loop = _resting(steps.body, run, after)
         barrier = Buffer(names.name(f"{name}_done"), U64, (expr(1 if loop is None else 2),), "local", span=span)
         before = completed(steps.body, here, needs.model.given, run.last)
         if loop is None:
@@ -191,12 +194,16 @@ def in_columns(steps: Steps, nest: Nest, started: Mapping[Step, Started], needs:
     columns, end = dict[Buffer, int](), 0
     for array in arrays:
         columns[array.buffer] = end
-        end += array.buffer.shape[0].constant
+        end += _columns(array.buffer)
     if end > COLUMNS:
         told = f"sums would need {end} columns of tensor memory, and a multiprocessor has {COLUMNS}"
         raise limitation("E0541", arrays[0].buffer.span, told, help="smaller tiles need fewer")
     word = Buffer(names.name("first_column"), U64, (expr(1),), "local")
     return InColumns(launched, word, columns, steps.thread, steps.warp)
+
+
+def _columns(buffer: Buffer) -> int:
+    return columns_of(buffer.dtype, buffer.shape[0].constant)
 
 
 def _resting(nodes: tuple[Node, ...], run: Run, met: Sequence[Dependence]) -> Loop | None:
@@ -207,6 +214,12 @@ def _resting(nodes: tuple[Node, ...], run: Run, met: Sequence[Dependence]) -> Lo
     inside = frozenset(leaves(loops[-1].body))
     later = (m.distance > 1 if m.carrier is loops[-1].stmt else m.carrier is not None or m.sink not in inside for m in met)
     return loops[-1] if all(later) else None
+
+
+def is_copy(step: Step) -> bool:
+    """Whether a step starts a copy to tensor memory."""
+    use = step.stmts[0]
+    return isinstance(use, ir.Instruction) and use.instr is not None and use.instr.is_copy
 
 
 def moved(use: ir.Instruction, step: Step) -> tuple[Step, ...]:

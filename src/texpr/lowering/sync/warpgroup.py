@@ -93,7 +93,8 @@ class Run(Record, eq=False):
 
 
 def runs(nodes: tuple[Node, ...], steps: Mapping[Step, Started]) -> Iterator[Run]:
-    """Every group that is started: neighbours that sum up in the same locals, so that each sum may be waited for by itself."""
+    """Every group that is started: neighbours that sum up in the same locals, so that each sum may be waited for by itself,
+    behind what copies their operands."""
     whole = set[int]()
     for each in lists(nodes) if steps else ():
         if each.number in whole:
@@ -101,13 +102,18 @@ def runs(nodes: tuple[Node, ...], steps: Mapping[Step, Started]) -> Iterator[Run
         members: list[int] = []
         for at, node in enumerate((*each.nodes, None)):
             starts = node is not None and _starts(node, steps)
-            if members and not (starts and node is not None and _sums(node, steps) == _sums(each.nodes[members[0]], steps)):
+            if members and not (starts and node is not None and _are_one(each.nodes[members[0]], node, steps)):
                 group = each.nodes[members[0] : members[-1] + 1]
                 yield Run(each.number, members[0], group[-1], tuple(leaves(group)))
                 members = []
             if node is not None and starts:
                 members.append(at)
                 whole |= {inner.number for inner in lists(nodes) if _is_below(node, inner.nodes)}
+
+
+def _are_one(one: Node, other: Node, steps: Mapping[Step, Started]) -> bool:
+    """Whether neighbours are one group: they sum up in the same locals, or the first copies what is read there."""
+    return all(steps[leaf].instr.is_copy for leaf in leaves((one,))) or _sums(one, steps) == _sums(other, steps)
 
 
 def _sums(node: Node, steps: Mapping[Step, Started]) -> frozenset[Buffer]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from texpr.affine.expr import Expr
 from texpr.ir.value import Buffer
+from texpr.ir.value.types import F8E8M0
 from texpr.isa.engine import CHUNK
 from texpr.isa.registry import DEVICES
 from texpr.isa.speed import Device
@@ -56,11 +57,13 @@ class Pitched(Script, kw_only=True):
 
 
 def arrays_of(subject: Subject) -> tuple[Buffer, ...]:
-    """The operands of a product that are arguments, read only, and have rows that may begin anywhere."""
+    """The operands of a product that are arguments, read only, and have rows that may begin anywhere; but scales, which threads
+    bring."""
     nest, function = subject.nest, subject.state.function
     assert isinstance(nest, Nest), "as it applies"
     facts = known(given(function))
     found = (b for b in nest.read_only() if b.role == "input" and b.rank > 1 and not _is_short(b.shape[-1]))
+    found = (b for b in found if b.dtype != F8E8M0)
     return tuple(b for b in dict.fromkeys(found) if not rows_begin_even(b, max(1, CHUNK // b.dtype.bytes), facts))
 
 

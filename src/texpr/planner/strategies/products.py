@@ -154,6 +154,9 @@ class ProductScript(Copies, kw_only=True):
             self.along |= {load.index: parts[sym] for load in product.loads for sym in parts if moves(load, sym)}
         for load in product.loads:
             self.to_shared(load, turn)
+        for load in product.scales:
+            (name,) = self.fresh(load.buffer.name, "s")
+            self.must("stage", load.buffer.name, results=(name,), of=load.buffer, at=turn, space="shared")
         for nest, instruction in zip(nests, self.tile.instructions, strict=True):
             self.must("mma", *nest, instruction)
         if shape.stages > 1:

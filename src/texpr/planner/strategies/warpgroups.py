@@ -26,6 +26,7 @@ from texpr.isa.cuda import TCGEN05, WARPGROUP, WGMMA
 from texpr.isa.engine import CHUNK, LINE
 from texpr.isa.instructions.tcgen05 import COLUMNS, LANES
 from texpr.isa.instructions.tcgen05 import PART as MOVED
+from texpr.isa.instructions.tcgen05_scaled import QUARTER
 from texpr.isa.instructions.wgmma import ROWS
 from texpr.isa.levels import WARP
 from texpr.isa.target import Target
@@ -299,7 +300,9 @@ def tiles_of(
         tile = Operands(shape, product, depth, gathered, names, unit=unit, result=result, along=along)
         whole = all(extent(load.index[-1], tile.sizes) * size % SPAN == 0 for load in product.loads)
         whole = whole and (gathered is None or gathered.rows == rows)
-        whole = whole and tiles * part[1] * len(product.sums) <= (unit.columns or part[1] * len(product.sums) * tiles)
+        scales = stages * (rows * product.scaled[0] + columns * product.scaled[1]) // QUARTER
+        sums = tiles * part[1] * len(product.sums)
+        whole = whole and sums + scales <= (unit.columns or sums)
         if whole and unit.kept(part, product.words) <= WORDS and tile.shared <= target.shared:
             yield tile
 

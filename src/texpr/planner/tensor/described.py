@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from texpr.affine.expr import ONE, ZERO, expr
-from texpr.ir.instr import DESCRIBED, GROUPS, Operand
+from texpr.ir.instr import COLUMNS, DESCRIBED, GROUPS, Operand
 from texpr.ir.instr.fragment import core_matrix
 from texpr.isa.instruction import Instruction
 from texpr.isa.instruction import Operand as RecordOperand
@@ -47,8 +47,10 @@ def _common(fitting: Sequence[Mapping[int, Instruction]]) -> list[int]:
 
 
 def _is_from_shared(record: Instruction) -> bool:
-    """Whether a warpgroup does it, of matrices in shared memory alone."""
-    return record.effect in GROUPS and all(o.fragment.startswith(DESCRIBED) for o in record.operands if not o.inout)
+    """Whether a warpgroup does it, of matrices in shared memory, and of scales that are brought from there."""
+    read = [o.fragment for o in record.operands if not o.inout]
+    matrices = sum(each.startswith(DESCRIBED) for each in read)
+    return record.effect in GROUPS and matrices > 1 and all(each.startswith((DESCRIBED, COLUMNS)) for each in read)
 
 
 def columns_of(record: Instruction) -> int:
@@ -66,7 +68,7 @@ def _turned(product: Product, nest: Nest) -> Product:
 def _lies_so(record: Instruction, found: Match) -> bool:
     """Whether elements of operands that the instruction has side by side are neighbours in rows of memory."""
     pairs = zip(record.operands, found.instr.operands, strict=True)
-    return all(lies_so(mine, theirs, found) for mine, theirs in pairs if theirs is not found.result)
+    return all(lies_so(mine, theirs, found) for mine, theirs in pairs if theirs.is_described)
 
 
 def lies_so(record: RecordOperand, operand: Operand, found: Match) -> bool:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from texpr.affine.expr import ZERO, Expr, Number, Sym, expr, number_of
 from texpr.ir import program as ir
-from texpr.ir.instr import Instr
+from texpr.ir.instr import Instr, Operand
 from texpr.ir.program.rewrite import map_value, replace_loads
 from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value, walk
 from texpr.ir.value.types import F32
@@ -53,8 +53,14 @@ class Product(Record):
 
     @property
     def loads(self) -> tuple[Load, ...]:
-        """The elements that are read, each once, whatever sums they are for."""
-        every = (load for each in self.sums for load in each.reads.values())
+        """The elements that are read, each once, whatever sums they are for; scales aside."""
+        every = (each.reads[o.memory] for each in self.sums for o in _factors(each) if not o.columns)
+        return tuple({(load.buffer, load.index): load for load in every}.values())
+
+    @property
+    def scales(self) -> tuple[Load, ...]:
+        """The scales of elements that are read, each once."""
+        every = (each.reads[o.memory] for each in self.sums for o in _factors(each) if o.columns)
         return tuple({(load.buffer, load.index): load for load in every}.values())
 
     @property
@@ -79,6 +85,12 @@ class Product(Record):
         return rows, columns
 
     @property
+    def scaled(self) -> tuple[int, int]:
+        """How many scales go along rows, and along columns."""
+        rows, columns = (sum(moves(load, loop.sym) for load in self.scales) for loop in (self.rows, self.columns))
+        return rows, columns
+
+    @property
     def along(self) -> Along:
         """The loops with which operands along rows vary, and those along columns."""
         rows, columns = (
@@ -90,6 +102,11 @@ class Product(Record):
     def brought(self, rows: int, columns: int) -> int:
         """Rows of all operands together, for so many rows and columns of results."""
         return rows * self.strips[0] + columns * self.strips[1]
+
+
+def _factors(found: Match) -> Iterator[Operand]:
+    """The operands of an instruction that a sum reads."""
+    return (operand for operand in found.instr.operands if operand.memory in found.reads)
 
 
 WORD = 4

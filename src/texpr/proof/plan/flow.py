@@ -332,7 +332,7 @@ class Flow(Mutable):
         if isinstance(a.home, Sym) or (lanes and self.follow(a, b)):
             return None
         if a.event.kind == "async":
-            if (b.event.engine or b.event.group in TENSOR_CORES) and not a.event.engine and a.write and not lanes:
+            if (b.event.engine or b.event.group in TENSOR_CORES) and not a.event.engine and a.write and not (lanes or columns):
                 raise Undecided("a copy of the engine reads what another asynchronous copy wrote")
             return self.landed(a.event, a.write, a.site, Load(a.home, a.index) if lanes else None)
         if b.event.group is Group.WGMMA and lanes:  # what a lane did to registers ends at a fence of its own

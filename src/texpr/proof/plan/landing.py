@@ -97,13 +97,22 @@ def entered(site: Site, reading: Reading) -> Site | None:
 
 
 def pipelined(one: Event, other: Event) -> bool:
-    """Whether one thread starts both in tensor memory, and they keep their order there, of one shape (PTX ISA, "tcgen05 memory
-    consistency model": "Pipelined tcgen05 instructions"). Raises Undecided for others."""
-    if one.group is not Group.TENSOR or other.group is not Group.TENSOR:
+    """Whether one thread starts both in tensor memory, and they keep their order there: products of one shape, or a copy and
+    then a product, but nothing and then a copy (PTX ISA, "tcgen05 memory consistency model": "Pipelined tcgen05 instructions").
+    Raises Undecided for products of others."""
+    if one.group is not Group.TENSOR or other.group is not Group.TENSOR or _copies(other):
         return False
+    if _copies(one):
+        return True
     if getattr(one.stmt, "name", one) != getattr(other.stmt, "name", other):
         raise Undecided("products of different shapes may have a column in common")
     return True
+
+
+def _copies(event: Event) -> bool:
+    """Whether it is a copy to tensor memory."""
+    instr = event.site.launch.kernel.instr_of.get(getattr(event.stmt, "name", ""))
+    return instr is not None and instr.is_copy
 
 
 def not_landed(

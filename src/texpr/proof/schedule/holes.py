@@ -14,7 +14,7 @@ from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.ir.program.updates import neutral
 from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value
-from texpr.ir.value.types import F8E4M3, DType
+from texpr.ir.value.types import F8E4M3, F8E8M0, DType
 from texpr.proof.read.actions import Action, Program
 from texpr.proof.schedule.places import Home
 
@@ -78,7 +78,7 @@ def folded(value: Value, known: Mapping[Buffer, Literal]) -> Number | None:
         case Literal():
             return value.value
         case Load(buffer):
-            return known[buffer].value if buffer in known else None
+            return None if buffer not in known else _of_scale(known[buffer].value, buffer.dtype)
         case Cast(inner):
             return _exact(_exact(folded(inner, known), inner.dtype), value.dtype)
         case Op(name, args) if name in MADE:
@@ -92,10 +92,15 @@ def folded(value: Value, known: Mapping[Buffer, Literal]) -> Number | None:
             return None
 
 
+def _of_scale(value: Number, dtype: DType) -> Number | None:
+    """A number that an element has, but of scales another one than one, which may be nan."""
+    return value if dtype != F8E8M0 or value == 1 else None
+
+
 def _exact(value: Number | None, dtype: DType) -> Number | None:
     """A number, if it is exact in a type: neither rounded nor wrapped."""
     if value is None or isnan(value):
         return None
-    low, high = (-WHOLE, WHOLE) if dtype.is_float else dtype.limits
-    endless = isinf(value) and dtype.is_float and dtype != F8E4M3
+    low, high = (1, 1) if dtype == F8E8M0 else (-WHOLE, WHOLE) if dtype.is_float else dtype.limits
+    endless = isinf(value) and dtype.is_float and dtype not in (F8E4M3, F8E8M0)
     return value if endless or (low <= value <= high and value == int(value)) else None

@@ -21,11 +21,14 @@ copied out was written; or refused.
 
 from __future__ import annotations
 
+from math import frexp
+
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.ir.program.marked import marked
 from texpr.ir.program.marks import Async, Multicast, Tensor
 from texpr.ir.value import Buffer, Literal
+from texpr.ir.value.types import F8E8M0
 from texpr.relation.facts import known
 from texpr.schedule.call import Call, Rule
 from texpr.schedule.edits import Offers, left_out, staged_at, touching, without
@@ -70,6 +73,9 @@ from texpr.support.record import replace
 
 VIA = ("ld", "cp_async", "bulk", "tma", "im2col", "gather4", "scatter4")
 """The words of `via=`."""
+
+HALF = 0.5
+"""The fraction of a power of two."""
 
 OFFSETS = ("ld", "cp_async")
 """Copies of boxes that may begin where data say."""
@@ -390,6 +396,10 @@ def _fill(call: Call, buffer: Buffer) -> Literal | None:
         low, high = buffer.dtype.limits
         raise call.refuse(
             "E0306", f"{value} does not fit {buffer.dtype}", at=argument, help=f"{buffer.dtype} holds {low} to {high}"
+        )
+    if buffer.dtype == F8E8M0 and not (value > 0 and frexp(value)[0] == HALF):
+        raise call.refuse(
+            "E0306", f"{value} is no power of two, and f8e8m0 holds no others", at=argument, help="`fill=1` is one"
         )
     return Literal(value, buffer.dtype)
 

@@ -2,6 +2,7 @@
 
     seq 32 |ki| { acc += As[ti, ki] * Bs[ki, tj] }        computed in holes, too: zero in As and in Bs
     seq 32 |ki| { best max= xs[ki] }                      −∞, or the least integer
+    seq 32 |ki| { acc += f32(As[ti, ki]) * f32(a_s[ti]) }  one in a_s, of f8e8m0, which has no zero: As has
 
 A `stage` without `fill=` is open: its copy then fills with that value. It is never nan, which is neutral for no update: `max`
 and `min` propagate it. So the tensor memory accelerator, which fills with zero or nan, serves sums only.
@@ -16,6 +17,7 @@ from texpr.ir.program.rewrite import with_blocks
 from texpr.ir.program.updates import neutral
 from texpr.ir.program.uses import loads
 from texpr.ir.value import Cast, Literal, Load
+from texpr.ir.value.types import F8E8M0
 from texpr.schedule.state import Staged, State
 from texpr.schedule.tree import Body
 from texpr.support.record import replace
@@ -32,6 +34,8 @@ def required(stmt: ir.Stmt, load: Load) -> int | float | None:
         return None
     (target,), (value,) = stmt.targets, stmt.values
     wanted = neutral(stmt.update, target.dtype)
+    if load.dtype == F8E8M0:  # a scale of what is zero: there is no zero of its type
+        return 1 if wanted == 0 else None
     alone = value is load or (isinstance(value, Cast) and value.arg is load)
     return wanted if alone or wanted == 0 else None
 

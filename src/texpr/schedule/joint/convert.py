@@ -40,6 +40,7 @@ from texpr.schedule.joint.nests import Nest, nest_of
 from texpr.schedule.joint.parts import part_of
 from texpr.schedule.joint.product import Product, Unfit
 from texpr.schedule.joint.records import by_name
+from texpr.schedule.joint.scales import brought
 from texpr.schedule.joint.wide import is_stored, wide
 from texpr.schedule.tree import Body, path_to, replaced
 from texpr.support.diagnostic import TexprError, error
@@ -48,6 +49,9 @@ from texpr.support.record import Mutable, field, replace
 
 def instructed(function: ir.Function, target: Target) -> ir.Function:
     """`function` with its marked nests as instructions. Raises TexprError E0919 where what is around one does not fit."""
+    top = next((s for s in ir.walk(function.body) if isinstance(s, ir.Par | ir.Seq) and mark(s, Joint)), None)
+    if top is not None:
+        function = brought(function, target, Converter(function, target, top).fresh)
     while (
         top := next((s for s in ir.walk(function.body) if isinstance(s, ir.Par | ir.Seq) and mark(s, Joint)), None)
     ) is not None:

@@ -13,8 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations
 
 from texpr.affine.expr import Sym, expr
+from texpr.affine.facts import Known
+from texpr.affine.simplify import Simplifier
 from texpr.ir import program as ir
 from texpr.ir.instr import Give, Instr, Operand
+from texpr.ir.program.rewrite import Rewriter, replace_loads, substitute_block
 from texpr.ir.program.updates import EXACTLY_ONCE_FREE
 from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value
 from texpr.ir.value.structure import same
@@ -50,15 +53,32 @@ def cut(instr: Instr, nest: Sequence[ir.Loop], bind: ir.Bind) -> Iterator[tuple[
     """The extents to which loops around `bind` may be cut, each way, so that the nest inside is `instr`."""
     extents = [turn.extent for turn in instr.loops]
     for shape in dict.fromkeys(permutations(extents)) if len(extents) == len(nest) else ():
-        found = match(instr, [replace(loop, extent=expr(at)) for loop, at in zip(nest, shape, strict=True)], bind)
+        inner = [replace(loop, extent=expr(at)) for loop, at in zip(nest, shape, strict=True)]
+        found = match(instr, inner, bind) or match(instr, inner, _inside(nest, shape, bind))
         if found is not None:
             yield shape, found
+
+
+def _inside(nest: Sequence[ir.Loop], shape: Sequence[int], bind: ir.Bind) -> ir.Bind:
+    """The statement in loops that are cut to these extents, which the loops around these know: k / 32 is one number there."""
+    ranges = {loop.sym: (0, at - 1) for loop, at in zip(nest, shape, strict=True)}
+    cut = {loop.sym: expr(Sym(f"{loop.sym.name}_cut")) * at + loop.sym for loop, at in zip(nest, shape, strict=True)}
+    (made,) = substitute_block((bind,), cut)
+    simple = Simplifier(Known(ranges))
+    (made,) = Rewriter(value=lambda old: replace_loads(old, lambda load: _simplified(load, simple))).block((made,))
+    assert isinstance(made, ir.Bind)
+    return made
+
+
+def _simplified(load: Load, simple: Simplifier) -> Load:
+    return replace(load, index=tuple(map(simple, load.index)))
 
 
 def match(instr: Instr, nest: Sequence[ir.Loop], bind: ir.Bind) -> Match | None:
     """The nest of perfectly nested loops around `bind`, as `instr`; None where it is not what that means."""
     turns = instr.loops
-    if len(instr.gives) != 1 or len(turns) != len(nest) or any(o.is_address or o.fragment.copies for o in instr.operands):
+    held = (o for o in instr.operands if not o.columns or o.is_written)  # of what is read in tensor memory copies are alike
+    if len(instr.gives) != 1 or len(turns) != len(nest) or any(o.is_address or o.fragment.copies for o in held):
         return None
     give = instr.gives[0]
     for order in permutations(nest):

@@ -61,6 +61,8 @@ class Product(Mutable):
         for operand in self.match.instr.operands:
             if operand.is_described:
                 self.require_described(operand)
+            elif self.stays(operand):
+                self.require_columns(operand)
             elif operand is not self.match.result:
                 registers[operand.memory], move = self.brought(operand)
                 if move is not None:
@@ -90,10 +92,30 @@ class Product(Mutable):
             help = "rows of as many bytes as a swizzle, along the sum unless the instruction has another order, are laid out so"
             raise Unfit(told, help, (*self.instead(operand), *self.swizzled(new)))
 
-    def staging(self, buffer: Buffer) -> Offers:
+    def stays(self, operand: Operand) -> bool:
+        """Whether it is read in tensor memory, where it has been brought (`joint.scales`)."""
+        return operand.columns and operand is not self.match.result
+
+    def require_columns(self, operand: Operand) -> None:
+        """That an operand lies in tensor memory as its fragment says. Raises Unfit."""
+        load, name = self.match.reads[operand.memory], self.match.instr.name
+        new = self.shared(load.buffer)
+        if new is not None:
+            told = f"`{operand.name}` of `{name}` is scales of four blocks of 32, and `{load.buffer.name}` is of another shape"
+            raise Unfit(told, "a loop over the sum of 128 a turn has them, for rows in multiples of 128", ())
+        inner = self.match.along(operand)
+        (rows,) = (e.constant for e in operand.memory.shape)
+        at = [substitute_load(load, dict(zip(inner, (expr(row),), strict=True))).index for row in range(rows)]
+        lies = [(operand.fragment.lane((expr(row),)), operand.fragment.register((expr(row),))) for row in range(rows)]
+        if len(load.index) != 2 or any(a[0] is not b[0] or a[1] - at[0][1] is not b[1] for a, b in zip(at, lies, strict=True)):
+            told = f"`{name}` reads `{operand.name}` from tensor memory, and `{load.buffer.name}` is not there"
+            help = "scales are brought there from shared memory: `stage(…, in=shared)`"
+            raise Unfit(told, help, self.staging(load.buffer, ""))
+
+    def staging(self, buffer: Buffer, how: str = ", via=tma, swizzle=128B") -> Offers:
         """The offers to stage an operand first, at a loop around that comes in order, inner ones first."""
         around = (loop.sym.base for loop in reversed(self.nest.loops) if isinstance(loop, ir.Seq))
-        made = (f"stage({buffer.name}, at={at}, in=shared, via=tma, swizzle=128B)" for at in around)
+        made = (f"stage({buffer.name}, at={at}, in=shared{how})" for at in around)
         return tuple(
             offer
             for new in made
@@ -202,7 +224,7 @@ class Product(Mutable):
         """An instruction for each tile of a team."""
         tiles = self.nest.tiles
         at = {loop.sym: expr(self.fresh(loop.sym.base)) for loop in tiles}
-        described = [operand for operand in self.match.instr.operands if operand.is_described]
+        described = [operand for operand in self.match.instr.operands if operand.is_described or self.stays(operand)]
         first = {each.memory: self.first(each, at) for each in self.match.instr.operands if each not in described}
         buffers = {**registers, self.match.result.memory: self.tile}
         begins = {memory: Load(buffers[memory], (ZERO, register)) for memory, register in first.items()}
@@ -239,7 +261,7 @@ class Product(Mutable):
 
         def element(old: Load) -> Load:
             operand = instr.by_memory[old.buffer]
-            if operand.is_described:
+            if operand.is_described or self.stays(operand):
                 return substitute_load(match.reads[old.buffer], values)
             index = [e.substitute(names) for e in old.index]
             lane, register = operand.fragment.lane(index), operand.fragment.register(index)

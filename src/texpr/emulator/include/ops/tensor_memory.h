@@ -2,13 +2,13 @@
 #ifndef TEXPR_EMULATOR_TENSOR_MEMORY_H
 #define TEXPR_EMULATOR_TENSOR_MEMORY_H
 
-template <class T> struct tx_columns_of {
+template <class T, int COUNT = 0> struct tx_columns_of {
     unsigned first;
 };
 
 namespace tx_emu TX_EMU_HIDDEN {
 
-constexpr int TENSOR_LANES = 128;
+constexpr int TENSOR_LANES = 128, MOST_COLUMNS = 1024; /* a block's columns begin at one below 128 here */
 
 /* Columns that lanes of a warp move: each has a lane of the 32 that its warp reaches. */
 template <class T, class At> struct InColumns {
@@ -31,23 +31,56 @@ template <class T, class At> struct InColumns {
     }
 };
 
-/* Columns of all lanes, for what is done there later. */
+/* Columns of all lanes, for what is done there later: `columns` is column 0. */
 template <class T, class At> struct AllColumns {
     T *columns = nullptr;
-    T &operator[](long long e) { return columns[At::slot((int)e, 0) * TENSOR_LANES + At::lane((int)e, 0)]; }
+    unsigned first = 0;
+    void begin(const tx_columns_of<T> &array, int at) { first = array.first + (unsigned)at; }
+    T &operator[](long long e) { return columns[(first + (unsigned)At::slot((int)e, 0)) * TENSOR_LANES + (unsigned)At::lane((int)e, 0)]; }
+};
+
+/* Scales, of which COUNT columns are copied at once, slot s of 4 COUNT in byte s / COUNT of column s % COUNT: what is written is
+   written to COPIES places, and what is read is read in the first. */
+template <class T, int COUNT, int COPIES, class At> struct AllBytes {
+    char *columns = nullptr;
+    unsigned first = 0, from = 0;
+    void begin(const tx_columns_of<T, COUNT> &array, int at) { first = array.first, from = (unsigned)at; }
+    T &place(int e, int copy) const {
+        unsigned slot = from + (unsigned)At::slot(e, copy);
+        unsigned column = first + slot / (4u * COUNT) * COUNT + slot % COUNT;
+        return *reinterpret_cast<T *>(columns + (column * TENSOR_LANES + (unsigned)At::lane(e, copy)) * 4u + slot / COUNT % 4u);
+    }
+    struct Element {
+        const AllBytes *held;
+        int e;
+        operator T() const { return held->place(e, 0); }
+        T operator=(T value) const {
+            for (int copy = 0; copy < COPIES; ++copy) held->place(e, copy) = value;
+            return value;
+        }
+    };
+    Element operator[](long long e) const { return {this, (int)e}; }
 };
 
 /* Which elements of matrices it reads: it is done once, in columns that nobody has. */
-template <class T, class Later, class... Matrices> void learn_columns(Later &later, int count, Matrices &...matrices) {
+template <class Later, class... Matrices> void learn_columns(Later &later, Matrices &...matrices) {
     if (!(matrices.learning || ...)) return;
-    std::vector<T> none((std::size_t)count * TENSOR_LANES);
+    std::vector<std::uint32_t> none((std::size_t)MOST_COLUMNS * TENSOR_LANES);
     later.run(none.data());
     (matrices.learned(), ...);
 }
 
-template <class T>
-void launch_work(Work *work, const tx_columns_of<T> &array, int at, int count, const MatrixOrder *matrices, unsigned number) {
-    core->launch_work({work, array.first + (unsigned)at, count, matrices, number});
+template <class T, int COUNT> std::integral_constant<int, COUNT> count_of(const tx_columns_of<T, COUNT> &);
+
+/* The columns of `count` elements of a lane. */
+template <class T> ColumnOrder columns_in(const tx_columns_of<T> &array, int at, int count) { return {array.first + (unsigned)at, count}; }
+template <class T, int COUNT> ColumnOrder columns_in(const tx_columns_of<T, COUNT> &array, int at, int count) {
+    unsigned turn = array.first + (unsigned)(at / (4 * COUNT) * COUNT), low = (unsigned)(at % COUNT);
+    return count > COUNT ? ColumnOrder{turn, count / 4} : ColumnOrder{turn + low, count};
+}
+
+inline void launch_work(Work *work, ColumnOrder columns, const MatrixOrder *matrices, unsigned number, const ColumnOrder *reads, unsigned others, bool copies) {
+    core->launch_work({work, columns.column, columns.count, matrices, number, reads, others, copies});
 }
 
 } // namespace tx_emu
