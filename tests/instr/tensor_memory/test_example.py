@@ -1,4 +1,4 @@
-"""The example of Blackwell's tensor core: right at ragged sizes, proved, and as the page on schedules shows it."""
+"""The examples of Blackwell's tensor core: right at ragged sizes, proved, and as the page on schedules shows it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
+from tests.instr.tensor_memory.scaled import CASES
 from tests.lowering.emulated import run_plan
 from tests.proofs import undecided
 
@@ -33,4 +34,15 @@ def test_emulated(made: Compiled, sizes: tuple[int, int, int]) -> None:
 
 
 def test_proved(made: Compiled) -> None:
+    assert not list(undecided(made.function, made.plan))
+
+
+def test_scaled() -> None:
+    """What the page on schedules shows, and right at ragged sizes."""
+    function = load(EXAMPLE.parent / "scaled.te")["product"]
+    made = lower(function, "sm_100a", schedule=function.schedules[0])
+    arguments, wanted = CASES["ring"].arguments((130, 136, 160))
+    found = run_plan(made.function, made.plan, arguments, seed=1)
+    assert not found.reports, found.reports[0]
+    np.testing.assert_array_equal(found.arrays["C"], wanted)
     assert not list(undecided(made.function, made.plan))

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 
 import pytest
+from tests.instr.tensor_memory import scaled
 from tests.instr.tensor_memory.texts import compiled
 from tests.machine_code import built, code_of, spills_nothing
 
@@ -34,3 +35,11 @@ def test_products_are_as_planned(name: str, instruction: str) -> None:
     assert sum(count for each, count in found.items() if each.endswith("MMA")) == found[instruction]
     for way, code in (("_ld_", "LDTM"), ("_st_", "STTM")):
         assert sum(way in each for each in moves) == 1 and found[code] >= 1
+
+
+def test_scales_are_copied_and_read() -> None:
+    """Two copies and four products a turn, with columns of scales, and one arrival."""
+    binary = built(scaled.compiled("late").source, "sm_100a")
+    assert spills_nothing(binary)
+    found = Counter(re.findall(r"\b(UTC\w+)[ .]", code_of(binary)))
+    assert (found["UTCQMMA"], found["UTCCP"]) == (4 * found["UTCBAR"], 2 * found["UTCBAR"]) and found["UTCBAR"] > 0

@@ -37,9 +37,11 @@ class Here(Mutable):
 
     def at_once(self, buffer: Buffer) -> int:
         """The columns of tensor memory that are copied at once to an array of scales; 0 for another one."""
+        if buffer.dtype != F8E8M0:
+            return 0
         written = (h for op, _ in collectives(self.kernel) for h in op.registers if h.first.buffer is buffer)
-        counts = (columns_of(buffer.dtype, h.count) for h in written if h.access == "write" and buffer.dtype == F8E8M0)
-        return next(counts, 0)
+        counts = (columns_of(buffer.dtype, h.count) for h in written if h.access == "write")
+        return next(counts, columns_of(buffer.dtype, buffer.shape[0].constant))
 
     def adds(self, dtype: DType) -> bool:
         """Whether the C operator `+` has the language's semantics for a type."""
