@@ -17,7 +17,7 @@ from texpr.ir import program as ir
 from texpr.ir.kernel.point import Point, holds
 from texpr.ir.program.uses import loads
 from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value, walk
-from texpr.ir.value.types import BF16, F8E4M3, F8E5M2, F16, F64, I8, TF32, U8, DType
+from texpr.ir.value.types import BF16, F8E4M3, F8E5M2, F8E8M0, F16, F64, I8, TF32, U8, DType
 from texpr.isa.speed import Device, Figure
 from texpr.model.bound import MICRO, Least
 from texpr.model.plan.reach import size_of
@@ -178,16 +178,23 @@ def _operation(name: str, dtype: DType, times: float, sums: _Sums) -> None:
 
 
 def _product(stmt: ir.Bind) -> str | None:
-    """The unit of `t += a · b`, one multiply-add: the matrix unit by the type of a and b, or that of f32."""
+    """The unit of `t += a · b`, one multiply-add: the matrix unit by the type of a and b, apart from scales, or that of f32."""
     if stmt.update != "add" or len(stmt.values) != 1:
         return None
     value = stmt.values[0]
     if not (isinstance(value, Op) and value.name == "mul"):
         return None
-    kinds = {_source(arg) for arg in value.args}
+    factors = [_source(arg) for arg in _factors(value)]
+    own = [dtype for dtype in factors if dtype != F8E8M0]
+    kinds = set(own if len(own) < len(factors) else (_source(arg) for arg in value.args))  # of blocks with scales, theirs
     if len(kinds) == 1 and (dtype := kinds.pop()) in _MATRIX:
         return f"matrix {_MATRIX[dtype]}"
     return "fma" if stmt.targets[0].dtype.is_float else "imad"
+
+
+def _factors(value: Value) -> tuple[Value, ...]:
+    """What a product multiplies."""
+    return tuple(f for arg in value.args for f in _factors(arg)) if isinstance(value, Op) and value.name == "mul" else (value,)
 
 
 def _source(value: Value) -> DType:

@@ -11,8 +11,8 @@ from texpr.ir.program.rewrite import with_blocks
 from texpr.isa.target import Target
 from texpr.schedule.call import Call
 from texpr.schedule.edits import words
-from texpr.schedule.joint.convert import instructed
 from texpr.schedule.joint.family import chained
+from texpr.schedule.joint.instructed import instructed
 from texpr.schedule.pragmas import in_place
 from texpr.schedule.rewrite.materialise import Materialised, materialise
 from texpr.schedule.rewrite.partition import partitioned

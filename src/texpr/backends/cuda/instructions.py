@@ -24,12 +24,12 @@ from texpr.ir import kernel as k
 from texpr.ir.instr import ADDRESS, STORED, Give, Instr, Operand, Step, Turn
 from texpr.ir.instr.descriptor import along, is_summed
 from texpr.ir.instr.fragment import Fragment
-from texpr.ir.instr.registers import MASK, PLACE, WORD, Packing, packed, places
+from texpr.ir.instr.registers import MASK, PLACE, Packing, packed, places
 from texpr.ir.ops.collective import function_name
 from texpr.ir.program.updates import combine
 from texpr.ir.value import Buffer, Index, Load, Op, walk
 from texpr.ir.value.structure import same
-from texpr.ir.value.types import BOOL, I32
+from texpr.ir.value.types import BOOL, F8E8M0, I32
 from texpr.isa.target import Target
 from texpr.support.diagnostic import CompilerBug
 
@@ -262,8 +262,7 @@ def launched(instr: Instr, dialect: Dialect) -> Iterator[str]:
     yield f"{INDENT}void end() override {{ delete this; }}"
     yield f"{INDENT}void run(void *columns) override {{"
     for operand in there:
-        kind = C_NAMES[operand.dtype] if operand.dtype.bits == WORD else "char"
-        yield f"{INDENT}{INDENT}held_{operand.name}.columns = static_cast<{kind} *>(columns);"
+        yield f"{INDENT}{INDENT}held_{operand.name}.columns = static_cast<char *>(columns);"
     scope, variable = scope.integer(LANE, (0, instr.lanes - 1))
     turns = 1 if own.fragment.copied > 1 else instr.lanes  # else all is done in each turn
     yield f"{INDENT}{INDENT}for (int {variable.text} = 0; {variable.text} < {turns}; ++{variable.text}) {{"
@@ -291,7 +290,7 @@ def launched(instr: Instr, dialect: Dialect) -> Iterator[str]:
 def _all_columns(operand: Operand) -> str:
     """The C++ type of an operand in tensor memory, of all lanes."""
     name, ctype = operand.name, C_NAMES[operand.dtype]
-    if operand.dtype.bits == WORD:
+    if operand.dtype != F8E8M0:
         return f"tx_emu::AllColumns<{ctype}, At_{name}>"
     return f"tx_emu::AllBytes<{ctype}, decltype(tx_emu::count_of({name}))::value, {operand.fragment.copied}, At_{name}>"
 

@@ -15,11 +15,11 @@ template <class T, int COUNT = 0> struct tx_columns_of {
 /* A column as a warp that moves it says it: from the first of the 32 lanes on that it reaches. PTX ISA, "Access restrictions". */
 template <class T> TX_FN uint32_t tx_own_column(tx_columns_of<T> const &array, int at) {
     uint32_t const thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
-    return array.first + (uint32_t)at + ((thread / 32u % 4u) << 21);
+    return array.first + (uint32_t)(at * (int)sizeof(T) / 4) + ((thread / 32u % 4u) << 21);
 }
 
 /* A column as a product says it: from the first lane on. */
-template <class T> TX_FN uint32_t tx_column(tx_columns_of<T> const &array, int at) { return array.first + (uint32_t)at; }
+template <class T> TX_FN uint32_t tx_column(tx_columns_of<T> const &array, int at) { return array.first + (uint32_t)(at * (int)sizeof(T) / 4); }
 
 /* The same of scales, of which COUNT columns are copied at once: slot s of 4 COUNT is byte s / COUNT of column s % COUNT, and the
    byte is in the two highest bits. */

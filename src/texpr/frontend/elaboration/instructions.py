@@ -218,9 +218,10 @@ def _require_group(instr: record.Instr, span: Span) -> None:
 
 
 def _require_columns(operand: Operand, span: Span) -> None:
-    """That an operand in tensor memory is of elements of 32 bits, in consecutive columns of each lane; or of scales, which all
-    quarters of the lanes have."""
-    if operand.dtype.bits != WORD and operand.dtype != F8E8M0:
+    """That an operand in tensor memory is of elements of 32 bits, or of 16 in whole words, in consecutive columns of each lane;
+    or of scales, which all quarters of the lanes have."""
+    words = operand.dtype.bits in (WORD, WORD // 2) and operand.fragment.registers * operand.dtype.bits % WORD == 0
+    if not words and operand.dtype != F8E8M0:
         told = f"`{operand.name}` is of {operand.dtype}, and a column of tensor memory has {WORD} bits"
         raise error("E0328", span, told)
     quarters = [Digit(True, QUARTER, QUARTERS, None, 0)]

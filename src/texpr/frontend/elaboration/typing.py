@@ -159,9 +159,9 @@ def _mismatch(left: DType, right: DType, span: Span) -> Exception:
 def _wider(left: DType, right: DType) -> DType:
     if holds(left, right) or (left.is_float and right.is_integer):
         return left
-    if left.is_float and right.is_float and not holds(right, left):
+    if F8E8M0 in (left, right) and left.is_float and right.is_float and not holds(right, left):
         return F32
-    return right if right.is_float or holds(right, left) else F32 if left.is_float else I64
+    return right if holds(right, left) or right.is_float else F32 if left.is_float else I64
 
 
 def _check_takes(info: OpInfo, dtype: DType, span: Span) -> None:

@@ -66,7 +66,7 @@ def _arrays_fit(kernel: Kernel, count: int) -> Iterator[str]:
     for array in (each for each in kernel.arrays if each.space is Space.TENSOR):
         name, wide, first = array.buffer.name, array.buffer.shape[0], array.at
         bits = array.buffer.dtype.bits
-        narrow = bits not in (WORD, F8E8M0.bits) or not wide.is_constant or wide.constant * bits % WORD
+        narrow = bits not in (WORD, WORD // 2, F8E8M0.bits) or not wide.is_constant or wide.constant * bits % WORD
         if first is None or array.buffer.rank != 1 or narrow:
             yield f"{name} is no columns of {WORD} bits"
             continue

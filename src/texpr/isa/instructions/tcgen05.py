@@ -29,6 +29,9 @@ PART = 32
 """Columns that are moved at once, for which a lane needs as many registers; of products of fewer columns, or of others than a
 multiple of them, 16."""
 
+WORD = 4
+"""Bytes of a column of a lane."""
+
 _BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "f8e4m3": 1, "f8e5m2": 1, "i8": 1, "u8": 1}
 _KIND = {2: "f16", 4: "tf32", 1: "f8f6f4"}
 _FORMAT = {"f16": 0, "bf16": 1, "tf32": 2, "f8e4m3": 0, "f8e5m2": 1, "u8": 0, "i8": 1}
@@ -57,9 +60,12 @@ def part(columns: int) -> int:
     return PART if columns % PART == 0 else PART // 2
 
 
-def product(columns: int, of: str, into: str = "f32", *, by_m: bool = False, by_n: bool = False) -> Instruction:
+def product(
+    columns: int, of: str, into: str = "f32", *, by_m: bool = False, by_n: bool = False, there: bool = False
+) -> Instruction:
     """128 rows by `columns`, of one type, of one block. `by_m`, `by_n`: whether consecutive elements of a go along rows of the
-    product, and of b along its columns, as 16-bit types may; else they go along the sum.
+    product, and of b along its columns, as 16-bit types may; else they go along the sum. `there`: a is in tensor memory, too:
+    a lane has a row, in words of consecutive elements.
 
     PTX ISA, "tcgen05.mma": the sum is always added to (enable-input-d).
     """
@@ -70,14 +76,17 @@ def product(columns: int, of: str, into: str = "f32", *, by_m: bool = False, by_
     left, right = (f"i32({each})" if into == "i32" else each for each in ("a[i, k]", "b[k, j]"))
     moved = part(columns)
     bits = descriptor(ROWS, columns, of, into, by_m, by_n)
-    text = f"tcgen05.mma.cta_group::1.kind::{kind} [{{d}}], {{a}}, {{b}}, {bits:#x}, 1;"
+    first = "[{a}]" if there else "{a}"
+    text = f"tcgen05.mma.cta_group::1.kind::{kind} [{{d}}], {first}, {{b}}, {bits:#x}, 1;"
     targets = _TARGETS[:1] if kind == "i8" else _TARGETS  # PTX ISA, "tcgen05.mma": .kind::i8 is not of sm_103a
     return Instruction(
-        f"tcgen05_m{ROWS}n{columns}k{depth}_{into}_{of}{'_am' if by_m else ''}{'_bn' if by_n else ''}",
+        f"tcgen05_m{ROWS}n{columns}k{depth}_{into}_{of}{'_at' if there else '_am' if by_m else ''}{'_bn' if by_n else ''}",
         f"d += a · b, of {ROWS} × {depth} and {depth} × {columns} elements, in tensor memory, later",
         Level.WARP,
         (
-            Operand("a", of, (ROWS, depth), fragment=along if by_m else across),
+            Operand(
+                "a", of, (ROWS, depth), fragment=f"tensor ({ROWS},{depth}):(1@0,1@1)" if there else along if by_m else across
+            ),
             Operand("b", of, (depth, columns), fragment=across if by_n else along),
             Operand("d", into, (ROWS, columns), True, f"tensor (128,({moved},{columns // moved})):(1@0,(1@1,{moved}@1))"),
         ),
@@ -90,16 +99,18 @@ def product(columns: int, of: str, into: str = "f32", *, by_m: bool = False, by_
 
 
 def _moves(of: str, width: int) -> Iterator[Instruction]:
-    """Each lane of a warp has a lane of tensor memory. Who moves has waited before the next one (`tcgen05.wait`)."""
+    """Each lane of a warp has a lane of tensor memory, a word of which is a register. Who moves has waited before the next one
+    (`tcgen05.wait`)."""
     held, there = f"(32,{width}):(1@0,1@1)", f"tensor (32,{width}):(1@0,1@1)"
     shape = (32, width)
     loops = f"par 32 |i| {{{{ par {width} |j| {{{{ {{}} }}}} }}}}"
+    words = width * _BYTES.get(of, WORD) // WORD
     source = 'PTX ISA 9.0, 9.7.16.8 "tcgen05.{}", "tcgen05.wait"; 9.7.16.2.3.1: .32x32b'
-    loads = f"tcgen05.ld.sync.aligned.32x32b.x{width}.b32 {{d}}, [{{t}}]; tcgen05.wait::ld.sync.aligned;"
-    stores = f"tcgen05.st.sync.aligned.32x32b.x{width}.b32 [{{t}}], {{d}}; tcgen05.wait::st.sync.aligned;"
+    loads = f"tcgen05.ld.sync.aligned.32x32b.x{words}.b32 {{d}}, [{{t}}]; tcgen05.wait::ld.sync.aligned;"
+    stores = f"tcgen05.st.sync.aligned.32x32b.x{words}.b32 [{{t}}], {{d}}; tcgen05.wait::st.sync.aligned;"
     yield Instruction(
         f"tcgen05_ld_x{width}_{of}",
-        f"{width} columns of tensor memory, each lane's to its registers, and they have come",
+        f"{words} columns of tensor memory, each lane's to its registers, and they have come",
         Level.WARP,
         (Operand("t", of, shape, fragment=there), Operand("d", of, shape, True, held)),
         tuple((target, loads) for target in _TARGETS),
@@ -109,7 +120,7 @@ def _moves(of: str, width: int) -> Iterator[Instruction]:
     )
     yield Instruction(
         f"tcgen05_st_x{width}_{of}",
-        f"{width} registers of each lane to its columns of tensor memory, and they have come",
+        f"{words} registers of each lane to its columns of tensor memory, and they have come",
         Level.WARP,
         (Operand("d", of, shape, fragment=held), Operand("t", of, shape, True, there)),
         tuple((target, stores) for target in _TARGETS),
@@ -126,9 +137,10 @@ def _products() -> Iterator[Instruction]:
         if columns >= 64:  # a swizzle of 128 bytes, along columns
             for of in ("bf16", "f16"):
                 yield from (product(columns, of, by_m=m, by_n=n) for m, n in ((False, True), (True, False), (True, True)))
+                yield from (product(columns, of, by_n=n, there=True) for n in (False, True))
 
 
 INSTRUCTIONS = (
-    *(move for of in ("f32", "i32") for width in (PART // 2, PART) for move in _moves(of, width)),
+    *(move for of in ("f32", "i32", "bf16", "f16") for width in (PART // 2, PART) for move in _moves(of, width)),
     *_products(),
 )

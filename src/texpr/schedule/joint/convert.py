@@ -40,24 +40,10 @@ from texpr.schedule.joint.nests import Nest, nest_of
 from texpr.schedule.joint.parts import part_of
 from texpr.schedule.joint.product import Product, Unfit
 from texpr.schedule.joint.records import by_name
-from texpr.schedule.joint.scales import brought
-from texpr.schedule.joint.wide import is_stored, wide
+from texpr.schedule.joint.wide import is_stored
 from texpr.schedule.tree import Body, path_to, replaced
 from texpr.support.diagnostic import TexprError, error
 from texpr.support.record import Mutable, field, replace
-
-
-def instructed(function: ir.Function, target: Target) -> ir.Function:
-    """`function` with its marked nests as instructions. Raises TexprError E0919 where what is around one does not fit."""
-    top = next((s for s in ir.walk(function.body) if isinstance(s, ir.Par | ir.Seq) and mark(s, Joint)), None)
-    if top is not None:
-        function = brought(function, target, Converter(function, target, top).fresh)
-    while (
-        top := next((s for s in ir.walk(function.body) if isinstance(s, ir.Par | ir.Seq) and mark(s, Joint)), None)
-    ) is not None:
-        made = Converter(function, target, top)
-        function = wide(made.run(), made.pairs)
-    return function
 
 
 class Converter(Mutable):
@@ -263,7 +249,7 @@ class Tile(Mutable):
             self._require_inside(stmt, frozenset(values), frozenset(used))
             simple, body = Simplifier(Known(ranges)), self._without((stmt,), frozenset(values))
             at_element = {sym: simple(e) for sym, e in values.items()}
-            return _renamed(body, at_element, self.tile, lambda old: replace(at, span=old.span))
+            return renamed(body, at_element, self.tile, lambda old: replace(at, span=old.span))
 
         by, span = self.by, getattr(stmt, "span", self.new.span)
         if self.columns is None:
@@ -347,7 +333,7 @@ def exprs_of(stmt: ir.If) -> Iterator[Expr]:
             yield from node.index
 
 
-def _renamed(body: Body, values: Mapping[Sym, Expr], tile: Buffer, at: Callable[[Load], Load]) -> Body:
+def renamed(body: Body, values: Mapping[Sym, Expr], tile: Buffer, at: Callable[[Load], Load]) -> Body:
     """`body` at other indices, and the tile where it is held."""
     moved = substitute_block(body, values)
 

@@ -57,11 +57,12 @@ def chained(function: ir.Function, target: Target) -> ir.Function:
 
 
 def _homes(function: ir.Function, target: Target) -> list[ir.Loop]:
-    """The loops, none in another one, that make the tiles of a function."""
+    """The loops, none in another one, that make the tiles of a function that are in registers."""
     found = list[ir.Loop]()
     news = {s.buffer: s for s in ir.walk(function.body) if isinstance(s, ir.New)}
     for top in (s for s in ir.walk(function.body) if isinstance(s, ir.Par | ir.Seq) and mark(s, Joint)):
-        new = news.get(Converter(function, target, top).nest(top).tile)
+        nest = Converter(function, target, top).nest(top)
+        new = None if nest.match.result.columns else news.get(nest.tile)
         home = None if new is None else _home(function, new)
         if new is not None and home is not None:
             found.append(_widened(function, home, new.buffer, news))

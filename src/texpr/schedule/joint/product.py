@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from texpr.affine.expr import ZERO, Expr, Sym, expr
+from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
 from texpr.ir import program as ir
@@ -27,6 +27,9 @@ from texpr.schedule.joint.records import alike, usable_in
 from texpr.schedule.tree import Body
 from texpr.support.record import Mutable
 
+BYTE = 8
+"""Bits of scales."""
+
 
 class Unfit(Misfit):
     """An operand that is not where its instruction reads it. `help`, `offers`: what may be done."""
@@ -34,6 +37,11 @@ class Unfit(Misfit):
     def __init__(self, reason: str, help: str, offers: Offers):
         self.help, self.offers = help, offers
         super().__init__(reason)
+
+
+def _is_next(index: Expr, sym: Sym) -> bool:
+    """Whether the next iteration is of the next element."""
+    return index.substitute({sym: expr(sym) + 1}) - index is ONE
 
 
 class Product(Mutable):
@@ -99,6 +107,9 @@ class Product(Mutable):
     def require_columns(self, operand: Operand) -> None:
         """That an operand lies in tensor memory as its fragment says. Raises Unfit."""
         load, name = self.match.reads[operand.memory], self.match.instr.name
+        if operand.dtype.bits > BYTE:
+            self._require_rows(operand, load)
+            return
         new = self.shared(load.buffer)
         if new is not None:
             told = f"`{operand.name}` of `{name}` is scales of four blocks of 32, and `{load.buffer.name}` is of another shape"
@@ -111,6 +122,14 @@ class Product(Mutable):
             told = f"`{name}` reads `{operand.name}` from tensor memory, and `{load.buffer.name}` is not there"
             help = "scales are brought there from shared memory: `stage(…, in=shared)`"
             raise Unfit(told, help, self.staging(load.buffer, ""))
+
+    def _require_rows(self, operand: Operand, load: Load) -> None:
+        """That an operand that lanes computed is there, a row of it a lane. Raises Unfit."""
+        name, (row, column) = self.match.instr.name, self.match.along(operand)
+        plain = len(load.index) == len(operand.memory.shape) and load.index[0].as_sym is row
+        if self.shared(load.buffer) is not None or not plain or not _is_next(load.index[1], column):
+            told = f"`{name}` reads `{operand.name}` from tensor memory, and rows of `{load.buffer.name}` are no lanes there"
+            raise Unfit(told, "a `new` tile of 128 rows, or `stage(…, in=registers)`, is brought there", ())
 
     def staging(self, buffer: Buffer, how: str = ", via=tma, swizzle=128B") -> Offers:
         """The offers to stage an operand first, at a loop around that comes in order, inner ones first."""

@@ -12,31 +12,36 @@ constexpr int TENSOR_LANES = 128, MOST_COLUMNS = 1024; /* a block's columns begi
 
 /* Columns that lanes of a warp move: each has a lane of the 32 that its warp reaches. */
 template <class T, class At> struct InColumns {
-    unsigned first, lane, beyond;
+    unsigned first, from, lane, beyond;
 
-    InColumns(const tx_columns_of<T> &array, int at, unsigned group) : first(array.first + (unsigned)at) {
+    InColumns(const tx_columns_of<T> &array, int at, unsigned group) : first(array.first), from((unsigned)at) {
         unsigned thread = own_lane(), all = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
         lane = thread % group;
         beyond = all / TX_WARP % 4u * TX_WARP + thread - lane;
     }
     struct Element {
         const InColumns *held;
-        unsigned column, lane;
-        T *at(bool write) const { return static_cast<T *>(core->touch_column(column, lane, write)); }
+        unsigned byte, lane;
+        T *at(bool write) const {
+            return reinterpret_cast<T *>(static_cast<char *>(core->touch_column(held->first + byte / 4u, lane, write)) + byte % 4u);
+        }
         operator T() const { return *at(false); }
         T operator=(T value) const { return *at(true) = value; }
     };
     Element operator[](long long e) const {
-        return {this, first + (unsigned)At::slot((int)e, 0), beyond + (unsigned)At::lane((int)e, 0)};
+        return {this, (from + (unsigned)At::slot((int)e, 0)) * (unsigned)sizeof(T), beyond + (unsigned)At::lane((int)e, 0)};
     }
 };
 
 /* Columns of all lanes, for what is done there later: `columns` is column 0. */
 template <class T, class At> struct AllColumns {
-    T *columns = nullptr;
-    unsigned first = 0;
-    void begin(const tx_columns_of<T> &array, int at) { first = array.first + (unsigned)at; }
-    T &operator[](long long e) { return columns[(first + (unsigned)At::slot((int)e, 0)) * TENSOR_LANES + (unsigned)At::lane((int)e, 0)]; }
+    char *columns = nullptr;
+    unsigned first = 0, from = 0;
+    void begin(const tx_columns_of<T> &array, int at) { first = array.first, from = (unsigned)at; }
+    T &operator[](long long e) {
+        unsigned byte = (from + (unsigned)At::slot((int)e, 0)) * (unsigned)sizeof(T);
+        return *reinterpret_cast<T *>(columns + ((first + byte / 4u) * TENSOR_LANES + (unsigned)At::lane((int)e, 0)) * 4u + byte % 4u);
+    }
 };
 
 /* Scales, of which COUNT columns are copied at once, slot s of 4 COUNT in byte s / COUNT of column s % COUNT: what is written is
@@ -73,7 +78,9 @@ template <class Later, class... Matrices> void learn_columns(Later &later, Matri
 template <class T, int COUNT> std::integral_constant<int, COUNT> count_of(const tx_columns_of<T, COUNT> &);
 
 /* The columns of `count` elements of a lane. */
-template <class T> ColumnOrder columns_in(const tx_columns_of<T> &array, int at, int count) { return {array.first + (unsigned)at, count}; }
+template <class T> ColumnOrder columns_in(const tx_columns_of<T> &array, int at, int count) {
+    return {array.first + (unsigned)(at * (int)sizeof(T) / 4), count * (int)sizeof(T) / 4};
+}
 template <class T, int COUNT> ColumnOrder columns_in(const tx_columns_of<T, COUNT> &array, int at, int count) {
     unsigned turn = array.first + (unsigned)(at / (4 * COUNT) * COUNT), low = (unsigned)(at % COUNT);
     return count > COUNT ? ColumnOrder{turn, count / 4} : ColumnOrder{turn + low, count};
