@@ -18,6 +18,13 @@ def tensor_lines(products: list[Data], speed: Data | None, name: str) -> Iterato
         yield f"at most {100 * found['peak_share']:.0f} % of their peak on {speed and speed['device']}: {_why(found)}"
 
 
+def column_lines(there: Data | None) -> Iterator[str]:
+    """The columns that are taken, and which array has which."""
+    if there is not None:
+        arrays = (f"{each['name']} {each['first']} to {each['first'] + each['columns'] - 1}" for each in there["arrays"])
+        yield f"{there['taken']} columns taken: {', '.join(arrays)}"
+
+
 def _why(found: Data) -> str:
     return "they are the busiest unit" if found["deciding"] == "matrix" else f"{found['deciding']} is the busiest unit"
 

@@ -15,6 +15,7 @@ from texpr.draw.mapping import draw_mapping
 from texpr.draw.page.picture import captioned, document, line, stacked
 from texpr.draw.page.text import CAPTION
 from texpr.draw.staged import written
+from texpr.draw.timeline.columns import NO_COLUMNS, draw_columns
 from texpr.draw.timeline.statements import draw_timeline
 from texpr.draw.timeline.turns import turns_of
 from texpr.driver import fix_schedule, lower
@@ -133,6 +134,14 @@ def draw_time(function: ir.Function, schedule: ir.Schedule | None, target: Targe
     return draw_timeline(function.name, every, {name: chart for name, chart in charts.items() if chart is not None})
 
 
+def draw_tensor_memory(function: ir.Function, schedule: ir.Schedule | None, target: Target) -> str:
+    """The columns of tensor memory over time. Raises Undrawable where no kernel has any."""
+    found = draw_columns(function.name, tuple(kernels(lower(function, target.name, schedule=schedule).plan.steps)))
+    if found is None:
+        raise Undrawable(f"`{function.name}` is not drawn: {NO_COLUMNS}")
+    return found
+
+
 def draw_instructions(function: ir.Function, schedule: ir.Schedule | None, target: Target) -> str:
     """The fragments of each instruction that lanes do together. Raises Undrawable where there is none."""
     found = uses(tuple(kernels(lower(function, target.name, schedule=schedule).plan.steps)))
@@ -171,6 +180,7 @@ KINDS: Mapping[str, Draw] = {
     "fragment": draw_instructions,
     "tma": draw_tma,
     "timeline": draw_time,
+    "columns": draw_tensor_memory,
 }
 """The kinds of pictures, by name."""
 

@@ -16,7 +16,7 @@ from texpr.explain.layout import layout
 from texpr.explain.planned import left, planned
 from texpr.explain.sigma import sigma
 from texpr.explain.speed import speed
-from texpr.explain.tensor import tensor
+from texpr.explain.tensor import tensor, tensor_memory
 from texpr.ir import kernel as k
 from texpr.ir.kernel.shared import shared_bytes
 from texpr.ir.kernel.together import why_apart
@@ -130,6 +130,7 @@ def _kernel(kernel: k.Kernel, note: Notes, resources: Resources | None, compiled
         "vectors": list(vectors(kernel)),
         "instructions": list(instructions(kernel)),
         "tensor": list(tensor(kernel, compiled)),
+        "tensor_memory": tensor_memory(kernel),
         "accesses": [as_dict(access) for access in accesses(kernel, compiled.target.coalescing) if access.lanes],
         "registers": None if resources is None else resources.registers,
         "spill_bytes": None if resources is None else resources.spill_stores + resources.spill_loads,

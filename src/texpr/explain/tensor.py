@@ -11,8 +11,11 @@ from texpr.explain.data import Data
 from texpr.explain.planned import tile_at
 from texpr.ir import kernel as k
 from texpr.ir.instr import Operand
+from texpr.ir.instr.registers import columns_of
+from texpr.ir.kernel.tensor_memory import places, taken
 from texpr.ir.ops.collective import Held
 from texpr.ir.value import Buffer, Load
+from texpr.ir.value.types import F8E8M0
 from texpr.isa.levels import Level, Space
 
 
@@ -46,6 +49,12 @@ def tensor(kernel: k.Kernel, compiled: Compiled) -> Iterator[Data]:
         }
 
 
+def tensor_memory(kernel: k.Kernel) -> Data | None:
+    """The columns of tensor memory that a kernel takes, and of each array the first one and how many; None without."""
+    arrays = [{"name": buffer.name, "first": at.start, "columns": len(at)} for buffer, at in places(kernel).items()]
+    return {"taken": taken(kernel), "arrays": arrays} if arrays else None
+
+
 def _each(buffer: Buffer) -> int:
     return prod(extent.constant for extent in buffer.shape)
 
@@ -68,9 +77,15 @@ def _operand(kernel: k.Kernel, operand: Operand, held: Held, stages: Mapping[str
         "array": held.first.buffer.name,
         "fragment": operand.fragment.layout,
         "registers": 0 if operand.is_described or operand.columns else operand.fragment.registers,
-        "columns": operand.fragment.registers if operand.columns else 0,
+        "columns": _columns(operand) if operand.columns else 0,
         "source": source,
     }
+
+
+def _columns(operand: Operand) -> int:
+    """The columns of tensor memory of an operand; of scales, those of which it reads a byte each."""
+    slots = operand.fragment.registers
+    return slots if operand.dtype == F8E8M0 else columns_of(operand.dtype, slots)
 
 
 def _source(kernel: k.Kernel, registers: Buffer) -> Load | None:

@@ -11,7 +11,7 @@ import click
 from texpr.cli.console import Console
 from texpr.cli.program import FILE, FUNCTION, JSON, SCHEDULE, SIZE, legal_function, parse_sizes
 from texpr.cli.speed import function_lines, kernel_lines
-from texpr.cli.tensor import tensor_lines
+from texpr.cli.tensor import column_lines, tensor_lines
 from texpr.delivery import shown
 from texpr.explain import FORMS, Data, explain, form
 from texpr.ir.program import Function
@@ -233,6 +233,7 @@ def _kernel(console: Console, kernel: Data, speed: Data | None) -> None:
     _entry(console, "vectors", [f"{v['kind']} of {v['width']} of {v['buffer']} (line {v['line']})" for v in kernel["vectors"]])
     _entry(console, "instructions", [_instruction(each) for each in kernel["instructions"]])
     _entry(console, "tensor cores", list(tensor_lines(kernel["tensor"], speed, kernel["name"])))
+    _entry(console, "tensor memory", list(column_lines(kernel["tensor_memory"])))
     _entry(console, "accesses", [_access(access) for access in kernel["accesses"]])
     if kernel["registers"] is not None:
         registers, spilled, shared = kernel["registers"], kernel["spill_bytes"], kernel["shared_bytes"]

@@ -107,7 +107,7 @@ class _Placer(Mutable, dict=True):
         for new, own in _news(self.nest.body, self.nest, self.nest.team == 1):
             if new.buffer in there:
                 dealt = held[new.buffer].dealt
-                made = self._array(new.buffer, k.Space.TENSOR, "tensor cores sum up there", tuple(map(expr, dealt.shape)))
+                made = self._array(new.buffer, k.Space.TENSOR, there[new.buffer], tuple(map(expr, dealt.shape)))
                 found[new.buffer] = replace(made, dealt=dealt)
             elif new.buffer in held:
                 told = "an instruction of lanes has it there"

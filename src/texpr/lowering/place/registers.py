@@ -21,15 +21,17 @@ def registers(body: tuple[ir.Stmt, ...]) -> dict[Buffer, Lanes]:
     return {buffer: _lanes(buffer, body) for buffer in given}
 
 
-def columns(body: tuple[ir.Stmt, ...]) -> frozenset[Buffer]:
-    """The locals in tensor memory: lanes and columns of it."""
-    return frozenset(
-        load.buffer
+def columns(body: tuple[ir.Stmt, ...]) -> dict[Buffer, str]:
+    """The locals in tensor memory, lanes and columns of it, and why they are there."""
+    every = [
+        (load.buffer, operand.access)
         for stmt in ir.walk(body)
         if isinstance(stmt, ir.Instruction) and stmt.instr is not None
         for operand, load in zip(stmt.instr.operands, stmt.operands, strict=True)
         if operand.columns
-    )
+    ]
+    summed = {buffer for buffer, access in every if access == "update"}
+    return {b: "tensor cores sum up there" if b in summed else "tensor cores read it there" for b, _ in every}
 
 
 def _lanes(buffer: Buffer, body: tuple[ir.Stmt, ...]) -> Lanes:
