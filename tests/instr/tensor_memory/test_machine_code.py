@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 from tests.instr.tensor_memory import scaled
+from tests.instr.tensor_memory.test_operand_there import attention
 from tests.instr.tensor_memory.texts import compiled
 from tests.machine_code import built, code_of, spills_nothing
 
@@ -43,3 +44,12 @@ def test_scales_are_copied_and_read() -> None:
     assert spills_nothing(binary)
     found = Counter(re.findall(r"\b(UTC\w+)[ .]", code_of(binary)))
     assert (found["UTCQMMA"], found["UTCCP"]) == (4 * found["UTCBAR"], 2 * found["UTCBAR"]) and found["UTCBAR"] > 0
+
+
+def test_attention_has_both_products_in_tensor_memory() -> None:
+    """Four products of descriptors, four of columns and descriptors, and as many columns moved as are planned."""
+    binary = built(attention().source, "sm_100a")
+    assert spills_nothing(binary)
+    code = code_of(binary)
+    assert [len(re.findall(rf"UTCHMMA {first}\[", code)) for first in ("gdesc", "tmem")] == [4, 4]
+    assert len(re.findall(r"\bUTCBAR ", code)) == 2

@@ -18,6 +18,7 @@ from texpr.backends.c.text import comment, file_of, line_of, place_of, string
 from texpr.backends.c.types import C_NAMES
 from texpr.backends.cuda.instructions import instr_lines
 from texpr.backends.cuda.together import BLOCK, block_function, opening, parameter, together_lines
+from texpr.ir.instr.registers import columns_of
 from texpr.ir.kernel import (
     Array,
     Axis,
@@ -207,8 +208,8 @@ def _array(array: Array, at: int | None, scope: Scope, rank: Sym | None) -> tupl
                 else f"TX_SHARED({ctype}, {name}, {count})"
             )
         case Space.TENSOR:  # `HaveColumns` declares it
-            first = array.at or 0
-            return scope, f"// {name}: columns {first} to {first + count} of tensor memory: {comment(array.reason)}"
+            first, end = array.at or 0, (array.at or 0) + columns_of(array.buffer.dtype, count)
+            return scope, f"// {name}: columns {first} to {end} of tensor memory: {comment(array.reason)}"
         case Space.LANES:
             text = f"TX_LANES({ctype}, {name}, {count})"
         case Space.LOCAL:

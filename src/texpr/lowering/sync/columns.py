@@ -133,7 +133,11 @@ class InColumns(Record, eq=False):
         if split is not None:
             raise split.refused("what one thread launches in tensor memory all threads wait for, and so roles do not go apart")
         own = {step for each in self.launched.values() for step in each.run.steps}
-        yield from (need for need in between if need.source not in own)
+        there = {buffer.name for buffer in self.columns}
+        for need in between:  # a lane moves columns of its own lane, in its own order
+            alone = need.covered.buffer in there and is_move(need.source) and is_move(need.sink)
+            if need.source not in own and not alone:
+                yield need
         for each in self.launched.values():
             first, last = each.run.steps[0], each.run.steps[-1]
             for node in takewhile(lambda node, each=each: node is not each.run.last, around(nodes, first)):
@@ -222,10 +226,19 @@ def is_copy(step: Step) -> bool:
     return isinstance(use, ir.Instruction) and use.instr is not None and use.instr.is_copy
 
 
+def is_move(step: Step) -> bool:
+    """Whether lanes move columns of their own in a step."""
+    return bool(step.stmts) and _moves(step.stmts[0])
+
+
+def _moves(use: ir.Stmt) -> bool:
+    instr = use.instr if isinstance(use, ir.Instruction) else None
+    return instr is not None and not instr.is_alone and any(operand.columns for operand in instr.operands)
+
+
 def moved(use: ir.Instruction, step: Step) -> tuple[Step, ...]:
     """A step that moves columns, between fences; any other one alone."""
-    instr = use.instr
-    if instr is None or instr.is_alone or not any(operand.columns for operand in instr.operands):
+    if not _moves(use):
         return (step,)
     behind, ahead = (Step(ALL, Ordering((k.FenceColumns(kind, span=use.span),))) for kind in (AFTER, BEFORE))
     return behind, step, ahead
