@@ -478,6 +478,11 @@ def titles(stored: Buffer | Sym) -> tuple[str, ...]:
     return (stored.name,) if isinstance(stored, Buffer) else tuple(dict.fromkeys((stored.name, stored.base)))
 
 
+def is_read(home: Buffer | Sym, events: Sequence[Event]) -> bool:
+    """Whether any of these events reads a memory."""
+    return any(isinstance(node, Load | Ref) and home_of(node) == home for e in events for node in walk(e.value))
+
+
 def rank(event: Event) -> tuple[bool, bool, bool]:
     """The rank of an event: those that determine more come first.
 

@@ -30,6 +30,7 @@ from texpr.proof.search.indices import (
     by_updates,
     enclosing,
     instance_of,
+    is_read,
     keeps,
     laid_out_alike,
     named_alike,
@@ -381,9 +382,10 @@ class _Search(Mutable):
             return False
 
     def passed_on(self, event: Event, source: Load | Ref, anchors: Sequence[Match]) -> Moved | None:
-        """`event` as a copy between registers: to one that is updated next, or from one that was updated last."""
+        """`event` as a copy between registers: to one updated next, unless it is read before that, or from one updated last."""
         events = self.asked.reading.events  # a match may have a narrower domain, without idle blocks
         place = {self.matches[e].event if e in self.matches else e: at for at, e in enumerate(events)}
+        late = list[Moved]()
         for side, home, other in ((-1, home_of(event.target), home_of(source)), (1, home_of(source), home_of(event.target))):
             updates = (m for m in anchors if home_of(m.event.target) == home and (place[m.event] - place[event]) * side < 0)
             for match in sorted(updates, key=lambda m: abs(place[m.event] - place[event])):
@@ -394,8 +396,10 @@ class _Search(Mutable):
                 if called or next(same, None) is not None:
                     found = self.moved(event, match.action, tuple(match.indices[sym] for sym in loops[:count]), side)
                     if all(e.syms() <= known for e in found.element):  # otherwise the updates iterate over other elements
-                        return found
-        return None
+                        if side > 0 or not is_read(home, events[place[event] + 1 : place[match.event]]):
+                            return found
+                        late.append(found)
+        return next(iter(late), None)
 
     def moved(self, event: Event, action: Action, values: tuple[Expr, ...], side: int, plain: Load | None = None) -> Moved:
         """`event` as a copy of the element that `action` writes, with these indices of the outermost loops around it.
