@@ -251,8 +251,8 @@ def _kept(
     tools: Toolchain | None,
 ) -> tuple[Compiled, T, T | None]:
     """`function` compiled, and the results of `proved` of it and of its wide plan. If the equivalence of an automatic schedule
-    is not proved, then with one in which all warps do the same, or without any; so its wide plan, too. `tools`: the compilers
-    of kernels, whose report decides between candidates."""
+    is not proved, then with one in which all warps do the same, or of candidates that are proved one by one, or without any; so
+    its wide plan, too. `tools`: the compilers of kernels, whose report decides between candidates."""
     compiled = driver.lower(function, machine.name, sizes, schedule=chosen)
     if tools is not None and machine.is_launched and compiled.planned is not None:
         again = partial(driver.lower, function, machine.name, sizes, schedule=chosen)
@@ -262,12 +262,7 @@ def _kept(
     except Limitation as reason:
         if compiled.planned is None or reason.diagnostics[0].code != "E0509":
             raise
-        plain = driver.lower(function, machine.name, sizes, schedule=chosen, way=driver.Way(driver.Every()))
-        try:
-            compiled, found = plain, _legal(plain, proved)
-        except Limitation:
-            compiled = driver.lower(function, machine.name, sizes, schedule=None)
-            return compiled, _legal(compiled, proved), None
+        compiled, found = next(_proved_ones(function, machine, sizes, chosen, proved))
     if compiled.wide is None:
         return compiled, found, None
     for wide in _wide_plans(function, compiled, sizes):
@@ -276,6 +271,26 @@ def _kept(
         except Limitation:
             continue
     return compiled.with_wide(None), found, None
+
+
+def _proved_ones(
+    function: Function, machine: Target, sizes: Mapping[str, int] | None, chosen: Selected, proved: Callable[[Compiled], T]
+) -> Iterator[tuple[Compiled, T]]:
+    """The function with other schedules that are proved, the best first. Raises Limitation."""
+
+    def accepted(made: Compiled) -> object:
+        return _legal(made, proved)
+
+    for accepts in (None, accepted):
+        try:
+            compiled = driver.lower(
+                function, machine.name, sizes, schedule=chosen, way=driver.Way(driver.Every(), proved=accepts)
+            )
+            yield compiled, _legal(compiled, proved)
+        except Limitation:
+            continue
+    compiled = driver.lower(function, machine.name, sizes, schedule=None)
+    yield replace(compiled, wide=None), _legal(compiled, proved)
 
 
 def _wide_plans(function: Function, compiled: Compiled, sizes: Mapping[str, int] | None) -> Iterator[Compiled]:

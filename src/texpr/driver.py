@@ -28,8 +28,9 @@ from texpr.lowering.notes import Notes
 from texpr.model.gain import saves
 from texpr.planner.choice import Chooser
 from texpr.planner.follow import Refused
-from texpr.planner.nest import NoPlan
-from texpr.planner.plan import Planned, blamed, given_up, plan
+from texpr.planner.nest import NoPlan, outermost
+from texpr.planner.plan import UNASKED, Planned, blamed, given_up, plan
+from texpr.planner.strategy import Lowered
 from texpr.planner.wider import Promise, in_vectors, may_be_wide, promise, same_directives
 from texpr.schedule.apply import apply_schedule
 from texpr.schedule.apply import laid_out as follow_state
@@ -91,6 +92,10 @@ def check(program: Program) -> tuple[Diagnostic, ...]:
     return tuple(found for function in program.functions for found in check_function(function))
 
 
+Proved: TypeAlias = Callable[[Compiled], object]
+"""Accepts what is compiled, or raises TexprError."""
+
+
 class Every(Container[object]):
     """All there are."""
 
@@ -110,16 +115,25 @@ NO_PICKS: Mapping[str, int] = MappingProxyType({})
 class Way(Record):
     """How to choose an automatic schedule. `in_step`: nests all warps of which do the same. `picks`, `wide`: candidates by the
     names of points of choice (`planner.choice`), in place of what the planner would take: of the plan for all callers, and of
-    that for callers who promise more."""
+    that for callers who promise more. `proved`: accepts candidates one by one, of a plan for all callers alone."""
 
     in_step: InStep = frozenset[Sym]()
     picks: Mapping[str, int] = NO_PICKS
     wide: Mapping[str, int] = NO_PICKS
+    proved: Proved | None = None
 
-    def planned(self, function: Function, machine: Target, without: Mapping[Sym, str], picks: Mapping[str, int]) -> Planned:
-        """The schedule. Raises Limitation E0914 where a candidate that is asked for cannot be followed."""
+    def planned(
+        self,
+        function: Function,
+        machine: Target,
+        without: Mapping[Sym, str],
+        picks: Mapping[str, int],
+        lowered: Mapping[Sym, Lowered] = UNASKED,
+    ) -> Planned:
+        """The schedule; `lowered`: of which nests only candidates are taken that this lowers. Raises Limitation E0914 where a
+        candidate that is asked for cannot be followed."""
         try:
-            return plan(function, machine, without, Chooser(picks) if picks else None, self.in_step)
+            return plan(function, machine, without, Chooser(picks) if picks else None, self.in_step, lowered)
         except (Refused, NoPlan) as reason:
             raise limitation("E0914", function.span, str(reason)) from None
 
@@ -169,8 +183,8 @@ def _fixed(function: Function, sizes: Mapping[str, int] | None, after: After) ->
 def _planned(function: Function, machine: Target, fixed: Mapping[Sym, int], after: After, way: Way) -> Compiled:
     """`function` with its automatic schedule, and with a plan for callers whose arrays begin, and whose rows are, whole
     vectors, where that has less to do."""
-    made = _scheduled(function, machine, fixed, after, way.planned(function, machine, {}, way.picks), way)
-    if not may_be_wide(made.plan, machine):
+    made = _scheduled(function, machine, fixed, after, None, way)
+    if way.proved is not None or not may_be_wide(made.plan, machine):
         return made
     asked = promise(function, machine.vector)
     wide = _wide(function, asked, made, fixed, way)
@@ -198,14 +212,22 @@ def _scheduled(
     machine: Target,
     fixed: Mapping[Sym, int],
     after: After,
-    planned: Planned,
+    planned: Planned | None,
     way: Way,
     narrow: Compiled | None = None,
 ) -> Compiled:
-    """`function` with its automatic schedule `planned`; nests for which that cannot be lowered get none. `narrow`: what it is
-    the wide plan of, which asks for no less."""
+    """`function` with its automatic schedule, if that is `planned`. Nests for which it cannot be lowered get one without roles,
+    or the first candidate that can, or none. `narrow`: what it is the wide plan of, which asks for no less."""
     ending = "" if narrow is None else "_wide"
-    without = dict[Sym, str]()
+
+    def lowers(state: State) -> object:
+        made = _lowered(function, machine, fixed, follow_state(state), None, _unseen, ending)
+        return None if way.proved is None else way.proved(made)
+
+    without, asked = dict[Sym, str](), dict[Sym, Lowered]()
+    if way.proved is not None:
+        asked = {par.sym: lowers for par in outermost(function.body)}
+    planned = planned or way.planned(function, machine, {}, way.picks, asked)
     while planned.schedule is not None:
         try:
             laid_out = follow_state(planned.state if narrow is None else _asking(planned.state, narrow.plan))
@@ -218,9 +240,11 @@ def _scheduled(
                 continue
             if reason.diagnostics[0].code == "E0920" and nest not in way.in_step:
                 way = replace(way, in_step=way.in_step | frozenset({nest}))
+            elif nest not in asked:
+                asked[nest] = lowers
             else:
                 without[nest] = given_up(reason)
-            planned = way.planned(function, machine, without, way.picks if narrow is None else way.wide)
+            planned = way.planned(function, machine, without, way.picks if narrow is None else way.wide, asked)
     made = _lowered(function, machine, fixed, apply_schedule(function, None, machine), None, after, ending)
     return replace(made, planned=planned)
 

@@ -258,6 +258,6 @@ def test_a_nest_that_cannot_be_lowered_leaves_the_others_their_tiles(monkeypatch
     made = lower(function(VECTORS_BETWEEN), "sm_90a", schedule=AUTO)
     assert made.planned is not None and not made.planned.failed
     assert [each.candidate is not None for each in made.planned.nests] == [True, False, True]
-    assert made.planned.nests[1].reason.startswith("given up: E0911: ")
+    assert any("E0911: " in each for each in made.planned.nests[1].refused)
     assert len(list(k.kernels(made.plan.steps))) == 3
     agrees(VECTORS_BETWEEN, {"b": 5, "k": 3, "m": 6, "n": 4})

@@ -17,7 +17,7 @@ from texpr.isa.target import Target
 from texpr.planner.choice import Chooser
 from texpr.planner.follow import Refused
 from texpr.planner.nest import Forbidden, NoPlan, nests, outermost
-from texpr.planner.strategy import Proposal, Rank, Script, Strategy, Subject, Tile
+from texpr.planner.strategy import Lowered, Proposal, Rank, Script, Strategy, Subject, Tile
 from texpr.planner.sums.opening import opened
 from texpr.planner.table import STRATEGIES
 from texpr.schedule.apply import start
@@ -35,6 +35,10 @@ ALL_REFUSED = "every candidate was refused"
 NOT_WANTED = "no schedule was asked for"
 
 NOTHING: Mapping[Sym, str] = MappingProxyType({})
+UNASKED: Mapping[Sym, Lowered] = MappingProxyType({})
+
+BLAMED = {"E0918": "cluster", "E0920": "roles"}
+"""The directives that lowering refuses by these codes; by others it is the last one of a candidate."""
 
 
 class Chosen(Record):
@@ -94,11 +98,13 @@ def plan(
     without: Mapping[Sym, str] = NOTHING,
     chooser: Chooser | None = None,
     in_step: Container[Sym] = (),
+    lowered: Mapping[Sym, Lowered] = UNASKED,
 ) -> Planned:
     """The automatic schedule of `function`, which is checked, for `target`; its sizes may be fixed or not.
 
-    `without`: outermost loops of nests that get no schedule, and why; `in_step`: of those that get no roles. `chooser`: picks
-    candidates by number; then raises Refused or NoPlan where one of those cannot be followed.
+    `without`: outermost loops of nests that get no schedule, and why; `in_step`: of those that get no roles; `lowered`: of
+    those whose candidates are only taken where that lowers them. `chooser`: picks candidates by number; then raises Refused or
+    NoPlan where one of those cannot be followed.
     """
     if any(s.directives for s in ir.walk(function.body) if isinstance(s, ir.Par | ir.Seq)):
         return Planned(None, (), start(function, target))
@@ -110,7 +116,8 @@ def plan(
         if par.sym in without:
             chosen.append(Chosen(par.span.line, None, f"given up: {without[par.sym]}"))
             continue
-        subject = Subject(par, nest, state, is_part=opening is not None, in_step=par.sym in in_step)
+        asked = lowered.get(par.sym)
+        subject = Subject(par, nest, state, is_part=opening is not None, in_step=par.sym in in_step, lowered=asked)
         found, script = _laid_out(subject if subject.is_part else _now(subject), chooser)
         chosen += found
         if script is not None:
@@ -200,7 +207,7 @@ class _Turn(Mutable, eq=False):
         """The result of the cheapest candidate that can be applied, if there is one."""
         while (best := min(self.asked, key=lambda each: each.cost)).proposal is not None:
             try:
-                found = self.follow(best.proposal)
+                found = self.lowered(self.follow(best.proposal))
             except Refused as reason:
                 best.refused.append(reason)
                 self.refused.append(str(reason))
@@ -226,11 +233,36 @@ class _Turn(Mutable, eq=False):
         reason = "" if proposal.tile else "; ".join(filter(None, (told.reason, proposal.said)))
         return (replace(told, candidate=proposal.tile, reason=reason),), script
 
+    def lowered(self, found: Found | None) -> Found | None:
+        """A candidate that can be lowered, where that is asked. Raises Refused."""
+        script = None if found is None else found[1]
+        if script is not None and script.directives and self.subject.lowered is not None:
+            try:
+                self.subject.lowered(script.state)
+            except TexprError as reason:
+                name = BLAMED.get(reason.diagnostics[0].code)
+                blamed = (each for each in script.directives if each.name == name)
+                raise Refused(next(blamed, script.directives[-1]), reason, None) from None
+        return found
+
+    def _ended(self, script: Script) -> Lowered | None:
+        """Lowers what a script makes of a state of its last part, if it is asked whether that can be lowered."""
+        lowered = self.subject.lowered
+
+        def ended(state: State) -> object:
+            whole = replace(script, state=state, directives=[*script.directives], dropped=[])
+            whole.finish()
+            return None if lowered is None else lowered(whole.state)
+
+        return None if lowered is None else ended
+
     def _parts(self, script: Script, left: Iterable[Subject]) -> Found | None:
         """The nests that a script leaves, scheduled one after the other, if one of them gets a tile, or needs none."""
-        every = list[Chosen]()
-        for part in left:
-            found, more = _laid_out(replace(part, state=script.state), self.chooser)
+        every, (*first, last) = list[Chosen](), [*left]
+        for part in (*first, last):
+            lowered = self.subject.lowered if part is not last else self._ended(script)
+            own = replace(part, state=script.state, in_step=self.subject.in_step, lowered=lowered)
+            found, more = _laid_out(own, self.chooser)
             every += found
             if more is not None:
                 script.state = more.state

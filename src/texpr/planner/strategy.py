@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from texpr.ir import program as ir
 from texpr.ir.value import Buffer
@@ -23,6 +23,9 @@ from texpr.schedule.rewrite.materialise import materialise
 from texpr.schedule.state import State
 from texpr.support.record import Mutable, Record
 from texpr.support.span import Span
+
+Lowered: TypeAlias = Callable[[State], object]
+"""Lowers a function after a schedule. Raises TexprError."""
 
 
 class Rank(IntEnum):
@@ -51,7 +54,7 @@ class Subject(Record, eq=False):
 
     `tiles_only`: another strategy rewrote the nest for a tile, without which the rewrite is useless. `is_part`: it is a part
     of a nest that another strategy split. `named`: its line for the user, 0 for that of `par`. `in_step`: its warps all do the
-    same, as lowering refused roles.
+    same, as lowering refused roles. `lowered`: lowers a state, as it could not what was chosen first; raises TexprError.
     """
 
     par: ir.Par
@@ -61,6 +64,7 @@ class Subject(Record, eq=False):
     is_part: bool = False
     named: int = 0
     in_step: bool = False
+    lowered: Lowered | None = None
 
     @property
     def span(self) -> Span:
