@@ -86,7 +86,29 @@ fn divided(X: f32[n, n], V: f32[n, 2]): f32[n, 2] {
 schedule divided { online(j'0, 4) -> b }
 """
 
-TEXTS = {"rows": ROWS, "whole": WHOLE, "divided": DIVIDED}
+ANEW = """
+fn anew(X: f32[n, n], V: f32[n]): (f32[n], f32[n]) {
+    new y: f32[n]
+    new z: f32[n]
+    par n |i| {
+        new p: f32[n]
+        new top: f32 = -inf
+        new total: f32 = 0.0
+        new sum: f32 = 0.0
+        par i + 1 |j| reduce(top) { top max= X[i, j] }
+        par i + 1 |j| { p[j] = exp(X[i, j] - top) }
+        par i + 1 |j| reduce(total) { total += p[j] }
+        par i + 1 |j| { p[j] = 5.0 }
+        par i + 1 |j| reduce(sum) { sum += p[j] * V[j] }
+        y[i] = total
+        z[i] = sum
+    }
+    return y, z
+}
+schedule anew { online(j'0, 4) -> b }
+"""
+
+TEXTS = {"rows": ROWS, "whole": WHOLE, "divided": DIVIDED, "anew": ANEW}
 
 
 @cache
@@ -186,6 +208,8 @@ def test_several_rows(number: int) -> None:
 KEEP = "select(top == -inf, top_now, top) - top_now"
 MASKED = "select(4 * b + j'2 < i + 1, exp(s_1[j'2] * scale - top_now), 0.0)"
 
+VALUE = "select(4 * b + j'4 < n, V[4 * b + j'4], 0.0)"
+
 PLANTED = [
     ("the factor is dropped", "rows", "total = total * top_keep", "total = total"),
     ("an old sum is not multiplied", "rows", "sum_1[c_2_1] = sum_1[c_2_1] * top_keep", "sum_1[c_2_1] = sum_1[c_2_1]"),
@@ -217,6 +241,8 @@ PLANTED = [
     ("divided twice", "divided", "acc[c_1] = acc[c_1] / total", "acc[c_1] = acc[c_1] / total / total"),
     ("divided by the sum so far", "divided", "exp(select(4 * b + j'2 < n, X[i, 4 * b + j'2], 0.0) - top_now)",
      "exp(select(4 * b + j'2 < n, X[i, 4 * b + j'2], 0.0) - top_now) / total"),
+    ("elements that were written anew, without a mask", "anew", f"select(4 * b + j'4 < i + 1, p_1[j'4] * {VALUE}, 0.0)",
+     f"p_1[j'4] * {VALUE}"),
     ("no number, and a sum all the same", "whole", "select(top == -inf, nan, total)", "total"),
 ]  # fmt: skip
 

@@ -280,8 +280,9 @@ class _Sweep(Mutable):
             (old,) = bind.values
             if neutral != 0.0 or not self.is_zero(old):
                 stmt = _having(stmt, _select(is_key, old, Literal(neutral, old.dtype)))
-            if turn in self.scaled:
-                self.zero.add(bind.targets[0].buffer)
+        self.zero -= written((turn.stmt,))
+        if bind is not None and turn in self.scaled:
+            self.zero.add(bind.targets[0].buffer)
         made: ir.Stmt = Rewriter(value=value, target=target, buffer=buffer).stmt(stmt)
         made = replace(loop, extent=expr(self.mark.size), body=(made,), reduce=tuple(map(buffer, loop.reduce)))
         for each in reversed(turn.around):

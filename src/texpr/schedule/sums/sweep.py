@@ -9,6 +9,7 @@ from texpr.ir import program as ir
 from texpr.ir.program.rewrite import Rewriter, map_value, replace_loads, substitute_block, with_blocks
 from texpr.ir.program.rows.factors import NEW, OLD
 from texpr.ir.program.rows.keyed import Fault, Row, Turn
+from texpr.ir.program.uses import written
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value, conjunction
 from texpr.ir.value.structure import same
 from texpr.ir.value.types import BOOL, I64
@@ -166,6 +167,7 @@ class Sweep(Mutable, eq=False):
     def _masked(self, turn: Turn, stmt: ir.Stmt, inside: Value) -> ir.Stmt:
         """The statement with what is neutral for keys that there are not."""
         is_added = next((each for each in self.sums if each.turn is turn), None)
+        self.masked -= written((turn.stmt,))
         if turn is self.row.turns[self.row.at]:
             assert isinstance(stmt, ir.Bind)
             return replace(stmt, values=(self.select(inside, stmt.values[0], self.number(float("-inf"))),))
