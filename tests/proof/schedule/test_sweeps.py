@@ -108,7 +108,36 @@ fn anew(X: f32[n, n], V: f32[n]): (f32[n], f32[n]) {
 schedule anew { online(j'0, 4) -> b }
 """
 
-TEXTS = {"rows": ROWS, "whole": WHOLE, "divided": DIVIDED, "anew": ANEW}
+UNSCALED = """
+fn unscaled(X: f32[n, n], V: f32[n, 2], w: f32[n]): (f32[n, 2], f32[n]) {
+    new Y: f32[n, 2]
+    new y: f32[n]
+    par n |i| {
+        new s: f32[n]
+        new p: f32[n]
+        new total: f32 = 0.0
+        par i + 1 |j| {
+            s[j] = 0.0
+            par 2 |d| reduce(s) { s[j] += V[i, d] * V[j, d] }
+        }
+        par i + 1 |j| {
+            s[j] = s[j] / (1.0 + X[i, j] * X[i, j])
+            p[j] = exp(-s[j]) + w[i]
+        }
+        par i + 1 |j| reduce(total) { total += s[j] + w[j] }
+        par 2 |c| {
+            new sum: f32 = 0.0
+            par i + 1 |j| reduce(sum) { sum += p[j] * V[j, c] }
+            Y[i, c] = sum * total
+        }
+        y[i] = total
+    }
+    return Y, y
+}
+schedule unscaled { online(j'0, 4) -> b }
+"""
+
+TEXTS = {"rows": ROWS, "whole": WHOLE, "divided": DIVIDED, "anew": ANEW, "unscaled": UNSCALED}
 
 
 @cache
@@ -209,6 +238,7 @@ KEEP = "select(top == -inf, top_now, top) - top_now"
 MASKED = "select(4 * b + j'2 < i + 1, exp(s_1[j'2] * scale - top_now), 0.0)"
 
 VALUE = "select(4 * b + j'4 < n, V[4 * b + j'4], 0.0)"
+TERM = "s_1[j'2] + select(4 * b + j'2 < n, w[4 * b + j'2], 0.0)"
 
 PLANTED = [
     ("the factor is dropped", "rows", "total = total * top_keep", "total = total"),
@@ -243,6 +273,13 @@ PLANTED = [
      "exp(select(4 * b + j'2 < n, X[i, 4 * b + j'2], 0.0) - top_now) / total"),
     ("elements that were written anew, without a mask", "anew", f"select(4 * b + j'4 < i + 1, p_1[j'4] * {VALUE}, 0.0)",
      f"p_1[j'4] * {VALUE}"),
+    ("no mask of elements", "unscaled", "select(4 * b + j'1 < i + 1, exp(-s_1[j'1]) + w[i], 0.0)", "exp(-s_1[j'1]) + w[i]"),
+    ("no mask of a sum", "unscaled", f"select(4 * b + j'2 < i + 1, {TERM}, 0.0)", TERM),
+    ("1 where there is no key", "unscaled", "+ w[i], 0.0)", "+ w[i], 1.0)"),
+    ("keys of the first block", "unscaled", "w[4 * b + j'2], 0.0)", "w[j'2], 0.0)"),
+    ("the last block of a sum alone is left out", "unscaled", "seq i / 4 + 1 |b|", "seq (i + 3) / 4 |b|"),
+    ("elements of another key", "unscaled", "exp(-s_1[j'1])", "exp(-s_1[0])"),
+    ("a key too many", "unscaled", "j'1 < i + 1", "j'1 < i + 2"),
     ("no number, and a sum all the same", "whole", "select(top == -inf, nan, total)", "total"),
 ]  # fmt: skip
 
@@ -263,6 +300,7 @@ def test_other_claims_prove_nothing(other: str) -> None:
 START, MOST = "new top: f32 = -inf  new total: f32 = 0.0", "par n |j| reduce(top) { top max= x[j] }"
 SUM = "par n |k| reduce(total) { total += exp(x[k] - top) }"
 COPY = "new s: f32[n]  par n |a| { s[a] = x[a] }"
+KEPT = "new p: f32[n]  new a: f32 = 0.0  par n |j| { p[j] = x[j] }"
 EARLY = "par n |l| reduce(a) { a += exp(x[l] - top) / total }"
 NONE = [
     ("in order", MOST, "seq n |k| { total += exp(x[k] - top) }"),
@@ -285,6 +323,14 @@ NONE = [
     ("a start of its own", f"total = 1.0  {MOST}", SUM),
     ("another start of the maximum", f"top = 3.0  {MOST}", SUM),
     ("other keys", f"{COPY}  par n |j| reduce(top) {{ top max= s[j] }}", SUM.replace("x[k]", "s[n - 1 - k]")),
+    ("a sum before it is there", KEPT,
+     "par n |l| reduce(a) { a += p[l] }  par n |m| { p[m] = x[m] * a }  par n |k| reduce(total) { total += p[k] }"),
+    ("a maximum before it is there", KEPT,
+     "par n |l| reduce(top) { top max= p[l] }  par n |k| reduce(total) { total += p[k] * top }"),
+    ("keys of others without a maximum", KEPT, "par n |k| reduce(total) { total += p[n - 1 - k] }"),
+    ("in order without a maximum", KEPT, "seq n |k| { total += p[k] }"),
+    ("a sum that is read in its own loop", KEPT, "par n |k| reduce(total) { total += p[k] * total }"),
+    ("fewer keys without a maximum", KEPT, "par n - 1 |k| reduce(total) { total += p[k] }"),
     ("keys of others", f"{COPY}  par n |j| reduce(top) {{ top max= s[j] }}", f"{SUM.replace('x[k]', 's[k]')}  total += s[0]"),
 ]  # fmt: skip
 
@@ -332,3 +378,25 @@ def test_a_sweep_computes_the_same(body: str, size: int) -> None:
         with np.errstate(all="ignore"):
             meant, found = (interpret(f, {"x": x, "z": np.zeros(6, np.float32)}, {"n": n})["z"] for f in (function, again))
         assert np.allclose(meant, found, rtol=1e-5, equal_nan=True), (n, print_function(made))
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 64])
+def test_a_sweep_without_a_maximum_computes_the_same(size: int) -> None:
+    """Terms of blocks, of elements that are masked, and of some that are not, as they are written anew."""
+    body = """
+        new p: f32[n]  new q: f32[n]  new c: f32 = 0.0  new y: f32[3] = 0.0
+        par n |j| { p[j] = x[j] + 1.0 }
+        par n |k| { q[k] = p[k] * p[k]  p[k] = q[k] + 2.0 }
+        par n |l| reduce(total) { total += p[l] * x[l] }
+        par 3 |d| { par n |a| reduce(y) { y[d] += q[a] * x[(a + d) % n] } }
+        par n |e| reduce(c) { c += q[e] + 1.0 }
+    """
+    end = "z[0] = total  z[2] = c  par 3 |e| { z[3 + e] = y[e] }"
+    (function,) = parse(f"fn f(x: f32[n], inout z: f32[6]) where n >= 1 {{ {START}  {body}  {end} }}").functions
+    _, made, told = in_one_sweep(numbered(function), Online("j", size, int(size == 1)), TRUE)
+    assert told
+    again = parse(re.sub(r"◆\w+\.", "_", print_function(made))).functions[0]
+    for n in (1, 2, 5, 8, 11):
+        x = np.arange(5, 5 + n, dtype=np.float32) * 7 % 11 - 3
+        meant, found = (interpret(f, {"x": x, "z": np.zeros(6, np.float32)}, {"n": n})["z"] for f in (function, again))
+        assert np.array_equal(meant, found), (n, print_function(made))

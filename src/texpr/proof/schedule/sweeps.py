@@ -36,7 +36,7 @@ from texpr.ir.program.uses import loads, touched, written
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value, conjunction, walk
 from texpr.ir.value.exponentials import Sum, atom, meaning, names, plus, scaled, slope, times
 from texpr.ir.value.structure import same
-from texpr.ir.value.types import BOOL, I64
+from texpr.ir.value.types import BOOL, I64, DType
 from texpr.presburger.formula import Eq, Formula, between
 from texpr.presburger.questions import witness
 from texpr.support.record import Mutable, field, replace
@@ -81,8 +81,9 @@ class _Sweep(Mutable):
     def __post_init__(self) -> None:
         self.undivide()
         row, top, own = self.row, self.row.top, {new.buffer for new in self.row.news}
-        need(top in own and not top.shape and top.dtype.is_float, "the maximum is no local of the row")
-        self.begins(top, LEAST)
+        if top is not None:
+            need(top in own and not top.shape and top.dtype.is_float, "the maximum is no local of the row")
+            self.begins(top, LEAST)
         for turn in row.turns:
             loop, around = turn.loop, turn.around
             need(loop.extent is row.extent and not loop.directives, "loops over keys differ")
@@ -99,8 +100,18 @@ class _Sweep(Mutable):
             self.is_sum(turn, _innermost_of(turn))
         old, new = _terms(row, OLD), _terms(row, NEW)
         self.scaled = {turn for turn, term in old.items() if term != new[turn]} - self.sums.keys()
-        for turn in self.sums:
-            self.sums[turn] = self.factor(turn, old[turn], new[turn], old[row.turns[row.at]])
+        for turn in self.sums if row.at is not None else ():
+            self.sums[turn] = self.factor(turn, old[turn], new[turn], old[row.turns[row.at or 0]])
+        if row.at is None:
+            self.scaled = {turn for turn in old.keys() - self.sums.keys() if self.is_added_last(turn)}
+            self.told += (f"{_innermost_of(turn).targets[0].buffer.name}: its terms need no maximum" for turn in self.sums)
+
+    def is_added_last(self, turn: Turn) -> bool:
+        """Whether no turn behind this one writes the elements that it writes, and sums read them."""
+        made, behind = written((turn.stmt,)), self.row.turns[self.row.turns.index(turn) + 1 :]
+        read = {load.buffer for each in self.sums for value in _innermost_of(each).values for load in walk(value)
+                if isinstance(load, Load)}  # fmt: skip
+        return made <= read and not any(made & written((each.stmt,)) for each in behind)
 
     def undivide(self) -> None:
         """Has sums divided by another one behind all keys, where keys divide their terms by it: Σ t / s = (Σ t) / s."""
@@ -179,7 +190,8 @@ class _Sweep(Mutable):
         """The factor of a sum, which is decided to be one."""
         if old == new:
             return None
-        buffer = _innermost_of(turn).targets[0].buffer
+        buffer, top = _innermost_of(turn).targets[0].buffer, self.row.top
+        assert top is not None, "as it has a maximum"
         m, f = (each.plain for each in (atom(OLD.name), highest))
         need(m is not None and f is not None and not highest.mentions(OLD.name), "the maximum is of exponentials")
         assert m is not None and f is not None
@@ -193,18 +205,30 @@ class _Sweep(Mutable):
             (each, meaning(each, lambda node: known.get(node.sym) if isinstance(node, Ref) else None))
             for each in factors(self.row)
         )
-        found = next((each for each, by in tried if new == old * by and each.dtype == buffer.dtype == self.row.top.dtype), None)
+        found = next((each for each, by in tried if new == old * by and each.dtype == buffer.dtype == top.dtype), None)
         need(found is not None, f"no factor leads from terms of {buffer.name} at one maximum to those at another")
         self.told.append(f"{buffer.name}: its terms {new} are {old} times the factor")
         return found
 
     def body(self) -> tuple[ir.Stmt, ...]:
         """The statements of the row, in one sweep."""
-        row, top, dtype = self.row, Load(self.row.top, ()), self.row.top.dtype
-        block, peak, now = Sym(self.fresh("b")), *(Load(replace(row.top, name=self.fresh(n)), ()) for n in ("peak", "now"))
+        row, block = self.row, Sym(self.fresh("b"))
         for stream, at in row.streams.items():
             shape = (*stream.shape[:at], expr(self.mark.size), *stream.shape[at + 1 :])
             self.made[stream] = replace(stream, name=self.fresh(stream.name), shape=shape)
+        if row.top is None or row.at is None:
+            inside, end = [self.turn(turn, block, None) for turn in row.turns], list[ir.Stmt]()
+        else:
+            inside, end = self.peaked(row.top, row.at, block)
+        many = (row.extent + (self.mark.size - 1)) // self.mark.size
+        sweep = ir.Seq(block, many, (*map(ir.New, self.made.values()), *inside))
+        rest = (new for new in row.news if new.buffer not in row.streams)
+        return (*rest, *row.before, sweep, *end, *row.after)
+
+    def peaked(self, buffer: Buffer, at: int, block: Sym) -> tuple[list[ir.Stmt], list[ir.Stmt]]:
+        """The turns of a block, with what a greater maximum does to sums; and what is done behind all keys."""
+        row, top, dtype = self.row, Load(buffer, ()), buffer.dtype
+        peak, now = (Load(replace(buffer, name=self.fresh(n)), ()) for n in ("peak", "now"))
         least = Literal(LEAST, dtype)
         before = _select(Op("eq", (top, least), BOOL), now, top)
         keeps = list[tuple[Load, Value]]()
@@ -214,28 +238,23 @@ class _Sweep(Mutable):
                 continue
             value = map_value(factor, lambda n: {OLD: before, NEW: now}.get(n.sym) if isinstance(n, Ref) else None)
             if not any(same(value, other) for _, other in keeps):
-                keeps.append((Load(replace(row.top, name=self.fresh("keep")), ()), value))
+                keeps.append((Load(replace(buffer, name=self.fresh("keep")), ()), value))
             keep = next(load for load, other in keeps if same(value, other))
             scale.append(self.elements(turn, lambda old, keep=keep: Op("mul", (old, keep), old.dtype)))
-            end.append(self.elements(turn, lambda old: _select(Op("eq", (top, least), BOOL), self.none(old), old)))
-        turns = [self.turn(turn, block, peak if n == row.at else now) for n, turn in enumerate(row.turns)]
+            end.append(self.elements(turn, lambda old: _select(Op("eq", (top, least), BOOL), self.none(old, dtype), old)))
+        turns = [self.turn(turn, block, peak if n == at else now) for n, turn in enumerate(row.turns)]
         zero = _select(Op("eq", (peak, least), BOOL), Literal(0.0, dtype), peak)
         binds = [ir.Bind((target,), (value,)) for target, value in ((peak, top), (now, zero), *keeps, (top, peak))]
         local = [load.buffer for load in (peak, now, *(keep for keep, _ in keeps))]
-        inside = [*turns[: row.at], binds[0], turns[row.at], *binds[1:], *scale, *turns[row.at + 1 :]]
-        sweep = ir.Seq(
-            block, (row.extent + (self.mark.size - 1)) // self.mark.size, (*map(ir.New, [*self.made.values(), *local]), *inside)
-        )
-        rest = (new for new in row.news if new.buffer not in row.streams)
-        return (*rest, *row.before, sweep, *end, *row.after)
+        return [*map(ir.New, local), *turns[:at], binds[0], turns[at], *binds[1:], *scale, *turns[at + 1 :]], end
 
     def fresh(self, name: str) -> str:
         """A name that no text has."""
         return f"{name}◆{self.mark.loop}.{next(self.numbers)}"
 
-    def none(self, old: Load) -> Value:
+    def none(self, old: Load, dtype: DType) -> Value:
         """What a sum of no number is, where there are keys."""
-        none = Literal(NONE, self.row.top.dtype)
+        none = Literal(NONE, dtype)
         if self.row.extent.is_constant and self.row.extent.constant > 0:
             return none
         return _select(_compare("lt", expr(0), self.row.extent), none, old)
@@ -251,8 +270,8 @@ class _Sweep(Mutable):
             stmt = ir.Par(names[loop.sym], loop.extent.substitute(names), (stmt,))
         return stmt
 
-    def turn(self, turn: Turn, block: Sym, top: Load) -> ir.Stmt:
-        """A turn of the keys of a block, with another place for the maximum."""
+    def turn(self, turn: Turn, block: Sym, top: Load | None) -> ir.Stmt:
+        """A turn of the keys of a block, with another place for the maximum, if there is one."""
         row, loop, own = self.row, turn.loop, expr(turn.loop.sym)
         key = expr(block) * self.mark.size + own
         is_key = _compare("lt", key, row.extent)
@@ -271,7 +290,7 @@ class _Sweep(Mutable):
             return place(old) or old
 
         def buffer(old: Buffer) -> Buffer:
-            return top.buffer if old is row.top else self.made.get(old, old)
+            return top.buffer if top is not None and old is row.top else self.made.get(old, old)
 
         (stmt,) = substitute_block((turn.stmt,), {loop.sym: key})
         bind = None if self.mark.whole else _innermost(stmt)

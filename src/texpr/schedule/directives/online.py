@@ -16,11 +16,12 @@ After:  seq (L + 63) / 64 |b| {
             par D |d| { par 64 |j| reduce(o) { … } }
         }
 
-The loop over j is that of the maximum. A key has what it had before, in memory of a block: all loops over the same keys, and
-along locals with an element for each, go through blocks; keys that there are not are neutral. Sums hold terms of the maximum
-so far, and go on with those of a greater one when they have been multiplied by a factor: over the reals that is the same, which
-is decided (`texpr.schedule.sums.rescaled`). So the order of the sums has to be free (`reduce`), and without `#ieee`. Proved, by
-other code: `texpr.proof.schedule.sweeps`.
+The loop over j is that of the maximum; in a row without one, any over the keys of a local with an element for each, which sums
+read: then terms are added block by block, and nothing is multiplied. A key has what it had before, in memory of a block: all
+loops over the same keys, and along locals with an element for each, go through blocks; keys that there are not are neutral.
+Sums hold terms of the maximum so far, and go on with those of a greater one when they have been multiplied by a factor: over
+the reals that is the same, which is decided (`texpr.schedule.sums.rescaled`). So the order of the sums has to be free
+(`reduce`), and without `#ieee`. Proved, by other code: `texpr.proof.schedule.sweeps`.
 """
 
 from __future__ import annotations
@@ -56,7 +57,10 @@ def _apply(call: Call) -> State:
         first = _first(call, row, loop)
         body = Sweep(row, size, block, whole, _names(call, row, block.name)).body()
     except Fault as why:
-        help = "one sweep needs a maximum m of f(j), and sums of terms with a factor exp(f(j) - m) in a free order (`reduce`)"
+        help = (
+            "one sweep needs sums in a free order (`reduce`): of what the row has of each key, or with a factor exp(f(j) - m) "
+            "for a maximum m of f(j)"
+        )
         note = (Note("here", why.stmt.span),) if isinstance(why.stmt, ir.Par | ir.Seq) else ()
         raise call.refuse(
             "E0905", f"no sweep over `{loop.sym.base}`: {why.reason}", *note, at=call.plain[0], help=help
@@ -120,4 +124,4 @@ def _put(row: Row, body: Body, first: int) -> ir.Function:
 
 
 RULE = Rule("online", "online(LOOP) or online(LOOP, KEYS) -> NAME", _apply)
-"""A maximum and the sums that need it, in one sweep."""
+"""A maximum and the sums that need it, or sums alone, in one sweep."""

@@ -81,6 +81,8 @@ class Terms(Mutable):
         if is_plain and isinstance(stmt, ir.Bind) and len(stmt.targets) == 1:
             self.streams[turn] = self.kept[stmt.targets[0].buffer] = meaning(stmt.values[0], self.meant)
             return
+        if not written((stmt,)) <= {*self.row.streams, *(s.buffer for s in ir.walk((stmt,)) if isinstance(s, ir.New))}:
+            raise Fault("what is made of keys is no sum, and no element for each key", turn.loop)
         read = touched((stmt,))
         if self.row.top in read or any(self.kept[b].mentions(self.top) for b in read & self.kept.keys()):
             raise Fault("what depends on the maximum is no sum, and no element for each key", turn.loop)
@@ -134,10 +136,18 @@ def added(row: Row) -> tuple[Added, ...]:
             if factor is None:
                 raise Fault("no factor leads from its terms at one maximum to those at another", turn.loop)
         found.append(Added(turn, bind, inner, factor))
-    _require_start(row, row.top, float("-inf"))
+    if row.top is not None:
+        _require_start(row, row.top, float("-inf"))
     for each in found:
         _require_sum(row, each)
     return tuple(found)
+
+
+def read_by_sums(row: Row, sums: tuple[Added, ...], terms: Terms) -> frozenset[Turn]:
+    """The turns that write elements of keys last, single values, which sums read."""
+    read = {load.buffer for each in sums for value in each.bind.values for load in walk(value) if isinstance(load, Load)}
+    last = {buffer: turn for turn in row.turns for buffer in written((turn.stmt,))}
+    return frozenset(turn for buffer, turn in last.items() if buffer in read and turn in terms.streams)
 
 
 def undivided(row: Row, fresh: Callable[[str], str]) -> Row:
@@ -222,7 +232,7 @@ def _require_sum(row: Row, found: Added) -> None:
     if any(each.ieee for each in (loop, *found.inner, *found.turn.around)):
         raise Fault(f"`{buffer.name}` is summed up as IEEE 754 says (`#ieee`)", loop)
     _require_start(row, buffer, 0)
-    if found.factor is not None and not found.factor.dtype == buffer.dtype == row.top.dtype:
+    if found.factor is not None and not found.factor.dtype == buffer.dtype == (row.top or buffer).dtype:
         raise Fault(f"`{buffer.name}` has another type than the maximum", loop)
     others = any(turn is not found.turn and buffer in touched((turn.stmt,)) for turn in row.turns)
     if others or any(load.buffer is buffer for value in found.bind.values for load in walk(value) if isinstance(load, Load)):
@@ -234,4 +244,4 @@ def _require_start(row: Row, buffer: Buffer, value: float) -> None:
     starts = [s for s in ir.walk(row.before) if isinstance(s, ir.Bind) and buffer in {t.buffer for t in s.targets}]
     alike = all(isinstance(v, Literal) and v.value == value and s.update is None for s in starts for v in s.values)
     if not starts or not alike:
-        raise Fault(f"`{buffer.name}` does not begin with {value}", row.turns[row.at].loop)
+        raise Fault(f"`{buffer.name}` does not begin with {value}", row.lead)

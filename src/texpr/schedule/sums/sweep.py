@@ -13,7 +13,7 @@ from texpr.ir.program.uses import written
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value, conjunction
 from texpr.ir.value.structure import same
 from texpr.ir.value.types import BOOL, I64
-from texpr.schedule.sums.rescaled import Added, Terms, added, of_elements, undivided
+from texpr.schedule.sums.rescaled import Added, Terms, added, of_elements, read_by_sums, undivided
 from texpr.schedule.tree import Body
 from texpr.support.record import Mutable, field, replace
 
@@ -31,7 +31,7 @@ class Sweep(Mutable, eq=False):
     fresh: Callable[[str], str]
     sums: tuple[Added, ...] = field(init=False)
     scaled: frozenset[Turn] = field(init=False)
-    """Turns whose elements of keys depend on the maximum."""
+    """Turns whose elements are 0 where there is no key: those that depend on the maximum; without one, that sums read."""
     peak: Buffer = field(init=False)
     """The maximum so far, and `now`, what is subtracted instead: the same, or 0 before there is a number."""
     now: Buffer = field(init=False)
@@ -42,11 +42,16 @@ class Sweep(Mutable, eq=False):
         self.row = undivided(self.row, self.fresh)
         row, top = self.row, self.row.top
         self.sums = added(row)
-        if all(each.factor is None for each in self.sums):
-            raise Fault("no sum depends on the maximum", row.turns[row.at].loop)
         old, new = Terms(row, OLD.name), Terms(row, NEW.name)
-        self.scaled = frozenset(turn for turn, value in old.streams.items() if value != new.streams[turn])
-        self.peak, self.now = (replace(top, name=self.fresh(f"{top.name}_{each}")) for each in ("next", "now"))
+        if top is None:
+            self.scaled = read_by_sums(row, self.sums, old)
+            if not self.scaled:
+                raise Fault("it makes no maximum of a row, in a `new` of it, and no sum needs what it has of a key", row.lead)
+        elif all(each.factor is None for each in self.sums):
+            raise Fault("no sum depends on the maximum", row.lead)
+        else:
+            self.scaled = frozenset(turn for turn, value in old.streams.items() if value != new.streams[turn])
+            self.peak, self.now = (replace(top, name=self.fresh(f"{top.name}_{each}")) for each in ("next", "now"))
         self.streams = {stream: self._of_block(stream, at) for stream, at in row.streams.items()}
 
     def _of_block(self, stream: Buffer, at: int) -> Buffer:
@@ -55,34 +60,36 @@ class Sweep(Mutable, eq=False):
 
     def body(self) -> Body:
         """The statements of the row."""
-        row, top = self.row, Load(self.row.top, ())
-        factors = self._factors()
-        single = {made.buffer: self.bind(made, value) for made, value in factors.values()}
+        row = self.row
         rest = tuple(new for new in row.news if new.buffer not in row.streams)
-        local = (*self.streams.values(), self.peak, self.now, *single)
-        peak = Load(self.peak, ())
-        inside: Body = (
-            *(ir.New(each, span=each.span) for each in local),
-            *(self.turn(each) for each in row.turns[: row.at]),
-            self.bind(peak, top),
-            self.turn(row.turns[row.at]),
-            self.bind(Load(self.now, ()), self.select(self.is_least(peak), self.number(0), peak)),
-            *single.values(),
-            self.bind(top, peak),
-            *self._scaled(factors),
-            *(self.turn(each) for each in row.turns[row.at + 1 :]),
-        )
+        streams = (ir.New(each, span=each.span) for each in self.streams.values())
+        turns = map(self.turn, row.turns) if row.top is None or row.at is None else self._peaked(row.top, row.at)
         many = (row.extent + (self.size - 1)) // self.size
-        sweep = ir.Seq(self.block, many, inside, span=row.turns[row.at].loop.span)
+        sweep = ir.Seq(self.block, many, (*streams, *turns), span=row.lead.span)
         return (*rest, *row.before, sweep, *self._ended(), *row.after)
+
+    def _peaked(self, buffer: Buffer, at: int) -> Iterator[ir.Stmt]:
+        """The turns, and between them what a greater maximum does to sums."""
+        turns, factors = self.row.turns, self._factors(buffer)
+        top, peak = Load(buffer, ()), Load(self.peak, ())
+        single = {made.buffer: self.bind(made, value) for made, value in factors.values()}
+        yield from (ir.New(each, span=each.span) for each in (self.peak, self.now, *single))
+        yield from (self.turn(each) for each in turns[:at])
+        yield self.bind(peak, top)
+        yield self.turn(turns[at])
+        yield self.bind(Load(self.now, ()), self.select(self.is_least(peak), self.number(0), peak))
+        yield from single.values()
+        yield self.bind(top, peak)
+        yield from self._scaled(factors)
+        yield from (self.turn(each) for each in turns[at + 1 :])
 
     def bind(self, target: Load, value: Value) -> ir.Bind:
         """A statement of the sweep."""
-        return ir.Bind((target,), (value,), span=self.row.turns[self.row.at].loop.span)
+        return ir.Bind((target,), (value,), span=self.row.lead.span)
 
     def number(self, value: float) -> Literal:
         """A number of the maximum's type."""
-        return Literal(float(value), self.row.top.dtype)
+        return Literal(float(value), self.peak.dtype)
 
     def select(self, condition: Value, first: Value, second: Value) -> Value:
         """One of two values."""
@@ -92,16 +99,16 @@ class Sweep(Mutable, eq=False):
         """Whether there is no number yet."""
         return Op("eq", (value, self.number(float("-inf"))), BOOL)
 
-    def _factors(self) -> dict[Turn, tuple[Load, Value]]:
+    def _factors(self, peak: Buffer) -> dict[Turn, tuple[Load, Value]]:
         """For each sum that depends on the maximum its factor, and that as a value."""
-        found, top, now = dict[Turn, tuple[Load, Value]](), Load(self.row.top, ()), Load(self.now, ())
+        found, top, now = dict[Turn, tuple[Load, Value]](), Load(peak, ()), Load(self.now, ())
         before = self.select(self.is_least(top), now, top)
         for each in self.sums:
             if each.factor is not None:
                 value = _with(each.factor, {OLD: before, NEW: now})
                 known = next((made for made, other in found.values() if same(other, value)), None)
-                name = self.fresh(f"{self.row.top.name}_keep") if known is None else ""
-                found[each.turn] = (known or Load(replace(self.row.top, name=name), ()), value)
+                name = self.fresh(f"{peak.name}_keep") if known is None else ""
+                found[each.turn] = (known or Load(replace(peak, name=name), ()), value)
         return found
 
     def _scaled(self, factors: dict[Turn, tuple[Load, Value]]) -> Iterator[ir.Stmt]:
@@ -119,18 +126,19 @@ class Sweep(Mutable, eq=False):
 
     def _none(self, old: Load) -> Value:
         """A sum at the end: none where there are keys, and no number."""
-        extent, none = self.row.extent, self.number(float("nan"))
+        extent, none, top = self.row.extent, self.number(float("nan")), self.row.top
+        assert top is not None, "as it has a factor"
         is_one = extent.is_constant and extent.constant > 0
         some = none if is_one else self.select(_compared("lt", expr(0), extent), none, old)
-        return self.select(self.is_least(Load(self.row.top, ())), some, old)
+        return self.select(self.is_least(Load(top, ())), some, old)
 
     def of_elements(self, found: Added, change: Callable[[Load], Value]) -> ir.Stmt:
         """Each element of a sum, changed."""
-        return of_elements(found, change, self.fresh, self.row.turns[self.row.at].loop.span)
+        return of_elements(found, change, self.fresh, self.row.lead.span)
 
     def turn(self, turn: Turn) -> ir.Stmt:
         """The turn of a block's keys."""
-        loop, row, is_top = turn.loop, self.row, turn is self.row.turns[self.row.at]
+        loop, row = turn.loop, self.row
         sym = expr(loop.sym)
         key = expr(self.block) * self.size + sym
         inside = _compared("lt", key, row.extent)
@@ -156,7 +164,7 @@ class Sweep(Mutable, eq=False):
 
         if not self.whole:
             stmt = self._masked(turn, stmt, inside)
-        peaks = {row.top: self.peak} if is_top else {}
+        peaks = {row.top: self.peak} if row.top is not None and self.is_top(turn) else {}
         made = Rewriter(value=value, target=target, buffer=lambda b: peaks.get(b, self.streams.get(b, b))).stmt(stmt)
         reduce = tuple(peaks.get(b, self.streams.get(b, b)) for b in loop.reduce)
         nest: ir.Stmt = replace(loop, extent=expr(self.size), body=(made,), reduce=reduce)
@@ -164,11 +172,15 @@ class Sweep(Mutable, eq=False):
             nest = replace(each, body=(nest,))
         return nest
 
+    def is_top(self, turn: Turn) -> bool:
+        """Whether a turn makes the maximum."""
+        return self.row.at is not None and turn is self.row.turns[self.row.at]
+
     def _masked(self, turn: Turn, stmt: ir.Stmt, inside: Value) -> ir.Stmt:
         """The statement with what is neutral for keys that there are not."""
         is_added = next((each for each in self.sums if each.turn is turn), None)
         self.masked -= written((turn.stmt,))
-        if turn is self.row.turns[self.row.at]:
+        if self.is_top(turn):
             assert isinstance(stmt, ir.Bind)
             return replace(stmt, values=(self.select(inside, stmt.values[0], self.number(float("-inf"))),))
         if is_added is None and turn not in self.scaled:

@@ -22,6 +22,8 @@ OLD, NEW = Sym("⟨old⟩"), Sym("⟨new⟩")
 
 def factors(row: Row) -> Iterator[Value]:
     """Factors that exponentials of the maximum suggest, from OLD to NEW: of one, or of all that a statement has."""
+    if row.top is None or row.at is None:
+        return
     for turn in row.turns[row.at + 1 :]:
         for stmt in ir.walk((turn.stmt,)):
             every = [*_factors(stmt, row.top)]

@@ -1,4 +1,4 @@
-"""Rows whose maximum decides what is summed up, in one form: before, turns over the same iterations, after.
+"""Rows that sum up what keys have, as their maximum decides, in one form: before, turns over the same iterations, after.
 
 Before: par M |i| {                                    After:  par M |i| {
             top = -inf                                             top = -inf   total = 0   par D |d| { acc[d] = 0 }
@@ -12,8 +12,8 @@ Before: par M |i| {                                    After:  par M |i| {
             } }
 
 Loops over keys have one statement each (fission, with an element of locals for each iteration); what no turn needs comes
-behind them. It is a reordering of statements alone. Nobody has to believe that this is right: the proof that follows a
-schedule compares this form with the program as written (`texpr.proof.schedule.sweeps`).
+behind them. A row may have no maximum. It is a reordering of statements alone. Nobody has to believe that this is right: the
+proof that follows a schedule compares this form with the program as written (`texpr.proof.schedule.sweeps`).
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class Turn(Record, eq=False):
 class Row(Record, eq=False):
     """The statements in the loop `parent` of `function` (or of that itself): locals, what comes `before`, `turns`, `after`.
 
-    `top`: the maximum; `at`: the number of the turn that has it. `streams`: locals with an element for each key, and in which
-    dimension.
+    `top`: the maximum; `at`: the number of the turn that has it; None where there is none. `streams`: locals with an element
+    for each key, and in which dimension.
     """
 
     function: ir.Function
@@ -68,14 +68,19 @@ class Row(Record, eq=False):
     before: Body
     turns: tuple[Turn, ...]
     after: Body
-    top: Buffer
-    at: int
+    top: Buffer | None
+    at: int | None
     streams: dict[Buffer, int]
+
+    @property
+    def lead(self) -> ir.Loop:
+        """The loop of the maximum, or the first one over keys."""
+        return self.turns[self.at or 0].loop
 
     @property
     def extent(self) -> Expr:
         """How many keys there are."""
-        return self.turns[self.at].loop.extent
+        return self.lead.extent
 
     def having(self, body: Body) -> ir.Function:
         """The function with another body of the row."""
@@ -91,7 +96,7 @@ class Row(Record, eq=False):
 
 
 def row_of(function: ir.Function, name: str) -> Row:
-    """The row around the loop `name` of a maximum. Raises Fault."""
+    """The row around the loop `name`, which is that of its maximum, if it has one. Raises Fault."""
     loop = next(s for s in loops(function.body) if s.sym.name == name)
     path = _path_to(function.body, loop)
     parent = path[-2] if len(path) > 1 else None
@@ -102,11 +107,11 @@ def row_of(function: ir.Function, name: str) -> Row:
     maker.choose()
     items = [each for stmt in body for each in maker.split(stmt, ())]
     before, turns, after = _ordered(items)
-    found = [turn for turn in turns if maker.top in written((turn.stmt,))]
-    if len(found) != 1:
+    found = [at for at, turn in enumerate(turns) if maker.top in written((turn.stmt,))]
+    if maker.top is not None and len(found) != 1:
         raise Fault(f"`{maker.top.name}` is written in several loops", loop)
     kept = parent if isinstance(parent, ir.Par | ir.Seq) else None
-    at, streams = turns.index(found[0]), dict(maker.streams)
+    at, streams = next(iter(found), None), dict(maker.streams)
     _require_along(turns, (*before, *after), streams)
     return Row(function, kept, tuple(maker.news), before, turns, after, maker.top, at, streams)
 
@@ -145,13 +150,13 @@ def _replaced(body: Body, wanted: ir.Stmt, new: ir.Stmt) -> Body:
     return tuple(map(of, body))
 
 
-def _maximum(loop: ir.Loop, body: Body) -> Buffer:
-    """The local that the loop makes a maximum."""
+def _maximum(loop: ir.Loop, body: Body) -> Buffer | None:
+    """The local that the loop makes a maximum, if it makes one."""
     own = {s.buffer for s in body if isinstance(s, ir.New) and not s.buffer.shape}
     for stmt in loop.body:
         if isinstance(stmt, ir.Bind) and stmt.update == "max" and len(stmt.targets) == 1 and stmt.targets[0].buffer in own:
             return stmt.targets[0].buffer
-    raise Fault(f"the loop over `{loop.sym.base}` makes no maximum of a row, in a `new` of the row", loop)
+    return None
 
 
 class _Rows(Mutable):
@@ -160,7 +165,7 @@ class _Rows(Mutable):
     function: ir.Function
     loop: ir.Loop
     body: Body
-    top: Buffer
+    top: Buffer | None
     chosen: set[Sym] = field(default_factory=set[Sym])
     streams: dict[Buffer, int] = field(default_factory=dict[Buffer, int])
     news: list[ir.New] = field(default_factory=list[ir.New])
