@@ -17,10 +17,9 @@ from texpr.domain.correctness.holes import same_fill
 from texpr.ir import program as ir
 from texpr.ir.program.rewrite import substitute_value
 from texpr.ir.program.updates import SUMS, neutral
-from texpr.ir.program.uses import loads
 from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value, walk
 from texpr.ir.value.types import DType
-from texpr.presburger.formula import Formula, Ge, conj, disj, negate
+from texpr.presburger.formula import TRUE, Formula, Ge, conj, disj, negate
 from texpr.presburger.isl.raw import Undecided
 from texpr.presburger.linear import NotAffine, without_products
 from texpr.presburger.points import Points
@@ -122,9 +121,11 @@ class Holes(Record):
 
     def require_inside(self, stmt: ir.Stmt) -> None:
         """Raises Matters where `stmt` may touch what lies outside of its memory there."""
-        targets = stmt.targets if isinstance(stmt, ir.Bind) else ()
-        for load in (*targets, *loads(stmt)):
-            self._require_inside(load)
+        for target in stmt.targets if isinstance(stmt, ir.Bind) else ():
+            self._require_inside(target)
+        for value in ir.values(stmt):
+            for load, where in self._read(value):
+                self._require_inside(load, where)
 
     def are_inside(self, binds: Iterable[ir.Stmt]) -> bool:
         """Whether no statement touches what lies outside of its memory there."""
@@ -143,10 +144,28 @@ class Holes(Record):
         able = value is None or via is None or can_fill(via, value)
         return f"stage `{name}` with `fill={told}`" + ("" if able else " and `via=ld`: the engine fills with zero or nan")
 
-    def _require_inside(self, load: Load) -> None:
+    def _read(self, value: Value, where: Formula = TRUE) -> Iterator[tuple[Load, Formula]]:
+        """What a value reads, and where: of a `select` one arm."""
+        match value:
+            case Op("select", (test, *arms)):
+                yield from self._read(test, where)
+                for arm, holds in zip(arms, (True, False), strict=True):
+                    tested = condition(substitute_value(test, self.indices), holds=holds)
+                    yield from self._read(arm, conj((where, tested.formula)))
+            case Load():
+                yield value, where
+            case Op(_, args):
+                for arg in args:
+                    yield from self._read(arg, where)
+            case Cast(arg):
+                yield from self._read(arg, where)
+            case _:
+                pass
+
+    def _require_inside(self, load: Load, where: Formula = TRUE) -> None:
         index = self._index(load)
         outside = [negate(Ge(e)) for at, size in zip(index, load.buffer.shape, strict=True) for e in (at, size - 1 - at)]
-        if load.data or not self._never(disj(outside)):
+        if load.data or not self._never(conj((where, disj(outside)))):
             raise Matters(f"a hole may lie outside of `{load.buffer.name}`")
 
     def require_filled(self, load: Load, copy: Filling, outer: Formula) -> None:

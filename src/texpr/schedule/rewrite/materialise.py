@@ -307,7 +307,9 @@ class _Maker(Mutable):
         through = {sym for e in found.index for sym in e.syms()}
         inner = {loop.sym for loop in path if loop.sym in joint and loop.sym not in through}
         free = frozenset(n for n in needs if not n.syms.isdisjoint(through) and n.syms.isdisjoint(inner))
-        if not sums.isdisjoint(stmt.targets[0].buffer for stmt in binds):
+        kept = [n.formula for n in needs if n not in free]
+        alone = free and not joint and not self._holes(path, free, kept, {}).are_inside(binds)
+        if alone or not sums.isdisjoint(stmt.targets[0].buffer for stmt in binds):
             free = self._inside(binds, path, needs, free)
         if free:
             spans, failing = self._tiles(), _failing(free)
