@@ -15,20 +15,28 @@ from tests.schedule.rows import open_of
 
 from texpr.driver import Compiled, lower, parse
 from texpr.interp import run
+from texpr.ir import program as ir
 from texpr.ir.program.text import print_directive
+from texpr.planner.tensor import alive
 
 Array = NDArray[np.float64]
 
 TEXT = Path(__file__).with_name("gradients.te").read_text(encoding="utf-8")
 
-PRODUCTS = {"queries": 3, "keys": 4, "rectified": 2}
+PRODUCTS = {"queries": 3, "keys": 4, "blocks": 4, "rectified": 2}
 
 CASES = [
     ("rectified", "sm_90a"),
     ("keys", "sm_90a"),
     *(
         pytest.param(name, target, marks=pytest.mark.long)
-        for name, target in (("queries", "sm_90a"), ("queries", "sm_80"), ("keys", "sm_80"), ("rectified", "sm_80"))
+        for name, target in (
+            ("queries", "sm_90a"),
+            ("queries", "sm_80"),
+            ("keys", "sm_80"),
+            ("rectified", "sm_80"),
+            ("blocks", "sm_90a"),
+        )
     ),
 ]
 
@@ -43,9 +51,10 @@ def test_products_of_a_sweep_go_to_tensor_cores(name: str, target: str) -> None:
     made = compiled(name, target)
     assert made.schedule is not None
     said = [print_directive(each) for each in made.schedule.directives]
-    assert said[0].startswith("online(") and sum(each.startswith("online(") for each in said) == 1
+    assert [each.startswith("online(") for each in said] == [name != "blocks", *(False for _ in said[1:])]
     assert sum(each.startswith("mma(") for each in said) == PRODUCTS[name]
     assert all("wgmma" in each for each in said if each.startswith("mma(")) == (target == "sm_90a")
+    assert any(each.startswith("roles(") for each in said) == (target == "sm_90a" and name in ("queries", "keys"))
 
 
 @pytest.mark.parametrize(("name", "target"), CASES)
@@ -107,3 +116,32 @@ def test_the_interpreter_says_the_same(name: str) -> None:
     right, most = meant(name, data)
     for found, each, bound in zip(run(function, data, {"H": 2, "L": 5}).values(), right, most, strict=True):
         assert np.all(np.abs(np.asarray(found, np.float64) - each) <= 2**-7 * bound)
+
+
+def test_what_a_row_keeps_at_once() -> None:
+    """Scores and weights of one product are gone when those of the next are there; sums are kept all along."""
+    text = """
+    fn f(x: f32[n, 64]): f32[n] {
+        new y: f32[n]
+        par n |i| {
+            new sum: f32[64]
+            new last: f32
+            par 64 |j| { sum[j] = 0.0 }
+            seq 4 |t| {
+                new a: f32[64]
+                new b: bf16[64]
+                new c: f32[32]
+                par 64 |j| { a[j] = x[i, j] }
+                par 64 |j| { b[j] = bf16(a[j]) }
+                par 32 |j| { c[j] = f32(b[j]) }
+                par 32 |j| { sum[j] += c[j] }
+            }
+            last = sum[0]
+            y[i] = last
+        }
+        return y
+    }
+    """
+    (par,) = (s for s in parse(text)["f"].body if isinstance(s, ir.Par))
+    assert alive.registers(par.body, 64, 128) == 32 + max(32 + 16, 16 + 16)
+    assert alive.registers(par.body, 16, 32) == alive.registers(par.body, 64, 128)

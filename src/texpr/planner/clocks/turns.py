@@ -7,6 +7,7 @@ behind the late product is what touches what that one sums up, or reads of a row
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, pairwise
 
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
@@ -37,23 +38,28 @@ class Product(Record):
 
 
 class Turn(Record):
-    """The sequential loop of a row with two products inside: what lanes do between them before the second may not go on, and
-    then; instructions of a warp."""
+    """The sequential loop of a row with its products inside, in order; instructions of a warp between them: `between` one and
+    the next. `behind`: how many of those behind the first one have to wait for the last product, of two, where that is late."""
 
     loop: ir.Seq
-    first: Product
-    last: Product
-    before: float
-    behind: float
+    products: tuple[Product, ...]
+    between: tuple[float, ...]
+    behind: float = 0.0
+
+    @property
+    def may_be_late(self) -> bool:
+        """Whether the last product may go on in the next turn."""
+        return len(self.products) == 2
 
     def parts(self, device: Device, late: bool, apart: bool) -> tuple[Part, ...]:
         """What a warpgroup does in a turn. `apart`: others copy, so it does not meet its block."""
         meets = () if apart else (Meet(),)
-        one, other = (Start(each.amount / (device.matrix.rate(each.dtype).value or 1.0)) for each in (self.first, self.last))
-        before, behind = map(lanes, (self.before, self.behind))
+        starts = [Start(each.amount / (device.matrix.rate(each.dtype).value or 1.0)) for each in self.products]
         if late:
-            return (one, other, Wait(1), before, Wait(0), behind, *meets)
-        return (one, Wait(0), before, behind, other, Wait(0), *meets)
+            (one, other), (between,) = starts, self.between
+            return (one, other, Wait(1), lanes(between - self.behind), Wait(0), lanes(self.behind), *meets)
+        waited = [(start, Wait(0), lanes(each)) for start, each in zip(starts, self.between, strict=False)]
+        return (*chain(*waited), starts[-1], Wait(0), *meets)
 
     def clocks(self, device: Device, late: bool, apart: bool, groups: int, blocks: int) -> float:
         """Of a turn of all warpgroups that a multiprocessor holds, by the warpgroup."""
@@ -61,20 +67,21 @@ class Turn(Record):
 
 
 def turn_of(row: ir.Par, products: Sequence[Product], strip: int) -> Turn | None:
-    """The loop of a row in which both products are that there are, one behind the other; None where there is none."""
-    if len(products) != 2:
+    """The loop of a row in which all products are that there are, one behind the other; None where there is none."""
+    if len(products) < 2:
         return None
-    first, last = products
     for loop in (s for s in row.body if isinstance(s, ir.Seq)):
-        places = [_place(loop.body, each.columns.sym) for each in (first, last)]
-        if None in places or places[0] == places[1]:
+        places = [at for each in products if (at := _place(loop.body, each.columns.sym)) is not None]
+        if len(places) < len(products) or sorted({*places}) != places:
             continue
-        (one, other) = (at or 0 for at in places)
-        between = loop.body[one + 1 : other]
-        bound = next((at for at, stmt in enumerate(between) if last.touched & {*_touched(stmt)}), len(between))
         each = strip / WARP
-        before, behind = (*loop.body[:one], *between[:bound]), between[bound:]
-        return Turn(loop, first, last, _lanes(before, each, strip), _lanes(behind, each, strip))
+        parts = [loop.body[one + 1 : other] for one, other in pairwise(places)]
+        between = [_lanes(part, each, strip) for part in parts]
+        between[0] += _lanes(loop.body[: places[0]], each, strip)
+        if len(products) > 2:
+            return Turn(loop, tuple(products), tuple(between))
+        bound = next((at for at, stmt in enumerate(parts[0]) if products[-1].touched & {*_touched(stmt)}), len(parts[0]))
+        return Turn(loop, tuple(products), tuple(between), _lanes(parts[0][bound:], each, strip))
     return None
 
 

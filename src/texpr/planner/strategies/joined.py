@@ -48,6 +48,7 @@ from texpr.planner.strategies.linked import (
 from texpr.planner.strategies.products import all_unmarked, allowed
 from texpr.planner.strategies.warpgroups import ADDRESSES, BARRIERS, SPAN, by_engine, extent
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
+from texpr.planner.tensor import alive
 from texpr.planner.tensor.described import lies_so
 from texpr.planner.tensor.product import WORD
 from texpr.schedule.joint.match import Match
@@ -81,11 +82,11 @@ class Teams(Strips):
         """Registers of a thread that computes, where another warpgroup copies."""
         return registers_left(WARPGROUP, COPYING, self.groups * WARPGROUP)
 
-    def fits(self, target: Target) -> bool:
-        """Whether a block has as many registers, and as much shared memory."""
-        most = min(self.kept, WORDS + ADDRESSES) if self.apart is not None else WORDS + ADDRESSES
+    def fits(self, target: Target, registers: int = WORDS + ADDRESSES) -> bool:
+        """Whether a block has as many registers, of which a thread has so many at most, and as much shared memory."""
+        allowed = min(self.kept, registers) if self.apart is not None else registers
         held = self.shape.registers * self.shape.threads <= target.registers_block
-        return held and self.registers <= most and self.shared <= target.shared
+        return held and self.registers <= allowed and self.shared <= target.shared
 
     @property
     def shape(self) -> Shape:
@@ -171,7 +172,12 @@ def teams_of(rows: Rows, target: Target, refused: Sequence[Refused], in_step: bo
     """
     words = sum(_words(rows, each.columns.extent.constant, each.found) for each in rows.products) + ADDRESSES
     turn, device = _turn(rows), DEVICES.get(target.name)
-    found = busy([each for each in _ways(rows, turn if device is not None else None, words, target) if each.fits(target)])
+    known = turn if device is not None else None
+    fitting = [each for each in _ways(rows, known, words, target) if each.fits(target)]
+    if not fitting:  # not all of it is there at once
+        ways = _ways(rows, known, alive.registers(rows.row.body, rows.strip, WARPGROUP) + ADDRESSES, target)
+        fitting = [each for each in ways if each.fits(target, target.registers_thread)]
+    found = busy(fitting) if fitting else []
     if turn is not None and device is not None:
         found.sort(key=lambda each: (each.rows == each.own, _time(each, turn, target, device)))
     for reason in refused:
@@ -189,8 +195,10 @@ def _ways(rows: Rows, turn: Turn | None, words: int, target: Target) -> Iterator
     ways: list[tuple[int, Sym | None, Sym | None]] = [(groups, None, None) for groups in GROUPS_OF_A_BLOCK]
     if turn is not None:
         loop = turn.loop.sym
-        late = [(groups, loop, None) for groups in GROUPS_OF_TURNS] if rows.row.sym not in turn.loop.extent.syms() else []
-        apart = [(groups, loop, loop) for groups in GROUPS_OF_TURNS] if SETMAXNREG in target.features else []
+        overlap = loop if turn.may_be_late else None
+        same = overlap is not None and rows.row.sym not in turn.loop.extent.syms()
+        late = [(groups, overlap, None) for groups in GROUPS_OF_TURNS] if same else []
+        apart = [(groups, overlap, loop) for groups in GROUPS_OF_TURNS] if SETMAXNREG in target.features else []
         ways = [*apart, *late, *ways]
     for groups, overlaps, copied in ways:
         count = groups * rows.strip

@@ -32,8 +32,9 @@ from texpr.planner.budget import MULTIPROCESSORS
 from texpr.planner.copies import COPIED, Copies
 from texpr.planner.follow import Refused
 from texpr.planner.nest import NOMINAL, NoPlan
-from texpr.planner.strategies.products import all_unmarked, allowed
+from texpr.planner.strategies.products import ADDRESSES, all_unmarked, allowed
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
+from texpr.planner.tensor import alive
 from texpr.schedule.joint.match import Match, cut
 from texpr.schedule.joint.records import usable_in
 from texpr.schedule.tree import loops
@@ -296,14 +297,22 @@ def _of_row(bind: ir.Bind, row: ir.Par, local: frozenset[Buffer]) -> ir.Bind:
     return replace(bind, targets=targets, values=tuple(map_value(value, leaf) for value in bind.values))
 
 
-def strips_of(rows: Rows, shared: int, refused: int) -> Strips | None:
+def strips_of(rows: Rows, target: Target, refused: int) -> Strips | None:
     """Rows of a block: the most that leave no multiprocessor idle, after as many as were refused; none if they do not fit."""
     words = {strips: sum(each.words(strips) for each in rows.products) for _, strips in SHAPES}
     found = [
         Strips(rows, count, strips * rows.strip, WORDS, _bytes(rows, count))
         for warps, strips in SHAPES
-        if words[strips] <= WORDS and _bytes(rows, count := warps * strips * rows.strip) <= shared
+        if words[strips] <= WORDS and _bytes(rows, count := warps * strips * rows.strip) <= target.shared
     ]
+    if not found:  # not all of it is there at once
+        lanes = rows.products[0].found.instr.lanes
+        needs = {strips: alive.registers(rows.row.body, strips * rows.strip, lanes) + ADDRESSES for _, strips in SHAPES}
+        found = [
+            Strips(rows, count, strips * rows.strip, needs[strips], _bytes(rows, count))
+            for warps, strips in SHAPES
+            if needs[strips] <= target.registers_thread and _bytes(rows, count := warps * strips * rows.strip) <= target.shared
+        ]
     return most(found, refused) if found else None
 
 
@@ -367,7 +376,7 @@ def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
     )
     if rows is None or trips(rows.row.extent) < LEAST:
         return None
-    tile = strips_of(rows, target.shared, len(refused))
+    tile = strips_of(rows, target, len(refused))
     if tile is None:
         return None
     return Proposal(LinkedScript(subject.state, subject.span, tile=tile), microseconds(tile, target, sync=True), tile)
