@@ -57,6 +57,23 @@ fn f(X: bf16[B, 2 * H + 1, 2 * W + 1, C] align(16), K: bf16[3, 3, C, F] align(16
     return Y
 }
 """
+DATA = """
+fn f(X: bf16[B, H, W, C] align(16), K: bf16[3, 3, F, C] align(16)): bf16[B, H, W, F]
+    where C % 8 == 0, F % 8 == 0
+{
+    let Z = pad(X, (0, 1, 1, 0), (0, 1, 1, 0), 0.0)
+    new Y: bf16[B, H, W, F]
+    par B |b| { par H |p| { par W |q| { par F |f| {
+        new s: f32 = 0.0
+        seq 3 |r| reduce(s) { seq 3 |t| reduce(s) { seq C |c| reduce(s) {
+            s += Z[b, p + 2 - r, q + 2 - t, c] * K[r, t, f, c]
+        } } }
+        Y[b, p, q, f] = bf16(s)
+    } } } }
+    return Y
+}
+"""
+"""The gradient of what a convolution has read: taps go the other way."""
 DEEP = """
 fn f(X: bf16[B, D, H, W, C] align(16), K: bf16[3, 3, 3, C, F] align(16)): bf16[B, D, H, W, F]
     where C % 8 == 0, F % 8 == 0
@@ -101,19 +118,21 @@ class Case(Record):
         """Small whole numbers."""
         rng, taps = np.random.default_rng(7), 2 if self.text is TURNED else 3
         space = [self.step * sizes[axis] + (self.step > 1) for axis in self.axes]
-        shapes = {"X": (sizes["B"], *space, sizes["C"]), "K": (*[taps] * len(space), sizes["C"], sizes["F"])}
+        deep = (sizes["F"], sizes["C"]) if self.text is DATA else (sizes["C"], sizes["F"])
+        shapes = {"X": (sizes["B"], *space, sizes["C"]), "K": (*[taps] * len(space), *deep)}
         return {name: rng.integers(-2, 3, shape).astype(ml_dtypes.bfloat16) for name, shape in shapes.items()}
 
     def wanted(self, given: Mapping[str, Array], sizes: Mapping[str, int]) -> NDArray[np.float64]:
         """The sums, tap by tap."""
         x, w = (given[name].astype(np.float64) for name in "XK")
+        w = w[::-1, ::-1] if self.text is DATA else w
         if self.text is TURNED:
             return np.einsum("bpqc,rtcf->bprqtf", x, w)
         x = np.pad(x, ((0, 0), *[(self.border, self.border)] * len(self.axes), (0, 0)))
         made = np.zeros((sizes["B"], *(sizes[axis] for axis in self.axes), sizes["F"]))
         for taps in product(range(3), repeat=len(self.axes)):
             ends = [(tap, self.step * (sizes[axis] - 1) + tap + 1) for tap, axis in zip(taps, self.axes, strict=True)]
-            made += x[:, *(slice(*end, self.step) for end in ends)] @ w[taps]
+            made += x[:, *(slice(*end, self.step) for end in ends)] @ (w[taps].T if self.text is DATA else w[taps])
         return np.maximum(made, 0.0) if self.text is PLAIN else made
 
     def rounded(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -128,12 +147,14 @@ def sizes(**of: int) -> dict[str, int]:
 CASES = {
     "plain": Case(PLAIN, (sizes(B=3, H=5, W=7, C=72, F=40), sizes(B=2, H=2, W=3, C=8, F=8)), border=1),
     "strided": Case(STRIDED, (sizes(B=3, H=5, W=3, C=72, F=24), sizes(B=2, H=2, W=3, C=8, F=8)), step=2),
+    "data": Case(DATA, (sizes(B=3, H=5, W=7, C=72, F=40), sizes(B=2, H=2, W=3, C=8, F=8)), border=1),
     "deep": Case(DEEP, (sizes(B=2, D=3, H=2, W=5, C=8, F=24), sizes(B=2, D=1, H=2, W=2, C=72, F=8)), axes="DHW", border=1),
     "transposed": Case(TURNED, (sizes(B=3, H=5, W=7, C=72, F=40), sizes(B=2, H=2, W=3, C=8, F=8))),
 }
 REAL = {
     "plain": sizes(B=32, H=14, W=14, C=256, F=256),
     "strided": sizes(B=32, H=28, W=28, C=128, F=128),
+    "data": sizes(B=32, H=56, W=56, C=64, F=64),
     "deep": sizes(B=4, D=16, H=28, W=28, C=128, F=128),
     "transposed": sizes(B=16, H=56, W=56, C=256, F=128),
 }

@@ -51,6 +51,21 @@ def test_equations_that_determine_their_unknowns_come_first() -> None:
                 assert (found[q].evaluate(values), found[t].evaluate(values)) == (pixel, turn)
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_place_in_a_box_comes_before_taps(sign: int) -> None:
+    """A pixel's place in a box has three digits, and so more unknowns than p + t has, or p − t."""
+    a, b, c, t = (Sym(name) for name in "abct")
+    given = [Sym(name) for name in ("down", "across", "place")]
+    parts = (expr(b) + sign * (expr(t) // 3), expr(c) + sign * (expr(t) % 3), 64 * expr(a) + 8 * expr(b) + expr(c))
+    found = solved(
+        [(part, expr(sym)) for part, sym in zip(parts, given, strict=True)], {a: expr(2), b: expr(8), c: expr(8), t: expr(9)}
+    )
+    for numbers in product(range(2), range(0, 8, 3), range(0, 8, 3), range(9)):
+        at = dict(zip((a, b, c, t), numbers, strict=True))
+        values = {sym: part.evaluate(at) for sym, part in zip(given, parts, strict=True)}
+        assert {sym: value.evaluate(values) for sym, value in found.items()} == at
+
+
 def test_the_slot_of_a_ring_is_no_digit_of_a_turn() -> None:
     """Of digits of base 3 and the remainder by 4 the digits are taken; what is always 0 is none."""
     t, said = Sym("t"), [Sym(name) for name in ("none", "slot", "low", "high")]

@@ -86,11 +86,12 @@ def _divided(value: Expr) -> Iterator[tuple[int, Sym, int]]:
 
 
 def _unclear(value: Expr, unknown: Collection[Sym], ends: Ends) -> tuple[bool, int]:
-    """How little an equation determines its unknowns: two digits that overlap, as in p + r, are anything together."""
+    """How little an equation determines its unknowns: two digits that overlap, as in p + r, or of two signs, as in p − r, are
+    anything together."""
     digits = [(c, _end(m[0], ends)) for m, c in value.terms if len(m) == 1 and not term(m).syms().isdisjoint(unknown)]
     pairs = pairwise(sorted((digit for digit in digits if digit[0] > 0), key=lambda digit: digit[0]))
     overlap = any(low == high or (end is not None and low * end > high) for (low, end), (high, _) in pairs)
-    return overlap, len(value.syms() & {*unknown})
+    return overlap or len({c > 0 for c, _ in digits}) > 1, len(value.syms() & {*unknown})
 
 
 def _end(atom: Atom, ends: Ends) -> int | None:
