@@ -90,3 +90,44 @@ def test_they_move_less() -> None:
     sizes = {"n": 256, "k": 32}
     tiles, plain = (counted(lower(function(LOWER), "sm_90a", schedule=each), LOWER, sizes)["bytes"] for each in (AUTO, None))
     assert 3 * tiles < plain
+
+
+CORES = {
+    "half of A · Aᵀ": """
+    fn f(A: bf16[n, k] align(16)): f32[n, n] where k % 8 == 0 {
+        new C: f32[n, n]
+        par n |i| { par n |j| { C[i, j] = 1.0 } }
+        par n |i| { par i + 1 |j| { seq k |t| reduce(C) { C[i, j] += A[i, t] * A[j, t] } } }
+        return C
+    }
+    """,
+    "the other half, of two matrices": """
+    fn f(A: bf16[n, k] align(16), B: bf16[n, k] align(16), inout C: f32[n, n]) where k % 8 == 0 {
+        par n |i| { par n - i |j| { seq k |t| reduce(C) { C[i, i + j] += A[i, t] * B[i + j, t] } } }
+    }
+    """,
+    "sums of as many terms as rows are behind": """
+    fn f(A: bf16[n, n] align(16), B: bf16[n, k] align(16)): f32[n, k] where n % 8 == 0, k % 8 == 0 {
+        new C: f32[n, k]
+        par n |i| { par k |j| {
+            new s: f32 = 0.0
+            seq i + 1 |t| reduce(s) { s += A[i, t] * B[t, j] }
+            C[i, j] = s
+        } }
+        return C
+    }
+    """,
+}
+
+
+@pytest.mark.parametrize("name", CORES)
+def test_of_triangles_tensor_cores_do_no_more_than_is_right(name: str) -> None:
+    for sizes in ({"n": 8, "k": 8}, {"n": 136, "k": 72}):
+        agrees(CORES[name], sizes)
+    made = lower(function(CORES[name]), "sm_90a", schedule=AUTO)
+    assert open_of(proved(made.function, made.plan)) == []
+
+
+def test_half_of_a_product_goes_to_tensor_cores() -> None:
+    made = lower(function(CORES["half of A · Aᵀ"]), "sm_90a", schedule=AUTO)
+    assert made.schedule is not None and [each.name for each in made.schedule.directives].count("mma") == 1

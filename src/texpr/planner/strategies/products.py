@@ -267,9 +267,9 @@ class ProductScript(Copies, kw_only=True):
 
 
 def goes_on(buffer: Buffer, nest: Nest) -> bool:
-    """Whether a nest only adds to what callers gave."""
+    """Whether a nest only adds to what callers gave, or to parts of an array, of whose other elements lanes have some, too."""
     stores = (stmt for stmt in ir.walk(nest.loops[:1]) if isinstance(stmt, ir.Bind) and stmt.targets[0].buffer is buffer)
-    return buffer.role == "inout" and all(stmt.update is not None for stmt in stores)
+    return (buffer.role == "inout" or nest.masked) and all(stmt.update is not None for stmt in stores)
 
 
 def allowed(found: T | None, without: Callable[[], T | None], told: Callable[[T], str]) -> T | None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from texpr.affine.expr import Sym
+from texpr.affine.expr import Sym, expr
 from texpr.ir import program as ir
+from texpr.ir.program.rewrite import substitute_block
 from texpr.planner.follow import Refused
 from texpr.planner.nest import Nest, NoPlan, Subscript, outermost, outermost_of
 from texpr.planner.strategy import Proposal, Rank, Script, Strategy, Subject
@@ -36,12 +37,14 @@ class Squared(Script, kw_only=True):
             steps = {names.get(sym, sym): step for sym, step in old.steps.items()}
             return replace(old, steps=steps, bent=frozenset(names.get(sym, sym) for sym in old.bent))
 
+        def squared(loop: ir.Loop) -> ir.Loop:
+            body = substitute_block(loop.body, {sym: expr(name) for sym, name in names.items()})
+            made = replace(loop, body=body)
+            return replace(made, sym=names[loop.sym], extent=nest.whole[loop.sym]) if loop.sym in names else made
+
         made = replace(
             nest,
-            loops=tuple(
-                replace(loop, sym=names[loop.sym], extent=nest.whole[loop.sym]) if loop.sym in names else loop
-                for loop in nest.loops
-            ),
+            loops=tuple(map(squared, nest.loops)),
             touches=tuple(
                 replace(
                     touch,
