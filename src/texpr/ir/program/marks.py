@@ -265,8 +265,8 @@ class Scanned(Mark):
 
 class Online(Mark):
     """`#online(j, 64, 0)`, of a function: it computes what its program does where the maximum of this loop over `j`, and the
-    sums that need it, or sums of what each `j` has, are made in one sweep over blocks of 64 keys. `whole`: 1 where all blocks have so many.
-    (`texpr.proof.schedule.sweeps`)
+    sums that need it, or sums of what each `j` has, are made in one sweep over blocks of 64 keys. `whole`: 1 where all blocks
+    have so many. (`texpr.proof.schedule.sweeps`)
     """
 
     NAME = "online"

@@ -219,6 +219,17 @@ class WarpgroupScript(ProductScript, kw_only=True):
         self.shared_by = block
         return turn
 
+    def require_laid_out(self) -> None:
+        """The same; results that leave part by part may be what is in the way."""
+        tile = self.tile
+        assert isinstance(tile, Operands)
+        try:
+            super().require_laid_out()
+        except Refused as reason:
+            if tile.goes.parts > 1 and tile.result is not None:
+                reason.buffer = tile.result.buffer
+            raise
+
     def to_shared(self, load: Load, at: str) -> None:
         """Has the engine copy an operand, in rows of as many bytes as the swizzle."""
         buffer = load.buffer
