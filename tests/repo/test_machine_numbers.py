@@ -42,7 +42,7 @@ OTHERS = {
     "model/code/operand.py": (4, "bits of a register, and names of modifiers"),
     "model/code/program.py": (1, "bits of a register"),
     "planner/strategies/panels.py": (3, "steps that a panel may hold"),
-    "planner/strategies/swept.py": (1, "keys of a block"),
+    "planner/strategies/swept.py": (2, "keys of a block"),
     "planner/strategies/products.py": (19, "iterations of tiles, and bytes of a turn"),
     "planner/search.py": (1, "iterations of a tile"),
     "planner/strategies/pitched.py": (1, "elements of a short row"),

@@ -198,7 +198,8 @@ def _ways(rows: Rows, turn: Turn | None, words: int, target: Target) -> Iterator
         overlap = loop if turn.may_be_late else None
         same = overlap is not None and rows.row.sym not in turn.loop.extent.syms()
         late = [(groups, overlap, None) for groups in GROUPS_OF_TURNS] if same else []
-        apart = [(groups, overlap, loop) for groups in GROUPS_OF_TURNS] if SETMAXNREG in target.features else []
+        many = GROUPS_OF_TURNS if overlap is not None else GROUPS_OF_A_BLOCK
+        apart = [(groups, overlap, loop) for groups in many] if SETMAXNREG in target.features else []
         ways = [*apart, *late, *ways]
     for groups, overlaps, copied in ways:
         count = groups * rows.strip
