@@ -13,6 +13,7 @@ from texpr.isa.target import Target
 from texpr.model import gain
 from texpr.model.gain import SHARE, cost, saves
 from texpr.model.plan.walk import walk_of
+from texpr.support.record import replace
 
 TEXTS = {
     "a transpose": "fn f(A: f32[m, n]): f32[n, m] { new B: f32[n, m] par n, m |j, i| { B[j, i] = A[i, j] } return B }",
@@ -37,6 +38,22 @@ def test_a_block_tells_of_all(name: str) -> None:
         sizes = {sym: SIZE for sym in kernel.sizes}
         whole, part = (walk_of(kernel, sizes, compiled.target.coalescing, roughly=rough).run() for rough in (False, True))
         assert part.sums["issued"] == pytest.approx(whole.sums["issued"], rel=0.1)
+
+
+@pytest.mark.parametrize("shares", ["copy=1, compute=2", "copy=4, compute=2, registers=(24, 240)"])
+def test_warps_of_a_role_stand_for_its_own(shares: str) -> None:
+    """Of four warps that copy three have nothing to do, and none of them multiplies."""
+    (function,) = load(FOLDER / "hopper" / "product.te").functions
+    (schedule,) = function.schedules
+    roles = next(each for each in schedule.directives if each.name == "roles")
+    text = f"roles(k_o, {shares})"
+    (other,) = parse(f"fn f() {{}} schedule f for cuda {{ {text} }}")["f"].schedules[0].directives
+    chosen = replace(schedule, directives=tuple(other if each is roles else each for each in schedule.directives))
+    compiled = lower(function, "sm_90a", {"M": 1024, "N": 1024, "K": 1024}, schedule=chosen)
+    (kernel,) = k.kernels(compiled.plan.steps)
+    whole, part = (walk_of(kernel, {}, compiled.target.coalescing, roughly=rough).run() for rough in (False, True))
+    assert part.products == whole.products
+    assert part.sums["issued"] == pytest.approx(whole.sums["issued"], rel=0.1)
 
 
 def test_what_saves() -> None:

@@ -105,8 +105,8 @@ class Counted(Mutable):
 class Walk(Mutable, eq=False):
     """One kernel at given sizes. `decides`: coordinates on which a test or a bound depends, so that it matters where one is;
     `compared`: those that a test compares with each other. `literal`: as it is written, nothing moved out of loops, each warp
-    and each turn looked at. `roughly`: one block from between stands for all, and in it one lane of
-    its first warp, of one from between, and of the last, so that nothing is known of where requests go."""
+    and each turn looked at. `roughly`: one block from between stands for all, and of each role one lane of its first warp,
+    of one from between, and of the last, so that nothing is known of where requests go."""
 
     kernel: k.Kernel
     machine: Coalescing
@@ -154,11 +154,23 @@ class Walk(Mutable, eq=False):
             for axis in others:
                 along = next((at for each, (at, _) in zip(grid, chosen, strict=True) if each.dim == axis.dim), 0)
                 point[axis.sym] = along % axis.extent.constant
-            for warp, times in self._some(warps, by_thread, FEW if self.roughly else MANY):
+            for warp, times in self._in_block(warps, by_thread):
                 first = warp * self.kernel.warp
                 end = first + 1 if self.roughly else min(threads, first + self.kernel.warp)
                 lanes = [{**point, **_coordinates(inside, at)} for at in range(first, end)]
                 yield weight * times, lanes
+
+    def _in_block(self, warps: int, each: bool) -> Iterator[tuple[int, int]]:
+        """Warps of a block, and how many each stands for; roughly, those of a role for others of it."""
+        if not self.roughly:
+            yield from self._some(warps, each, MANY)
+            return
+        roles = (stmt.role for stmt in k.walk(self.kernel.body) if isinstance(stmt, k.If) and stmt.role is not None)
+        ends = sorted(
+            {0, warps, *(end for role in roles for end in (role.first, role.first + role.warps))} if each else {0, warps}
+        )
+        for first, end in pairwise(ends):
+            yield from ((first + at, times) for at, times in self._some(end - first, each))
 
     def _places(self, extent: int, each: bool, parts: int) -> Sequence[tuple[int, int]]:
         """The same of blocks."""
