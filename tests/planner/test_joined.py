@@ -17,8 +17,9 @@ from texpr.driver import Compiled, lower, parse
 from texpr.ir import program as ir
 from texpr.isa.registry import resolve
 from texpr.planner.follow import Refused
-from texpr.planner.nest import nests
+from texpr.planner.nest import NOMINAL, nests
 from texpr.planner.strategies import joined, linked
+from texpr.planner.strategies.linked import trips
 from texpr.planner.strategy import Subject
 from texpr.schedule.apply import start
 from texpr.support.diagnostic import Diagnostic, TexprError
@@ -218,6 +219,21 @@ def test_what_is_tried_after_refusals() -> None:
     assert tried("overlap") == (128, False, False)
     assert tried("roles") == tried(in_step=True) == (192, True, False)
     assert tried("overlap", "mma", "mma") is None
+
+
+@pytest.mark.parametrize("block", [64, 128])
+def test_rows_of_a_block_have_as_many_turns(block: int) -> None:
+    """Of a triangle by blocks of rows."""
+    found = joined.STRATEGY.propose(subject(online(d=64, keys=64, align=WIDE, causal=True, block=block)), ())
+    assert found is not None and isinstance(found.tile, joined.Teams) and found.tile.rows == block
+
+
+def test_turns_of_a_triangle_are_those_of_its_middle_row() -> None:
+    row = subject(online(d=64, keys=64, align=WIDE, causal=True)).par
+    while row.body and isinstance(row.body[0], ir.Par):
+        row = row.body[0]
+    turn = next(each for each in row.body if isinstance(each, ir.Seq))
+    assert (trips(row.extent), trips(turn.extent), trips(turn.extent, row)) == (NOMINAL, NOMINAL, NOMINAL // 2 // 64 + 1)
 
 
 def test_few_rows_are_shared_out_in_smaller_blocks() -> None:

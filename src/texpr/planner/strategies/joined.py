@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from texpr.affine.expr import Sym
+from texpr.affine.expr import Expr, Sym
 from texpr.ir import program as ir
 from texpr.ir.instr import GROUPS, Instr
 from texpr.ir.value import Buffer, Load, walk
@@ -203,7 +203,18 @@ def _ways(rows: Rows, turn: Turn | None, words: int, target: Target) -> Iterator
         ways = [*apart, *late, *ways]
     for groups, overlaps, copied in ways:
         count = groups * rows.strip
+        if turn is not None and not _alike(turn.loop.extent, rows.row, count):
+            continue  # warpgroups of a block go round the loop together
         yield Teams(rows, count, rows.strip, words, _bytes(rows, count) + BARRIERS, overlaps, copied)
+
+
+def _alike(extent: Expr, row: ir.Par, count: int) -> bool:
+    """Whether so many rows have as many turns, as far as that is known: of a triangle by its blocks."""
+    if extent.syms() != frozenset({row.sym}):
+        return True
+    last = trips(row.extent) - 1
+    ends = ((at, min(at + count - 1, last)) for at in range(0, last + 1, count))
+    return all(extent.evaluate({row.sym: first}) == extent.evaluate({row.sym: end}) for first, end in ends)
 
 
 def _turn(rows: Rows) -> Turn | None:
@@ -225,7 +236,7 @@ def _time(teams: Teams, turn: Turn, target: Target, device: Device) -> float:
     held = residence(teams.shape, target, device)
     of_a_turn = turn.clocks(device, teams.late is not None, teams.apart is not None, teams.groups, held.blocks)
     one_more = teams.late is not None and teams.of.row.sym in turn.loop.extent.syms()  # where blocks have few turns, and many
-    clocks = of_a_turn * (trips(turn.loop.extent) + one_more) * teams.groups * teams.blocks
+    clocks = of_a_turn * (trips(turn.loop.extent, teams.of.row) + one_more) * teams.groups * teams.blocks
     each = (device.multiprocessors.value or 1.0) * (device.clock.value or 1.0)
     return max(clocks * held.loss / each, microseconds(teams, target, sync=False))
 

@@ -261,7 +261,7 @@ class _Finder(Record):
             if found is not None:
                 yield found
             elif isinstance(stmt, ir.Seq):
-                yield from self.products(stmt.body, turns * trips(stmt.extent))
+                yield from self.products(stmt.body, turns * trips(stmt.extent, self.row))
 
     def product(self, columns: ir.Par, turns: int) -> Linked | None:
         """The loop as a product of a row, by the first instruction that does it."""
@@ -357,8 +357,10 @@ def _bytes(rows: Rows, count: int) -> int:
     return total
 
 
-def trips(extent: Expr) -> int:
-    """How many iterations there are, or are taken to be."""
+def trips(extent: Expr, row: ir.Loop | None = None) -> int:
+    """How many iterations there are, or are taken to be; of a loop inside of a row, those of the row in the middle."""
+    if row is not None and extent.syms() == frozenset({row.sym}):
+        return max(1, extent.evaluate({row.sym: trips(row.extent) // 2}))
     return extent.constant if extent.is_constant else NOMINAL
 
 
