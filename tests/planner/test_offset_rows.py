@@ -175,6 +175,24 @@ def test_others_are_told_why() -> None:
     )
 
 
+def test_rounded_factors_are_written_first() -> None:
+    """As the text says `tf32` already, that is no help; an array of it is, and is taken."""
+    text = """fn f(A: f32[M, K], B: f32[N, K]): f32[M, N] {{
+    {}
+    new C: f32[M, N]
+    par M, N |i, j| {{ C[i, j] = 0.0  seq K |k| reduce(C) {{ C[i, j] += {} * {} }} }}
+    return C
+}}"""
+    told = reason(text.format("", "tf32(A[i, k])", "tf32(B[j, k])"))
+    assert told.startswith("its factor `tf32(A[i, k])` is rounded, and an instruction reads elements of arrays: ")
+    assert told.endswith("write it to an array of `tf32` first")
+    own = "".join(
+        f"new {to}: tf32[{rows}, K]  par {rows}, K |r, c| {{ {to}[r, c] = tf32({of}[r, c]) }}  "
+        for to, of, rows in (("a", "A", "M"), ("b", "B", "N"))
+    )
+    assert left(lower(parse(text.format(own, "a[i, k]", "b[j, k]"))["f"], "sm_80", schedule="auto")) == []
+
+
 BUGS = {
     "rows of the next expert": ("if", "< i64(first_at - first_at'1)", "< i64(first_at - first_at'1 + 1)"),
     "no rows are the last": ("if", "< i64(first_at - first_at'1)", "< i64(R)"),

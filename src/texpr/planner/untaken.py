@@ -17,7 +17,7 @@ from texpr.ir.program.text import print_value
 from texpr.ir.program.updates import SUMS
 from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value
 from texpr.ir.value import walk as value_walk
-from texpr.ir.value.types import F32
+from texpr.ir.value.types import F32, TF32
 from texpr.isa.instructions.wgmma import INSTRUCTIONS as OF_WARPGROUPS
 from texpr.isa.target import Target
 from texpr.planner.plan import Chosen
@@ -136,6 +136,10 @@ def _operands(found: Sum) -> str:
         load = _element(each)
         if load is None:
             return f"its factor `{print_value(each)}` is computed, and an instruction reads elements of arrays"
+        rounded = next((node for node in value_walk(each) if isinstance(node, Cast) and _rounds(node)), None)
+        if rounded is not None:
+            own = f"write it to an array of `{rounded.dtype}` first"
+            return f"its factor `{print_value(rounded)}` is rounded, and an instruction reads elements of arrays: {own}"
         if named(load).data:
             return f"which element of `{load.buffer.name}` it reads is data, and an instruction reads boxes of arrays"
     return ""
@@ -208,6 +212,12 @@ def _factors(value: Value) -> Iterator[Value]:
             yield from _factors(arg)
         case _:
             yield value
+
+
+def _rounds(cast: Cast) -> bool:
+    """Whether it makes fewer bits of a number: of those of f32, which tf32 takes as much memory as, as well."""
+    source, target = cast.arg.dtype, cast.dtype
+    return target.bits < source.bits or (target is TF32 and source is F32)
 
 
 def _element(value: Value) -> Load | None:
