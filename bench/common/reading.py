@@ -16,7 +16,7 @@ from texpr.model.code.classes import access
 from texpr.model.code.program import Program, program
 from texpr.model.code.steady import steady
 from texpr.model.code.text import Code, read_code
-from texpr.model.code.walk import MOST, Counts, Launch, Three, count
+from texpr.model.code.walk import FEW, MOST, Counts, Launch, Three, count
 from texpr.model.code.work import read_work
 from texpr.model.work import Shape, Work
 from texpr.support.record import replace
@@ -24,10 +24,14 @@ from texpr.toolchain.cuda import CudaBinary, Nvcc, disassemble
 from texpr.toolchain.machine import Machine
 
 from .cubin import Entry, entries
+from .steadily import Steadily, steadily
 
 TARGET = "sm_90a"
 LONG = 20 * MOST
 """Blocks of code to walk through: as many as it takes."""
+
+EACH = 64
+"""Blocks along an axis up to which each is walked, where they differ along no other: rows of a triangle are of all lengths."""
 
 ADDRESS = 40
 """Arrays are taken to lie at multiples of two to this power."""
@@ -52,8 +56,9 @@ class Asked:
 class Read:
     """What was read: the bound; registers of a thread; bytes of an average load of a lane, None where none loads;
     instructions of lanes; copies by an engine; clocks of a steady turn of the hottest loop over those that its busiest unit
-    needs, None where there is no loop. `unknown`: opcodes nobody knows; `undecided`: jumps that data decides, of which
-    nobody said how often; `cut`: no count is whole."""
+    needs, None where there is no loop; `products`: steady turns of those that go on by themselves; bytes that all lanes
+    spill. `unknown`: opcodes nobody knows; `undecided`: jumps that data decides, of which nobody said how often; `cut`: no
+    count is whole."""
 
     bound: Bound
     registers: int
@@ -61,14 +66,16 @@ class Read:
     instructions: float
     engine: float
     waits: float | None
+    products: Steadily | None
+    spilled: float
     unknown: tuple[str, ...]
     undecided: tuple[int, ...]
     cut: bool
 
 
-def code_of(machine: Machine, nvcc: Nvcc, cubin: bytes) -> Mapping[str, tuple[Code, Entry]]:
+def code_of(machine: Machine, nvcc: Nvcc, cubin: bytes, target: str = TARGET) -> Mapping[str, tuple[Code, Entry]]:
     """The machine code of each kernel of a cubin, and what else the cubin says of it."""
-    text = disassemble(machine, nvcc, CudaBinary(TARGET, cubin, b"", ()), encoding=True)
+    text = disassemble(machine, nvcc, CudaBinary(target, cubin, b"", ()), encoding=True)
     codes = {code.kernel: code for code in read_code(text)}
     return {entry.name: (codes[entry.name], entry) for entry in entries(cubin) if entry.name in codes}
 
@@ -80,10 +87,12 @@ def read(code: Code, entry: Entry, asked: Asked) -> Read:
     assert bank is not None
     made = program(code)
     launch = Launch(asked.grid, (asked.threads, 1, 1), _arguments(entry, asked.values), bank, asked.cluster, target.warp)
-    counts = count(made, launch, LONG)
+    differ = sum(f"SR_CTAID.{name}" in made.special and extent > 1 for name, extent in zip("XYZ", asked.grid, strict=True))
+    few = EACH if differ == 1 else FEW
+    counts = count(made, launch, LONG, few)
     if counts.undecided and asked.turns:
         launch = _with_turns(made, launch, counts, asked.turns)
-        counts = count(made, launch, LONG)
+        counts = count(made, launch, LONG, few)
     blocks = asked.grid[0] * asked.grid[1] * asked.grid[2]
     found = read_work(code, counts, target, Work(0.0, {}, {}, l2=asked.l2, dram=asked.dram))
     declared = max(0, entry.shared - device.allocation.reserved)
@@ -98,6 +107,8 @@ def read(code: Code, entry: Entry, asked: Asked) -> Read:
         found.work.issued * target.warp,
         found.engine,
         None if turn is None else turn.clocks / turn.least,
+        steadily(made, counts, limit, target, device),
+        found.work.spilled,
         found.unknown,
         left,
         found.cut,

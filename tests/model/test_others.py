@@ -5,14 +5,17 @@ from __future__ import annotations
 import pytest
 from bench.common.cubin import entries
 from bench.common.reading import Asked, code_of, read
+from bench.common.steadily import Steadily, steadily
 
 from texpr.isa.constants import constant_bank
 from texpr.isa.registry import DEVICES, resolve
+from texpr.model.bound import bound
 from texpr.model.code.classes import Product, product, unit
 from texpr.model.code.program import program
-from texpr.model.code.text import Code, Instruction
+from texpr.model.code.text import Code, Control, Instruction
 from texpr.model.code.walk import Launch, count
 from texpr.model.code.work import read_work
+from texpr.model.work import Shape
 from texpr.support.diagnostic import TexprError
 from texpr.toolchain import this_machine
 from texpr.toolchain.cuda import CudaBinary, Nvcc, compile_cuda, find_nvcc
@@ -88,6 +91,57 @@ def test_a_loop_that_waits_for_an_engine_and_multiplies() -> None:
     assert not found.unknown and not found.undecided and not found.cut
     assert found.work.products == {"bf16": 4 * 8 * 2 * 64 * 128 * 16}
     assert found.engine == 4 * 8
+
+
+def turns(*between: str, turns: int = 8, before: tuple[str, ...] = (), around: tuple[str, ...] = ()) -> Steadily | None:
+    """What is said of blocks of two warp groups whose turns are two products, with something between them, and a wait. With
+    `around` it is done four times, and that behind it."""
+    product = "HGMMA.64x128x16.F32.BF16 R24, gdesc[UR20].tnspB, R24"
+    loop = (product, *between, f"{product}, gsb0", "WARPGROUP.DEPBAR.LE gsb0, 0x0", "UIADD3 UR4, UR4, 0x1, URZ")
+    test = (f"UISETP.GE.U32.AND UP1, UPT, UR4, {turns:#x}, UPT", "PLOP3.LUT P2, PT, PT, PT, UP1, 0x80, 0x0", "@!P2 BRA `(turn)")
+    ends = ("UIADD3 UR5, UR5, 0x1, URZ", "UISETP.GE.U32.AND UP1, UPT, UR5, 0x4, UPT", *test[1:2], "@!P2 BRA `(tile)")
+    tiles = (*around, *ends) if around else ()
+    lines = ("UMOV UR5, URZ", "UMOV UR4, URZ", *before, *loop, *test, *tiles, "EXIT")
+    starts, wait = {"`(turn)": 16 * (2 + len(before)), "`(tile)": 16}, Control(1, None, None, 0)
+    made = [one(text, 16 * at) for at, text in enumerate(lines)]
+    made = [
+        Instruction(each.address, each.opcode, each.operands, each.guard, starts.get((*each.operands, "")[0]), control=wait)
+        for each in made
+    ]
+    code, bank = Code("k", tuple(made)), constant_bank((9, 0))
+    assert bank is not None
+    ready, target, device = program(code), resolve("sm_90a"), DEVICES["sm_90a"]
+    counts = count(ready, Launch((132, 1, 1), (256, 1, 1), (), bank))
+    limit = bound(read_work(code, counts, target).work, Shape(132, 256, 168, 0), target, device)
+    return steadily(ready, counts, limit, target, device)
+
+
+def test_products_take_as_long_as_in_steady_turns() -> None:
+    """A product of 64 × 128 × 16 takes 64 clocks at 1830 MHz; a turn has four. Products before the loop take as long."""
+    found = turns()
+    assert found is not None and found.us == found.alone_us == pytest.approx(8 * 4 * 64 / 1830, rel=0.1)
+    assert found.beside == 5 / 2
+    product = "HGMMA.64x128x16.F32.BF16 R24, gdesc[UR20].tnspB, R24"
+    more = turns(before=(product, product))
+    assert more is not None and more.us == pytest.approx(found.us * 9 / 8)
+
+
+def test_what_is_between_tiles_is_no_turn() -> None:
+    """A loop over four tiles has products of its own, one before the turns, and what lanes do with the results."""
+    product = "HGMMA.64x128x16.F32.BF16 R24, gdesc[UR20].tnspB, R24"
+    plain = turns()
+    found = turns(before=(product, product), around=("FADD R4, R4, R4",) * 200)
+    assert plain is not None and found is not None
+    assert found.beside == plain.beside and found.us == pytest.approx(4 * plain.us * 9 / 8)
+
+
+@pytest.mark.parametrize(
+    ("between", "expected"), [((), 0.5), (("R2UR UR6, R4", "NOP"), 0.5), (("IADD3 R4, R4, 0x1, RZ", "R2UR UR6, R4"), 0.0)]
+)
+def test_products_in_a_row(between: tuple[str, ...], expected: float) -> None:
+    """A wait is always between the last of a turn and the first of the next one."""
+    found = turns(*between)
+    assert found is not None and found.in_row == expected and found.beside == (5 + len(between)) / 2
 
 
 SOURCE = """extern "C" __global__ void first(float *x, int n, double d) {

@@ -78,12 +78,19 @@ def hottest(made: Program, counts: Counts) -> Loop | None:
 
 
 def steady(made: Program, counts: Counts, warps: int, blocks: int, target: Target, device: Device) -> Steady | None:
-    """The turn of the hottest loop, of a multiprocessor that holds so many warps of so many blocks, of which those go round it
-    that have this role; None where there is no loop, the code does not say when to wait, or no latency is published."""
+    """The turn of the hottest loop; None where there is no loop, or `turn_of` says nothing of it."""
     loop = hottest(made, counts)
-    if loop is None or device.latency.shared.value is None:
+    return None if loop is None else turn_of(loop, made, counts, warps, blocks, target, device)
+
+
+def turn_of(
+    loop: Loop, made: Program, counts: Counts, warps: int, blocks: int, target: Target, device: Device
+) -> Steady | None:
+    """The turn of a loop, of a multiprocessor that holds so many warps of so many blocks, of which those go round it that have
+    this role; None where the code does not say when to wait, or no latency is published."""
+    if device.latency.shared.value is None:
         return None
-    body = _body(made, counts, loop)
+    body = body_of(loop, made, counts)
     if not body or any(one.control is None for one in body):
         return None
     steps = [_step(one, target, device) for one in body]
@@ -99,7 +106,7 @@ def steady(made: Program, counts: Counts, warps: int, blocks: int, target: Targe
     return Steady(made.code.instructions[loop.header].address, len(body), clocks, load[busiest], busiest, share)
 
 
-def _body(made: Program, counts: Counts, loop: Loop) -> list[Instruction]:
+def body_of(loop: Loop, made: Program, counts: Counts) -> list[Instruction]:
     """What most turns run once, in order of addresses from the header on."""
     turns = counts.issued[loop.header]
     kept = sorted(at for at in loop.body if turns < 2 * counts.issued[at] <= 3 * turns)

@@ -1,9 +1,9 @@
 """How often each instruction is run by the warps of a launch: threads are walked through the code, as far as sizes decide.
 
 Where data decides which way to go, the shorter way to the end is counted, so that no count is more than what is run. A wait is
-taken to end at once. Not every thread is walked: of blocks along an axis, and of many warps, the first, one from between, and
-the last, where control flow depends on which they are; of the first and the last warp two lanes, of others one. The others are
-taken to be like those between.
+taken to end at once. Not every thread is walked: of blocks along an axis, unless they are few, and of many warps, the first,
+one from between, and the last, where control flow depends on which they are; of the first and the last warp two lanes, of
+others one. The others are taken to be like those between.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from texpr.support.record import Mutable, Record, field
 Three: TypeAlias = tuple[int, int, int]
 MOST = 800_000
 """Blocks of code that all threads of a launch are walked through; what is left then is given up, which is said."""
+
+FEW = 3
+"""Blocks along an axis up to which each is walked."""
 
 MANY = 16
 """Warps up to which each is walked: they may have roles of their own."""
@@ -98,15 +101,16 @@ class _Path(Mutable):
     cut: bool = False
 
 
-def count(made: Program, launch: Launch, most: int = MOST) -> Counts:
-    """The counts of a launch, of which `most` blocks are walked through."""
+def count(made: Program, launch: Launch, most: int = MOST, few: int = FEW) -> Counts:
+    """The counts of a launch, of which `most` blocks of code are walked through; of blocks of threads along an axis, all if
+    there are no more than `few`."""
     size = len(made.code.instructions)
     issued, executed, reached, warps = [0.0] * size, [0.0] * size, [0.0] * size, 0.0
     undecided: set[int] = set()
     cut = False
     left = most
     words = launch.words()
-    for weight, threads in _samples(made, launch):
+    for weight, threads in _samples(made, launch, few):
         paths: list[_Path] = []
         for special in threads:
             paths.append(_walk(made, _thread(special, words), launch.turns, left))
@@ -130,9 +134,9 @@ def _thread(special: Mapping[str, int], words: Mapping[int, int]) -> Thread:
     return Thread(special, lambda bank, at: None if bank else words.get(at))
 
 
-def _samples(made: Program, launch: Launch) -> Iterator[tuple[float, list[dict[str, int]]]]:
+def _samples(made: Program, launch: Launch, few: int) -> Iterator[tuple[float, list[dict[str, int]]]]:
     """Lanes of one warp each, and how many warps they stand for."""
-    axes = [_some(extent, f"SR_CTAID.{name}" in made.special) for extent, name in zip(launch.grid, "XYZ", strict=True)]
+    axes = [_some(extent, f"SR_CTAID.{name}" in made.special, few) for extent, name in zip(launch.grid, "XYZ", strict=True)]
     by_thread = any(name.startswith(("SR_TID", "SR_LANEID")) for name in made.special)
     for places in product(*axes):
         block = tuple(at for at, _ in places)
@@ -145,7 +149,7 @@ def _samples(made: Program, launch: Launch) -> Iterator[tuple[float, list[dict[s
             yield share * times, [_special(launch, block, warp, lane) for lane in lanes]
 
 
-def _some(extent: int, each: bool, few: int = 3) -> Sequence[tuple[int, int]]:
+def _some(extent: int, each: bool, few: int) -> Sequence[tuple[int, int]]:
     """Places along an axis, and how many each stands for."""
     if not each:
         return [(0, extent)]
