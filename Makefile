@@ -4,7 +4,7 @@ BIN := .venv/bin
 UV := uv==0.13.8
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 ON_DEVICE := bench/tma.py bench/gallery.py bench/times.py
-ALONE := bench/peers.py bench/problems.py
+ALONE := bench/peers.py bench/blackwell.py bench/problems.py
 SOURCES := src tests examples docs/figures docs/site .ci $(wildcard bench)
 
 .PHONY: help run test check long proofs snapshot bench peers problems device dist docs lock format clean
@@ -48,6 +48,7 @@ bench: .venv/.dev        ## measurements: compile time, emulator rate, CPU code 
 peers: .venv/.dev .venv-peers/.made  ## bounds of others' machine code beside ours: Triton, TileLang, CuTe DSL (6 GB of disk, no GPU)
 	@.venv-peers/bin/python bench/peers/check_triton.py
 	@$(BIN)/python bench/peers.py --json
+	@$(BIN)/python bench/blackwell.py --json
 
 problems: .venv/.dev     ## how good the automatic plans of real problems are, by their bounds
 	@$(BIN)/python bench/problems.py --json

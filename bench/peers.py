@@ -1,12 +1,17 @@
 """Machine code of others beside ours, problem by problem, read by one reader: Triton, TileLang, CuTe DSL. No GPU is needed.
 
 All numbers but those of compiling are bounds on an H100, none is a time: a kernel takes at least so long, and how near it comes
-is another question. `ours` is the automatic schedule at fixed sizes; of a peer the configuration is shown whose bound is least.
-`by`: the unit that decides; `turn`: clocks of a steady turn of the hottest loop over those that its busiest unit needs, of
-which a bound says nothing; `registers`: of a thread, the most of all launches; `load`: bytes of a lane in an average load of
-global memory, "engine" where an engine copies; `per element`: instructions of lanes for each element of the problem; `cold s`,
-`warm s`: CPU seconds from the start of a process to machine code, the second time with what the first left on disk; ours has a
-whole package by then, proofs included. `over`: our bound over that of the best peer.
+is another question. `ours` is the automatic schedule at fixed sizes; of a peer the configuration is shown whose `steady µs`, or
+else bound, is least.
+
+`by`: the unit that decides. `turn`: clocks of a steady turn of the hottest loop over those that its busiest unit needs, of
+which a bound says nothing. `steady µs`: a bound in which all products of warpgroups take as long as in the steady turns of
+their loops (`common/steadily.py`). `in row`: of these products, those that follow another with nothing that lanes do between;
+`beside`: instructions a product in these loops. `registers`: of a thread, the most of all launches; `spilled`: bytes. `load`:
+bytes of a lane in an average load of global memory, "engine" where an engine copies. `per element`: instructions of lanes for
+each element of the problem. `cold s`, `warm s`: CPU seconds from the start of a process to machine code, the second time with
+what the first left on disk; ours has a whole package by then, proofs included. `over`: our bound over that of the best peer;
+`over steady`: likewise.
 
 Bytes of memory are those that each launch must move, bytes of the second-level cache what its blocks bring: machine code says
 neither, so the plan says it for ours, and each peer's file for its own, from the extents of its tiles.
@@ -22,10 +27,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from common.compared import CASES, Case
 from common.measure import Row, keep, show
 from common.reading import Asked, Read, code_of, read
 from texpr import __version__
@@ -49,37 +55,6 @@ FILES = {"triton": "of_triton.py", "tilelang": "of_tilelang.py", "cute": "of_cut
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """A problem: our program, at which sizes; elements that instructions are told for."""
-
-    file: str
-    function: str
-    sizes: Mapping[str, int]
-    elements: int
-
-
-CUBE = {"M": 4096, "N": 4096, "K": 4096}
-ROWS = {"M": 8192, "N": 4096}
-CASES: Mapping[str, Case] = {
-    "matmul_f32": Case("bench/problems/matmul_f32.te", "matmul_f32", CUBE, 4096**2),
-    "matmul_bf16": Case("bench/problems/matmul_bf16.te", "matmul_bf16", CUBE, 4096**2),
-    "matmul_f8": Case("bench/problems/matmul_f8.te", "matmul_f8", CUBE, 4096**2),
-    "matmul_i8": Case("bench/problems/matmul_i8.te", "matmul_i8", CUBE, 4096**2),
-    "attention": Case("bench/problems/attention_bf16.te", "attention", {"H": 64, "L": 4096, "D": 128}, 64 * 4096 * 128),
-    "conv3x3": Case("bench/problems/conv3x3.te", "conv3x3", {"B": 32, "H": 56, "W": 56, "C": 64, "F": 64}, 32 * 56**2 * 64),
-    "softmax": Case("examples/softmax.te", "softmax", ROWS, 8192 * 4096),
-    "layernorm": Case("examples/layernorm.te", "layernorm", ROWS, 8192 * 4096),
-    "rmsnorm": Case("examples/rmsnorm.te", "rmsnorm", ROWS, 8192 * 4096),
-    "scan": Case("bench/problems/scans.te", "cumsum_rows", ROWS, 8192 * 4096),
-    "bias_gelu": Case("bench/problems/bias_gelu.te", "bias_gelu", ROWS, 8192 * 4096),
-    "transpose": Case("examples/transpose.te", "transpose2d", {"M": 8192, "N": 8192}, 8192**2),
-    "permute5d": Case("examples/permute5d.te", "permute5d", {"A": 16, "B": 64, "C": 32, "D": 16, "E": 64}, 1 << 25),
-    "sum": Case("examples/sum.te", "sum", {"n": 1 << 28}, 1 << 28),
-    "gather": Case("examples/gather.te", "gather", {"V": 50_000, "D": 1024, "n": 1 << 15}, 1 << 25),
-}
-
-
-@dataclass(frozen=True, slots=True)
 class Found:
     """All launches of one program: what was read of each, and how often it is launched."""
 
@@ -92,10 +67,17 @@ class Found:
         return sum(each.bound.us * times for each, times in self.reads)
 
     @property
+    def steady_us(self) -> float | None:
+        """The same where products take as long as in steady turns; None where no launch has products that go on."""
+        if all(each.products is None for each, _ in self.reads):
+            return None
+        return sum(max(each.bound.us, each.products.us if each.products else 0.0) * times for each, times in self.reads)
+
+    @property
     def rank(self) -> tuple[float, int, float]:
-        """What is better is less: the bound, then what is not known, then instructions."""
+        """What is better is less: steady turns, or else the bound; then what is not known, then instructions."""
         unknown = sum(len(each.undecided) + len(each.unknown) + each.cut for each, _ in self.reads)
-        return round(self.us, 1), unknown, sum(each.instructions * times for each, times in self.reads)
+        return round(self.steady_us or self.us, 1), unknown, sum(each.instructions * times for each, times in self.reads)
 
     def told(self, elements: int) -> dict[str, Any]:
         """The figures for a table and a file."""
@@ -111,6 +93,9 @@ class Found:
             "registers": max(each.registers for each, _ in self.reads),
             "load_bytes": "engine" if engine and not loads else max(loads) if loads else None,
             "turn": longest.waits,
+            "steady_us": self.steady_us,
+            "products": None if longest.products is None else asdict(longest.products),
+            "spilled_bytes": sum(each.spilled * times for each, times in self.reads),
             "instructions_per_element": sum(each.instructions * times for each, times in self.reads) / elements,
             "unknown_opcodes": sorted({name for each, _ in self.reads for name in each.unknown}),
             "decided_by_data": sorted({f"{at:#x}" for each, _ in self.reads for at in each.undecided}),
@@ -121,10 +106,14 @@ class Found:
 class Bench:
     """Tools and folders of a run."""
 
+    target = TARGET
+    files: Mapping[str, str] = FILES
+
     def __init__(self, folder: Path) -> None:
         self.machine = this_machine()
         self.nvcc = find_nvcc(self.machine)
         self.folder = folder
+        self.known: dict[tuple[str, str], Mapping[str, Any] | None] = {}
 
     def ours(self, case: Case) -> Found:
         """Our own machine code, at sizes that are fixed."""
@@ -149,7 +138,7 @@ class Bench:
         found: list[Found] = []
         failed: list[str] = []
         version = ""
-        for said in self._offers(peer, problem):
+        for said in self.offers(peer, problem):
             version = said["version"]
             if "failed" in said:
                 failed.append(f"{said['config']}: {said['failed']}")
@@ -157,7 +146,20 @@ class Bench:
                 found.append(Found(said["config"], [(self._read(kernel), 1) for kernel in said["kernels"]]))
         return min(found, key=lambda each: each.rank, default=None), failed, version
 
-    def _offers(self, peer: str, problem: str) -> Iterator[Any]:
+    def figures(self, peer: str, problem: str, elements: int, timed: bool) -> Mapping[str, Any] | None:
+        """What is told of a peer, once a problem; None where no configuration compiles."""
+        if (peer, problem) not in self.known:
+            found, failed, version = self.peer(peer, problem)
+            for reason in failed:
+                sys.stderr.write(f"{peer} {problem} {reason}\n")
+            figures = None if found is None else {"version": version, **found.told(elements)}
+            if figures is not None and found is not None and timed:
+                figures["cold_s"], figures["warm_s"] = self.times(peer, problem, found.config)
+            self.known[peer, problem] = figures
+        return self.known[peer, problem]
+
+    def offers(self, peer: str, problem: str) -> Iterator[Any]:
+        """What a peer's file says, configuration by configuration."""
         done = self._run(peer, problem, self.folder / "cache")
         yield from (json.loads(line) for line in done.stdout.splitlines() if line.startswith("{"))
         if done.returncode:
@@ -168,11 +170,13 @@ class Bench:
             "TRITON_CACHE_DIR": str(cache / "triton"),
             "TILELANG_CACHE_DIR": str(cache / "tilelang"),
             "CUTE_DSL_CACHE_DIR": str(cache / "cute"),
-            "CUTE_DSL_ARCH": TARGET,
+            "CUTE_DSL_ARCH": self.target,
+            "PEERS_TARGET": self.target,
             "CUDA_HOME": str(self.nvcc.program.resolve().parents[1]),
             "PYTHONPATH": "",
         }
-        command = [str(PYTHON), "-W", "ignore", str(FOLDER / "peers" / FILES[peer]), "--out", str(self.folder), problem, *more]
+        file = FOLDER / "peers" / self.files[peer]
+        command = [str(PYTHON), "-W", "ignore", str(file), "--out", str(self.folder), problem, *more]
         return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **places}, timeout=1200)
 
     def _read(self, kernel: Mapping[str, Any]) -> Read:
@@ -222,25 +226,34 @@ def compare(bench: Bench, problem: str, case: Case, peers: Sequence[str], timed:
     function = load(ROOT / case.file)[case.function]
     needed = least(function, {sym: case.sizes[sym.name] for sym in function.sizes}, DEVICES[TARGET])
     told: dict[str, Any] = {"sizes": dict(case.sizes), "least_us": needed.us, "ours": own, "peers": {}}
-    best: float | None = None
     for peer in peers:
-        found, failed, version = bench.peer(peer, problem)
-        for reason in failed:
-            sys.stderr.write(f"{peer} {problem} {reason}\n")
-        if found is None:
-            continue
-        figures = found.told(case.elements)
-        if timed:
-            figures["cold_s"], figures["warm_s"] = bench.times(peer, problem, found.config)
-        told["peers"][peer] = {"version": version, **figures}
-        best = found.us if best is None else min(best, found.us)
-    return {**told, "over": None if best is None else made.us / best}
+        figures = bench.figures(peer, case.peers or problem, case.elements, timed)
+        if figures is not None:
+            told["peers"][peer] = figures
+    return {**told, **over(own, told["peers"])}
 
 
-def kept_peers(file: Path, problem: str, own: float) -> dict[str, Any]:
-    """What a file has of peers, and our bound over the least of theirs."""
+def over(own: Mapping[str, Any], peers: Mapping[str, Mapping[str, Any]]) -> dict[str, float | None]:
+    """Our bound over the least of the peers', and our steady turns over theirs."""
+    found: dict[str, float | None] = {}
+    for name, key in (("over", "bound_us"), ("over_steady", "steady_us")):
+        theirs = [each[key] for each in peers.values() if each[key] is not None]
+        found[name] = own[key] / min(theirs) if theirs and own[key] is not None else None
+    return found
+
+
+def kept_peers(file: Path, problem: str, own: Mapping[str, Any]) -> dict[str, Any]:
+    """What a file has of peers, and ours over theirs."""
     peers = json.loads(file.read_text(encoding="utf-8"))["problems"][problem]["peers"]
-    return {"peers": peers, "over": own / min(each["bound_us"] for each in peers.values())}
+    return {"peers": peers, **over(own, peers)}
+
+
+def keep_times(file: Path, problem: str, told: Mapping[str, Any]) -> None:
+    """What a file has of how long compiling took stays."""
+    known = json.loads(file.read_text(encoding="utf-8"))["problems"].get(problem, {"ours": {}, "peers": {}})
+    for who, each in (("ours", told["ours"]), *told["peers"].items()):
+        before = known["ours"] if who == "ours" else known["peers"].get(who, {})
+        each |= {name: before[name] for name in ("cold_s", "warm_s") if name in before}
 
 
 def rows(problem: str, told: Mapping[str, Any]) -> Iterator[Row]:
@@ -253,12 +266,17 @@ def rows(problem: str, told: Mapping[str, Any]) -> Iterator[Row]:
             "bound µs": each["bound_us"],
             "by": each["by"],
             "turn": "" if each["turn"] is None else float(each["turn"]),
+            "steady µs": "" if each["steady_us"] is None else float(each["steady_us"]),
+            "in row": "" if each["products"] is None else float(each["products"]["in_row"]),
+            "beside": "" if each["products"] is None else float(each["products"]["beside"]),
             "registers": each["registers"],
+            "spilled": float(each["spilled_bytes"]),
             "load": "" if load is None else load if isinstance(load, str) else float(load),
             "per element": each["instructions_per_element"],
             "cold s": each.get("cold_s", ""),
             "warm s": each.get("warm_s", ""),
             "over": told["over"] if who == "ours" and told["over"] is not None else "",
+            "over steady": told["over_steady"] if who == "ours" and told["over_steady"] is not None else "",
             "not known": ", ".join(_not_known(each)),
             "config": each["config"],
         }
@@ -279,7 +297,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, nargs="?", const=RESULTS, help="keep the numbers here, of other problems, too")
     parser.add_argument("--peer", action="append", choices=list(FILES), help="these only")
     parser.add_argument("--ours", action="store_true", help="with --json: ours alone is new, peers stay as the file has them")
-    parser.add_argument("--untimed", action="store_true", help="do not time compiling")
+    parser.add_argument("--untimed", action="store_true", help="do not time compiling: such times stay as the file has them")
     asked = parser.parse_args()
     if not PYTHON.exists():
         sys.stderr.write(f"no {PYTHON}: run `make peers`\n")
@@ -294,8 +312,10 @@ def main() -> int:
         for problem in asked.problems or CASES:
             peers = [] if asked.ours else asked.peer or list(FILES)
             found[problem] = compare(bench, problem, CASES[problem], peers, not asked.untimed)
+            if asked.untimed and asked.json is not None:
+                keep_times(asked.json, problem, found[problem])
             if asked.ours and asked.json is not None:
-                found[problem] |= kept_peers(asked.json, problem, found[problem]["ours"]["bound_us"])
+                found[problem] |= kept_peers(asked.json, problem, found[problem]["ours"])
             sys.stderr.write(f"{problem}: {found[problem]['over']}\n")
             if asked.json is not None:
                 keep(asked.json, {"texpr": __version__, "nvcc": bench.nvcc.release, "device": DEVICES[TARGET].name}, found)

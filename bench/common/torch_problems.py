@@ -121,6 +121,15 @@ def _fp8(t: Any, a: Arrays) -> Any:
     return t._scaled_mm(a["A"], a["B"].t(), scale_a=one, scale_b=one, out_dtype=t.bfloat16)
 
 
+def _tf32(t: Any, a: Arrays) -> Any:
+    """Factors are rounded by the tensor core, here alone."""
+    t.backends.cuda.matmul.allow_tf32 = True
+    try:
+        return a["A"] @ a["B"].t()
+    finally:
+        t.backends.cuda.matmul.allow_tf32 = False
+
+
 PEERS: Mapping[str, Peer] = {
     "mean-pool-tokens": lambda t, f, a: a["X"].mean(dim=1),
     "mean-pool-patches": lambda t, f, a: a["X"].mean(dim=1),
@@ -198,6 +207,8 @@ PEERS: Mapping[str, Peer] = {
     "gated-linear": lambda t, f, a: f.silu(f.linear(a["X"], a["A"])) * f.linear(a["X"], a["B"]),
     "conv-bias-relu": lambda t, f, a: (_convolved(f, a) + a["bias"]).relu(),
     "batched-scores": lambda t, f, a: t.bmm(a["A"], a["C"].mT) * a["scale"],
+    "mlp": lambda t, f, a: f.linear(f.silu(f.linear(a["X"], a["gate"])) * f.linear(a["X"], a["up"]), a["down"]),
+    "norm-product": lambda t, f, a: f.linear(_rmsnorm(t, a), a["W"]),
     "int8-scaled": lambda t, f, a: _int8(t, a),
     "softmax": lambda t, f, a: a["X"].softmax(dim=1),
     "softmax-vocabulary": lambda t, f, a: a["X"].softmax(dim=1),
@@ -228,4 +239,9 @@ PEERS: Mapping[str, Peer] = {
     "product-f32": lambda t, f, a: a["A"] @ a["B"],
     "product-bf16": lambda t, f, a: a["A"] @ a["B"],
     "product-f8": lambda t, f, a: _fp8(t, a),
+    "product-f16": lambda t, f, a: a["A"] @ a["B"],
+    "product-tf32": lambda t, f, a: _tf32(t, a),
+    "product-batched": lambda t, f, a: t.bmm(a["A"], a["C"]),
+    "product-first-turned": lambda t, f, a: a["A"].t() @ a["B"],
+    "product-second-turned": lambda t, f, a: a["A"] @ a["B"].t(),
 }

@@ -15,6 +15,8 @@ os.environ["TRITON_INTERPRET"] = "1"
 
 import of_triton as kernels
 import torch
+import triton_attention
+import triton_products
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 Found = tuple[torch.Tensor, torch.Tensor, float]
@@ -28,32 +30,44 @@ def tile(array: torch.Tensor, *block: int) -> TensorDescriptor:
 
 
 def products() -> Iterator[Found]:
-    """A · B, A · Bᵀ, in f32, and of bytes with scales."""
-    a, b = torch.randn(M, K).half(), torch.randn(K, N).half()
-    for turned, right in ((False, b), (True, b.T.contiguous())):
-        c = torch.zeros(M, N).half()
-        sizes = (M, N, K, 32, 32, 32, turned, False)
-        kernels.product_of_tiles[GRID](tile(a, 32, 32), tile(right, 32, 32), tile(c, 32, 32), *sizes)
-        yield c, a.float() @ b.float(), 2e-2
+    """A · B and its kinds by descriptors, one of a batch; of odd sizes, in f32, of bytes with scales, two of the same rows."""
+    a, b = torch.randn(2, M, K).half(), torch.randn(2, K, N).half()
+    for first, turned, many in ((False, False, 1), (False, True, 1), (True, False, 1), (False, False, 2)):
+        left, right = a.transpose(1, 2) if first else a, b.transpose(1, 2) if turned else b
+        c = torch.zeros(many * M, N).half()
+        tiles = [tile(each[:many].contiguous().flatten(0, 1), 32, 32) for each in (left, right)]
+        sizes = (M, N, K, 32, 32, 32, first, turned, "ieee", None, False)
+        triton_products.product_of_tiles[(*GRID, many)](*tiles, tile(c, 32, 32), *sizes)
+        yield c.view(many, M, N), a[:many].float() @ b[:many].float(), 2e-2
+    odd, narrow, found = torch.randn(65, 63).half(), torch.randn(63, 71).half(), torch.zeros(65, 71).half()
+    triton_products.product_of_any[(3 * 3,)](odd, narrow, found, 65, 71, 63, 32, 32, 32)
+    yield found, odd.float() @ narrow.float(), 2e-2
     one, other, whole = torch.randn(M, K), torch.randn(K, N), torch.zeros(M, N)
-    kernels.product_by_addresses[GRID](one, other, whole, M, N, K, 32, 32, 32)
+    triton_products.product_by_addresses[GRID](one, other, whole, M, N, K, 32, 32, 32)
     yield whole, one @ other, 1e-4
     left, right = (torch.randint(-9, 9, (many, K), dtype=torch.int8) for many in (M, N))
     rows, columns, c = torch.rand(M), torch.rand(N), torch.zeros(M, N).half()
     sizes = (rows, columns, M, N, K, 32, 32, 32)
-    kernels.scaled_product[GRID](tile(left, 32, 32), tile(right, 32, 32), tile(c, 32, 32), *sizes)
+    triton_products.scaled_product[GRID](tile(left, 32, 32), tile(right, 32, 32), tile(c, 32, 32), *sizes)
     yield c, (left.float() @ right.float().T) * rows[:, None] * columns[None, :], 2e-2
+    x, gate, more = (torch.randn(many, K).half() / 4 for many in (M, N, N))
+    tiles = [tile(each, 32, 32) for each in (x, gate, more, c)]
+    triton_products.gated_product[GRID](*tiles, M, N, K, 32, 32, 32)
+    yield c, torch.nn.functional.silu(x.float() @ gate.float().T) * (x.float() @ more.float().T), 2e-2
 
 
 def attention() -> Iterator[Found]:
-    """Two heads."""
+    """Two heads, without a mask and with."""
     heads, length, wide = 2, 128, 32
     q, k, v = (torch.randn(heads * length, wide).half() for _ in "qkv")
-    found, scale = torch.zeros(heads * length, wide).half(), wide**-0.5
-    tiles = [tile(each, 32, wide) for each in (q, k, v, found)]
-    kernels.attention_forward[(length // 32, heads)](*tiles, scale * 1.4426950408889634, length, wide, 32, 32, False)
-    q, k, v = (each.view(heads, length, wide).float() for each in (q, k, v))
-    yield found.view(heads, length, wide), torch.softmax(q @ k.transpose(1, 2) * scale, -1) @ v, 2e-2
+    whole = [each.view(heads, length, wide).float() for each in (q, k, v)]
+    for causal in (False, True):
+        found, scale = torch.zeros(heads * length, wide).half(), wide**-0.5
+        tiles = [tile(each, 32 if each is q or each is found else 16, wide) for each in (q, k, v, found)]
+        sizes = (length, wide, 32, 16, causal, False)
+        triton_attention.attention_forward[(length // 32, heads)](*tiles, scale * 1.4426950408889634, *sizes)
+        expected = torch.nn.functional.scaled_dot_product_attention(*whole, is_causal=causal)
+        yield found.view(heads, length, wide), expected, 2e-2
 
 
 def rows() -> Iterator[Found]:

@@ -5,7 +5,7 @@
 from dataclasses import replace
 
 import cutlass
-from cute_kernels import GROUP, HEADS, LENGTH, WARP, WIDE, array, compiled
+from cute_kernels import GROUP, HEADS, LENGTH, WARP, array, compiled
 from cute_products import Product
 from cutlass import cute, pipeline, tensor_utils, utils
 from cutlass.cute.nvgpu import cpasync, warpgroup
@@ -15,11 +15,12 @@ from offer import Kernel
 
 class Attention(Product):
     """softmax(Q Kᵀ · scale) V of heads in one sweep over the keys: one warp group brings tiles, two have 64 queries
-    each, whose weights stay in registers as a factor of the second product."""
+    each, whose weights stay in registers as a factor of the second product. If `causal`, keys are met up to those of the
+    block's own rows, which alone are masked."""
 
-    def __init__(self, keys: int, stages: int) -> None:
-        super().__init__((128, WIDE, keys), stages, 1, cutlass.Float32, cutlass.BFloat16)
-        self.keys = keys
+    def __init__(self, wide: int, causal: bool, keys: int, stages: int) -> None:
+        super().__init__((128, wide, keys), stages, 1, cutlass.Float32, cutlass.BFloat16)
+        self.keys, self.causal = keys, causal
 
     @cute.jit
     def __call__(self, q: cute.Tensor, k: cute.Tensor, v: cute.Tensor, o: cute.Tensor, scale: cutlass.Float32):
@@ -115,7 +116,11 @@ class Attention(Product):
         shared_v = storage.value.get_tensor(layout_v.outer, swizzle=layout_v.inner)
         shared_o = storage.done.get_tensor(layout_o.outer, swizzle=layout_o.inner)
         row = head * (LENGTH // queries) + x
-        first, steps = head * (LENGTH // keys), LENGTH // keys
+        first = head * (LENGTH // keys)
+        plain, steps = LENGTH // keys, LENGTH // keys
+        if cutlass.const_expr(self.causal):
+            plain = x * (queries // keys)
+            steps = plain + queries // keys
         tile_o = cute.local_tile(o, (queries, wide), (row, 0))
 
         if number < GROUP // WARP:
@@ -178,7 +183,8 @@ class Attention(Product):
             begun.consumer_wait(pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, 1))
             get_k = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, self.stages)
             get_v = pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, self.stages)
-            for _ in cutlass.range(steps, unroll=1):
+            where = scores.get_slice(at).partition_C(cute.make_identity_tensor((queries, keys)))
+            for step in cutlass.range(steps, unroll=1):
                 ring_k.consumer_wait(get_k)
                 warpgroup.fence()
                 scores.set(warpgroup.Field.ACCUMULATE, False)
@@ -189,6 +195,9 @@ class Attention(Product):
                 warpgroup.wait_group(0)
                 ring_k.consumer_release(get_k)
                 get_k.advance()
+                if cutlass.const_expr(self.causal):  # noqa: SIM102 - one test is of compiling, the other of running
+                    if step >= plain:
+                        self.mask(score, where, (step - plain) * keys)
                 self.weigh(score, weight, result, top, total, scale)
                 ring_v.consumer_wait(get_v)
                 warpgroup.fence()
@@ -207,6 +216,14 @@ class Attention(Product):
             for each in cutlass.range_constexpr(cute.size(result)):
                 result[each] = result[each] * total[each // 2 % 2]
             self.write(result, values, at, shared_o, tile_o, copy_o, x, head, None, None, number)
+
+    @cute.jit
+    def mask(self, score, where, ahead):
+        """Leaves out keys behind a query. `ahead`: of the tile's first key, from the first of the block's own rows."""
+        for each in cutlass.range_constexpr(cute.size(score)):
+            row, key = where[each]
+            if key + ahead > row:
+                score[each] = -cutlass.Float32.inf
 
     @cute.jit
     def weigh(self, score, weight, result, top, total, scale):
@@ -232,11 +249,13 @@ class Attention(Product):
             top[side] = higher
 
 
-def attention(keys: int, stages: int) -> list[Kernel]:
-    """64 heads of 4096 queries and keys of 128 elements."""
-    made = Attention(keys, stages)
-    rows = [array(cutlass.BFloat16, HEADS * LENGTH, WIDE) for _ in "qk"]
-    given = [*rows, array(cutlass.BFloat16, WIDE, HEADS * LENGTH, first=True), rows[0], cutlass.Float32(0.1)]
-    l2 = HEADS * (LENGTH // 128) * (2 * 128 + 2 * LENGTH) * WIDE * 2
-    found = compiled(made, given, (LENGTH // 128, HEADS), made.threads, l2, 4 * HEADS * LENGTH * WIDE * 2)
+def attention(wide: int, causal: bool, keys: int, stages: int) -> list[Kernel]:
+    """64 heads of 4096 queries and keys."""
+    made = Attention(wide, causal, keys, stages)
+    rows = [array(cutlass.BFloat16, HEADS * LENGTH, wide) for _ in "qk"]
+    given = [*rows, array(cutlass.BFloat16, wide, HEADS * LENGTH, first=True), rows[0], cutlass.Float32(0.1)]
+    blocks = LENGTH // 128
+    brought = sum(at + 1 for at in range(blocks)) * 128 if causal else blocks * LENGTH
+    l2 = HEADS * (2 * LENGTH + 2 * brought) * wide * 2
+    found = compiled(made, given, (blocks, HEADS), made.threads, l2, 4 * HEADS * LENGTH * wide * 2)
     return [replace(found, shared=made.shared)]

@@ -2,6 +2,7 @@
 
 # The language reads annotations and rewrites functions from their text: no `from __future__ import annotations`.
 
+import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,9 +13,10 @@ from cutlass import cute
 from cutlass.cute.runtime import make_fake_compact_tensor
 from offer import Kernel
 
+TARGET = os.environ.get("PEERS_TARGET", "sm_90a")
 CUBE = 4096
 ROWS, COLUMNS = 8192, 4096
-HEADS, LENGTH, WIDE = 64, 4096, 128
+HEADS, LENGTH = 64, 4096
 GROUP, WARP = 128, 32
 
 
@@ -31,7 +33,7 @@ def compiled(
 ) -> Kernel:
     """The launch of a function that is one kernel. Its code has one, whose name is not ours."""
     with tempfile.TemporaryDirectory(prefix="texpr-peers-") as folder:
-        cute.compile(function, *arguments, options=f"--gpu-arch sm_90a --keep-cubin --dump-dir {folder}")
+        cute.compile(function, *arguments, options=f"--gpu-arch {TARGET} --keep-cubin --dump-dir {folder}")
         (found,) = Path(folder).glob("*.cubin")
         x, y, z = (*grid, 1, 1)[:3]
         return Kernel(found.read_bytes(), "", (x, y, z), threads, (), l2, dram, shared, cluster)

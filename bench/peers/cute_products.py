@@ -200,17 +200,28 @@ class Product:
             cute.arch.barrier(barrier_id=1, number_of_threads=2 * GROUP)
 
 
-def matmul(dtype: Any, turned: bool, total: Any, tile: tuple[int, int, int], stages: int, across: int) -> list[Kernel]:
-    """4096³. `across`: blocks of a cluster, which share columns."""
-    made = Product(tile, stages, across, total, cutlass.BFloat16)
-    given = [array(dtype, CUBE, CUBE), array(dtype, CUBE, CUBE, first=not turned), array(cutlass.BFloat16, CUBE, CUBE)]
-    given += [array(cutlass.Float32, CUBE), array(cutlass.Float32, CUBE)]
+def matmul(
+    dtype: Any,
+    out: Any,
+    total: Any,
+    tile: tuple[int, int, int],
+    stages: int,
+    across: int,
+    *,
+    first: bool = False,
+    turned: bool = False,
+    cube: int = CUBE,
+) -> list[Kernel]:
+    """A by columns if `first`, B if `turned`; all extents are `cube`. `across`: blocks of a cluster, which share columns."""
+    made = Product(tile, stages, across, total, out)
+    given = [array(dtype, cube, cube, first=first), array(dtype, cube, cube, first=not turned), array(out, cube, cube)]
+    given += [array(cutlass.Float32, cube), array(cutlass.Float32, cube)]
     rows, columns, _ = tile
-    size = dtype.width // 8
+    size, wide = dtype.width // 8, out.width // 8
     # What a cluster shares comes once.
-    l2 = tiles(CUBE, CUBE, CUBE, (rows, columns), size, 2) - (
-        CUBE // rows * (CUBE // columns) * columns * CUBE * size * (1 - 1 / across)
+    l2 = tiles(cube, cube, cube, (rows, columns), size, wide) - (
+        cube // rows * (cube // columns) * columns * cube * size * (1 - 1 / across)
     )
-    grid = (CUBE // rows, CUBE // columns)
-    found = compiled(made, given, grid, made.threads, l2, CUBE * CUBE * (2 * size + 2), cluster=(across, 1, 1))
+    grid = (cube // rows, cube // columns)
+    found = compiled(made, given, grid, made.threads, l2, cube * cube * (2 * size + wide), cluster=(across, 1, 1))
     return [replace(found, shared=made.shared)]

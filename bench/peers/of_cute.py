@@ -3,7 +3,7 @@
 # The language reads annotations and rewrites functions from their text: no `from __future__ import annotations`.
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
 from itertools import product
@@ -30,10 +30,23 @@ def configurations(problem: str, make: Callable[..., list[Kernel]], **choices: S
 
 WORDS = [(128, 256, 64), (128, 128, 64)]
 BYTES = [(128, 256, 128), (128, 128, 128)]
-configurations("matmul_bf16", partial(matmul, cutlass.BFloat16, False, cutlass.Float32), tile=WORDS, stages=[4], across=[1, 2])
-configurations("matmul_f8", partial(matmul, cutlass.Float8E4M3FN, True, cutlass.Float32), tile=BYTES, stages=[4], across=[1, 2])
-configurations("matmul_i8", partial(matmul, cutlass.Int8, True, cutlass.Int32), tile=BYTES, stages=[4], across=[1, 2])
-configurations("attention", attention, keys=[128, 64], stages=[2])
+PRODUCTS: Mapping[str, Any] = {
+    "matmul_bf16": partial(matmul, cutlass.BFloat16, cutlass.BFloat16, cutlass.Float32),
+    "matmul_8192": partial(matmul, cutlass.BFloat16, cutlass.BFloat16, cutlass.Float32, cube=8192),
+    "matmul_f16": partial(matmul, cutlass.Float16, cutlass.Float16, cutlass.Float32),
+    "matmul_at": partial(matmul, cutlass.BFloat16, cutlass.BFloat16, cutlass.Float32, first=True),
+    "matmul_bt": partial(matmul, cutlass.BFloat16, cutlass.BFloat16, cutlass.Float32, turned=True),
+}
+for name, make in PRODUCTS.items():
+    configurations(name, make, tile=WORDS, stages=[4], across=[1, 2])
+BY_ROWS: Mapping[str, Any] = {
+    "matmul_f8": partial(matmul, cutlass.Float8E4M3FN, cutlass.BFloat16, cutlass.Float32, turned=True),
+    "matmul_i8": partial(matmul, cutlass.Int8, cutlass.BFloat16, cutlass.Int32, turned=True),
+}
+for name, make in BY_ROWS.items():
+    configurations(name, make, tile=BYTES, stages=[4], across=[1, 2])
+for wide, causal in product((64, 128), (False, True)):
+    configurations(f"attention_{wide}{'_causal' * causal}", partial(attention, wide, causal), keys=[128, 64], stages=[2])
 configurations("softmax", partial(by_rows, "softmax", cutlass.Float32, 0), threads=[128, 256, 512])
 configurations("layernorm", partial(by_rows, "layernorm", cutlass.Float32, 2), threads=[128, 256, 512])
 configurations("rmsnorm", partial(by_rows, "rmsnorm", cutlass.BFloat16, 1), threads=[128, 256, 512])

@@ -2,7 +2,6 @@
 
 # The language reads annotations, which must not be text here: no `from __future__ import annotations`.
 
-import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -11,29 +10,13 @@ from typing import Any
 
 import tilelang
 import tilelang.language as T
-import tvm
-from offer import Kernel, Made, Peer, tiles
-from tilelang.cuda.backend import tilelang_callback_cuda_compile
+from offer import Kernel, Made, Peer
+from tilelang_attention import attention
+from tilelang_kernels import compiled
+from tilelang_products import matmul, matmul_f32, mlp
 
-logging.disable(logging.WARNING)
-TARGET = tvm.target.Target({"kind": "cuda", "arch": "sm_90a"})
 PEER = Peer("tilelang", tilelang.__version__)
-BYTES = {"bfloat16": 2, "float16": 2, "float32": 4, "float8_e4m3fn": 1, "int8": 1}
-CUBE = 4096
 ROWS, COLUMNS = 8192, 4096
-
-
-def compiled(function: Any, l2: float, dram: float, **passes: Any) -> Kernel:
-    """The launch of a function that is one kernel."""
-    with TARGET, tvm.transform.PassContext(config=passes):
-        made = tilelang.lower(function, target=TARGET)
-    cubin = bytes(tilelang_callback_cuda_compile(made.kernel_source, TARGET, passes))
-    ((name, kernel),) = made.device_mod.functions_items()
-    extents = {str(axis): int(extent) for axis, extent in kernel.attrs["thread_extent"].items()}
-    grid, block = ([extents.get(f"{level}Idx.{axis}", 1) for axis in "xyz"] for level in ("block", "thread"))
-    shared = int(kernel.attrs.get("dyn_shared_memory_buf", 0))
-    threads = block[0] * block[1] * block[2]
-    return Kernel(cubin, name.name_hint, (grid[0], grid[1], grid[2]), threads, (), l2, dram, shared)
 
 
 def configurations(problem: str, make: Callable[..., list[Kernel]], **choices: Sequence[Any]) -> None:
@@ -43,145 +26,6 @@ def configurations(problem: str, make: Callable[..., list[Kernel]], **choices: S
         chosen = dict(zip(choices, values, strict=True))
         found[" ".join(f"{key}={value}" for key, value in chosen.items())] = partial(make, **chosen)
     PEER.problems[problem] = {**PEER.problems.get(problem, {}), **found}
-
-
-def matmul(
-    dtype: str, out: str, total: str, turned: bool, scaled: bool, tile: tuple[int, int, int], threads: int, stages: int
-) -> list[Kernel]:
-    """4096³: A · B, or A · Bᵀ, with a scale of each row and column."""
-    m = n = k = CUBE
-    rows, columns, depth = tile
-    shape_b, tile_b = ((n, k), (columns, depth)) if turned else ((k, n), (depth, columns))
-
-    @T.prim_func
-    def products(
-        A: T.Tensor((m, k), dtype),
-        B: T.Tensor(shape_b, dtype),
-        of_rows: T.Tensor((m,), "float32"),
-        of_columns: T.Tensor((n,), "float32"),
-        C: T.Tensor((m, n), out),
-    ):
-        with T.Kernel(n // columns, m // rows, threads=threads) as (x, y):
-            a = T.alloc_shared((rows, depth), dtype)
-            b = T.alloc_shared(tile_b, dtype)
-            c = T.alloc_fragment((rows, columns), total)
-            done = T.alloc_shared((rows, columns), out)
-            T.use_swizzle(8)
-            T.clear(c)
-            for step in T.Pipelined(k // depth, num_stages=stages):
-                T.copy(A[y * rows, step * depth], a)
-                if turned:
-                    T.copy(B[x * columns, step * depth], b)
-                else:
-                    T.copy(B[step * depth, x * columns], b)
-                T.gemm(a, b, c, transpose_B=turned)
-            if scaled:
-                for i, j in T.Parallel(rows, columns):
-                    done[i, j] = T.cast(T.cast(c[i, j], "float32") * of_rows[y * rows + i] * of_columns[x * columns + j], out)
-            else:
-                T.copy(c, done)
-            T.copy(done, C[y * rows, x * columns])
-
-    size, wide = BYTES[dtype], BYTES[out]
-    return [compiled(products, tiles(m, n, k, (rows, columns), size, wide), CUBE * CUBE * (2 * size + wide))]
-
-
-def matmul_f32(tile: tuple[int, int, int], part: tuple[int, int], stages: int) -> list[Kernel]:
-    """4096³ in f32 on lanes: each thread a part of the tile, its factors brought from shared memory to registers."""
-    n = CUBE
-    rows, columns, depth = tile
-    high, wide = part
-    across = columns // wide
-    threads = (rows // high) * across
-
-    @T.prim_func
-    def products(A: T.Tensor((n, n), "float32"), B: T.Tensor((n, n), "float32"), C: T.Tensor((n, n), "float32")):
-        with T.Kernel(n // columns, n // rows, threads=threads) as (x, y):
-            a = T.alloc_shared((rows, depth), "float32")
-            b = T.alloc_shared((depth, columns), "float32")
-            left = T.alloc_local((high,), "float32")
-            right = T.alloc_local((wide,), "float32")
-            c = T.alloc_local((high, wide), "float32")
-            lane = T.get_thread_binding()
-            T.clear(c)
-            for step in T.Pipelined(n // depth, num_stages=stages):
-                T.copy(A[y * rows, step * depth], a)
-                T.copy(B[step * depth, x * columns], b)
-                for k in T.serial(depth):
-                    for i in T.unroll(high):
-                        left[i] = a[lane // across * high + i, k]
-                    for j in T.vectorized(wide):
-                        right[j] = b[k, lane % across * wide + j]
-                    for i in T.unroll(high):
-                        for j in T.unroll(wide):
-                            c[i, j] += left[i] * right[j]
-            for i in T.unroll(high):
-                for j in T.vectorized(wide):
-                    C[y * rows + lane // across * high + i, x * columns + lane % across * wide + j] = c[i, j]
-
-    return [compiled(products, tiles(n, n, n, (rows, columns), 4, 4), 3 * 4 * n * n)]
-
-
-HEADS, LENGTH, WIDE = 64, 4096, 128
-
-
-def attention(tile: tuple[int, int], threads: int, stages: int) -> list[Kernel]:
-    """64 heads of 4096 queries and keys of 128 elements, in one sweep over the keys."""
-    queries, keys = tile
-    shape = (HEADS, LENGTH, WIDE)
-
-    @T.prim_func
-    def forward(
-        Q: T.Tensor(shape, "bfloat16"),
-        K: T.Tensor(shape, "bfloat16"),
-        V: T.Tensor(shape, "bfloat16"),
-        scale: T.float32,
-        Out: T.Tensor(shape, "bfloat16"),
-    ):
-        with T.Kernel(LENGTH // queries, HEADS, threads=threads) as (x, head):
-            q = T.alloc_shared((queries, WIDE), "bfloat16")
-            k = T.alloc_shared((keys, WIDE), "bfloat16")
-            v = T.alloc_shared((keys, WIDE), "bfloat16")
-            done = T.alloc_shared((queries, WIDE), "bfloat16")
-            scores = T.alloc_fragment((queries, keys), "float32")
-            weights = T.alloc_fragment((queries, keys), "bfloat16")
-            result = T.alloc_fragment((queries, WIDE), "float32")
-            top = T.alloc_fragment((queries,), "float32")
-            before = T.alloc_fragment((queries,), "float32")
-            keep = T.alloc_fragment((queries,), "float32")
-            found = T.alloc_fragment((queries,), "float32")
-            total = T.alloc_fragment((queries,), "float32")
-            T.copy(Q[head, x * queries : (x + 1) * queries, :], q)
-            T.fill(result, 0)
-            T.fill(total, 0)
-            T.fill(top, -T.infinity("float32"))
-            for step in T.Pipelined(LENGTH // keys, num_stages=stages):
-                T.copy(K[head, step * keys : (step + 1) * keys, :], k)
-                T.clear(scores)
-                T.gemm(q, k, scores, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
-                T.copy(top, before)
-                T.reduce_max(scores, top, dim=1, clear=False)
-                for i in T.Parallel(queries):
-                    top[i] = T.max(top[i], before[i])
-                for i in T.Parallel(queries):
-                    keep[i] = T.exp2(before[i] * scale - top[i] * scale)
-                for i, j in T.Parallel(queries, keys):
-                    scores[i, j] = T.exp2(scores[i, j] * scale - top[i] * scale)
-                T.reduce_sum(scores, found, dim=1)
-                for i in T.Parallel(queries):
-                    total[i] = total[i] * keep[i] + found[i]
-                T.copy(scores, weights)
-                for i, j in T.Parallel(queries, WIDE):
-                    result[i, j] *= keep[i]
-                T.copy(V[head, step * keys : (step + 1) * keys, :], v)
-                T.gemm(weights, v, result, policy=T.GemmWarpPolicy.FullRow)
-            for i, j in T.Parallel(queries, WIDE):
-                result[i, j] /= total[i]
-            T.copy(result, done)
-            T.copy(done, Out[head, x * queries : (x + 1) * queries, :])
-
-    l2 = HEADS * (LENGTH // queries) * (2 * queries + 2 * LENGTH) * WIDE * 2
-    return [compiled(forward, l2, 4 * HEADS * LENGTH * WIDE * 2)]
 
 
 def softmax(threads: int) -> list[Kernel]:
@@ -237,18 +81,18 @@ def layernorm(threads: int) -> list[Kernel]:
     return [compiled(rows, moved + ROWS * 8 * n, moved + 8 * n)]
 
 
-def rmsnorm(threads: int) -> list[Kernel]:
+def rmsnorm(threads: int, many: int = ROWS) -> list[Kernel]:
     """A row in the registers of a block."""
     n = COLUMNS
 
     @T.prim_func
     def rows(
-        X: T.Tensor((ROWS, n), "bfloat16"),
+        X: T.Tensor((many, n), "bfloat16"),
         gain: T.Tensor((n,), "bfloat16"),
         eps: T.float32,
-        Y: T.Tensor((ROWS, n), "bfloat16"),
+        Y: T.Tensor((many, n), "bfloat16"),
     ):
-        with T.Kernel(ROWS, threads=threads) as at:
+        with T.Kernel(many, threads=threads) as at:
             row = T.alloc_fragment((1, n), "bfloat16")
             squares = T.alloc_fragment((1, n), "float32")
             total = T.alloc_fragment((1,), "float32")
@@ -262,8 +106,8 @@ def rmsnorm(threads: int) -> list[Kernel]:
                 )
             T.copy(row, Y[at, :])
 
-    moved = 4 * ROWS * n
-    return [compiled(rows, moved + ROWS * 2 * n, moved + 2 * n)]
+    moved = 4 * many * n
+    return [compiled(rows, moved + many * 2 * n, moved + 2 * n)]
 
 
 def scan(threads: int, rows: int) -> list[Kernel]:
@@ -418,15 +262,39 @@ def gather(threads: int) -> list[Kernel]:
     return [compiled(rows, moved, moved)]
 
 
-PLAIN: Mapping[str, Any] = {"turned": False, "scaled": False, "total": "float32", "out": "bfloat16"}
-BYTES_BY_ROWS: Mapping[str, Any] = {**PLAIN, "turned": True}
-WHOLE: Mapping[str, Any] = {**BYTES_BY_ROWS, "scaled": True, "total": "int32"}
-TILES, BYTE_TILES = [(128, 256, 64), (128, 128, 64)], [(128, 256, 128), (128, 128, 128)]
+def norm_product(threads: int, tile: tuple[int, int, int], stages: int) -> list[Kernel]:
+    """A norm of 4096 rows of 4096, then a linear layer."""
+    return [*rmsnorm(threads, 4096), *matmul("bfloat16", "bfloat16", "float32", tile, 256, stages, turned=True)]
+
+
+TILES, WHOLE, BYTE_TILES = ([(128, 256, depth), (128, 128, depth)] for depth in (64, 32, 128))
+WORDS = partial(matmul, "bfloat16", "bfloat16", "float32")
+PRODUCTS: Mapping[str, Any] = {
+    "matmul_bf16": (WORDS, TILES),
+    "matmul_8192": (partial(WORDS, shape=(1, 8192, 8192, 8192)), TILES),
+    "matmul_f16": (partial(matmul, "float16", "float16", "float32"), TILES),
+    "matmul_batched": (partial(WORDS, shape=(32, 1024, 1024, 1024)), TILES),
+    "matmul_at": (partial(WORDS, first=True), TILES),
+    "matmul_bt": (partial(WORDS, turned=True), TILES),
+    "matmul_odd": (partial(WORDS, shape=(1, 4097, 4095, 4099)), TILES),
+    "matmul_tf32": (partial(matmul, "float32", "float32", "float32", turned=True), WHOLE),
+    "matmul_f8": (partial(matmul, "float8_e4m3fn", "bfloat16", "float32", turned=True), BYTE_TILES),
+    "matmul_f8_parts": (partial(matmul, "float8_e4m3fn", "bfloat16", "float32", turned=True, parts=True), BYTE_TILES),
+    "matmul_i8": (partial(matmul, "int8", "bfloat16", "int32", turned=True, scaled=True), BYTE_TILES),
+}
+for name, (make, sizes) in PRODUCTS.items():
+    configurations(name, make, tile=sizes, threads=[256], stages=[3])
 configurations("matmul_f32", matmul_f32, tile=[(128, 128, 16), (128, 128, 32)], part=[(8, 8), (16, 8)], stages=[2, 3])
-configurations("matmul_bf16", partial(matmul, "bfloat16", **PLAIN), tile=TILES, threads=[256], stages=[3])
-configurations("matmul_f8", partial(matmul, "float8_e4m3fn", **BYTES_BY_ROWS), tile=BYTE_TILES, threads=[256], stages=[3])
-configurations("matmul_i8", partial(matmul, "int8", **WHOLE), tile=BYTE_TILES, threads=[256], stages=[3])
-configurations("attention", attention, tile=[(128, 128), (128, 64)], threads=[256], stages=[2])
+configurations("mlp", mlp, gated=[(128, 128, 64), (128, 64, 64)], tile=TILES[:1], stages=[3])
+configurations("norm_product", norm_product, threads=[128], tile=TILES, stages=[3])
+for wide, causal in product((64, 128), (False, True)):
+    configurations(
+        f"attention_{wide}{'_causal' * causal}",
+        partial(attention, wide, causal),
+        tile=[(128, 128), (128, 64)],
+        threads=[256],
+        stages=[2],
+    )
 configurations("softmax", softmax, threads=[128, 256])
 configurations("layernorm", layernorm, threads=[128, 256])
 configurations("rmsnorm", rmsnorm, threads=[128, 256])

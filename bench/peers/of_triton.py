@@ -1,8 +1,4 @@
-"""Problems in Triton, as its tutorials and libraries write such kernels: tiles brought by descriptors, rows in registers.
-
-All sizes are constants of the kernel, as they are of ours; addresses are multiples of 16 bytes, which Triton finds out at a
-launch.
-"""
+"""Problems in Triton, as its tutorials and libraries write such kernels: tiles brought by descriptors, rows in registers."""
 
 from __future__ import annotations
 
@@ -14,43 +10,13 @@ from typing import Any
 
 import triton
 import triton.language as tl
-from offer import Kernel, Made, Peer, tiles, up
-from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource
+from offer import Kernel, Made, Peer
+from triton_attention import attention
+from triton_kernels import BYTES, compiled, kernel
+from triton_products import matmul, matmul_f32, matmul_i8, matmul_of_any, mlp
 
-TARGET = GPUTarget("cuda", 90, 32)
 PEER = Peer("triton", triton.__version__)
-BYTES = {"bf16": 2, "fp16": 2, "fp32": 4, "fp8e4nv": 1, "i8": 1, "i32": 4}
-CUBE = 4096
 ROWS, COLUMNS = 8192, 4096
-
-
-def compiled(fn: Any, arguments: Mapping[str, str], constants: Mapping[str, Any], **options: Any) -> Any:
-    """A kernel for the target: types of `arguments` by name, constants by name, what else Triton is told."""
-    kinds = {name: "constexpr" if name in constants else arguments[name] for name in fn.arg_names}
-    aligned = {(at,): [["tt.divisibility", 16]] for at, name in enumerate(fn.arg_names) if kinds[name].startswith("*")}
-    source = ASTSource(fn, kinds, dict(constants), aligned)
-    return triton.compile(source, target=TARGET, options={"enable_fp_fusion": True, **options})
-
-
-def kernel(made: Any, grid: Sequence[int], l2: float, dram: float, values: Sequence[int | None] = ()) -> Kernel:
-    """A launch of what `compiled` gave."""
-    x, y, z = (*grid, 1, 1)[:3]
-    said = made.metadata
-    return Kernel(made.asm["cubin"], said.name, (x, y, z), 32 * said.num_warps, values, l2, dram, said.shared)
-
-
-def descriptor(dtype: str, block: Sequence[int]) -> str:
-    """The type of a descriptor of tiles."""
-    return f"tensordesc<{dtype}[{', '.join(map(str, block))}]>"
-
-
-def described(shape: Sequence[int]) -> tuple[int | None, ...]:
-    """The arguments that a descriptor becomes: itself, extents, strides."""
-    strides = [1]
-    for extent in reversed(shape[1:]):
-        strides.insert(0, strides[0] * extent)
-    return (None, *shape, *strides)
 
 
 def configurations(problem: str, make: Any, **choices: Sequence[Any]) -> None:
@@ -60,138 +26,6 @@ def configurations(problem: str, make: Any, **choices: Sequence[Any]) -> None:
         chosen = dict(zip(choices, values, strict=True))
         found[" ".join(f"{key}={value}" for key, value in chosen.items())] = partial(make, **chosen)
     PEER.problems[problem] = {**PEER.problems.get(problem, {}), **found}
-
-
-@triton.jit
-def place_of_tile(M: tl.constexpr, N: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
-    """The first row and column of a program's tile: eight tiles that are neighbours share columns."""
-    at = tl.program_id(0)
-    group: tl.constexpr = 8
-    many: tl.constexpr = group * (N // BN)
-    return (at // many * group + at % group) * BM, at % many // group * BN
-
-
-@triton.jit
-def product_of_tiles(
-    a, b, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
-    TURNED: tl.constexpr, SPECIAL: tl.constexpr,
-):  # fmt: skip
-    """C = A · B, or A · Bᵀ, by descriptors."""
-    rows, columns = place_of_tile(M, N, BM, BN)
-    total = tl.zeros((BM, BN), dtype=tl.float32)
-    for k in tl.range(0, K, BK, warp_specialize=SPECIAL):
-        right = b.load([columns, k]).T if TURNED else b.load([k, columns])
-        total = tl.dot(a.load([rows, k]), right, total, input_precision="ieee")
-    c.store([rows, columns], total.to(c.dtype))
-
-
-def matmul(
-    dtype: str, out: str, turned: bool, tile: tuple[int, int, int], warps: int, stages: int, roles: bool = False
-) -> list[Kernel]:
-    """4096³ by descriptors. `roles`: warps of their own bring tiles."""
-    rows, columns, depth = tile
-    of_b = (columns, depth) if turned else (depth, columns)
-    made = compiled(
-        product_of_tiles,
-        {"a": descriptor(dtype, (rows, depth)), "b": descriptor(dtype, of_b), "c": descriptor(out, (rows, columns))},
-        {
-            "M": CUBE, "N": CUBE, "K": CUBE, "BM": rows, "BN": columns, "BK": depth, "TURNED": turned, "SPECIAL": roles,
-        },
-        num_warps=warps,
-        num_stages=stages,
-    )  # fmt: skip
-    size, wide = BYTES[dtype], BYTES[out]
-    l2 = tiles(CUBE, CUBE, CUBE, (rows, columns), size, wide)
-    grid = up(CUBE, rows) * up(CUBE, columns)
-    return [kernel(made, [grid], l2, CUBE * CUBE * (2 * size + wide), 3 * described((CUBE, CUBE)))]
-
-
-@triton.jit
-def product_by_addresses(
-    a, b, c, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
-):
-    """C = A · B of f32 by copies that the program's threads make, with sums of f32."""
-    row, column = place_of_tile(M, N, BM, BN)
-    rows, columns, depth = row + tl.arange(0, BM), column + tl.arange(0, BN), tl.arange(0, BK)
-    at_a = a + rows[:, None] * K + depth[None, :]
-    at_b = b + depth[:, None] * N + columns[None, :]
-    total = tl.zeros((BM, BN), dtype=tl.float32)
-    for _ in range(0, K, BK):
-        total = tl.dot(tl.load(at_a), tl.load(at_b), total, input_precision="ieee")
-        at_a += BK
-        at_b += BK * N
-    tl.store(c + rows[:, None] * N + columns[None, :], total)
-
-
-def matmul_f32(tile: tuple[int, int, int], warps: int, stages: int) -> list[Kernel]:
-    """4096³ in f32."""
-    rows, columns, depth = tile
-    sizes = {"M": CUBE, "N": CUBE, "K": CUBE, "BM": rows, "BN": columns, "BK": depth}
-    made = compiled(product_by_addresses, dict.fromkeys("abc", "*fp32"), sizes, num_warps=warps, num_stages=stages)
-    l2 = tiles(CUBE, CUBE, CUBE, (rows, columns), 4, 4)
-    return [kernel(made, [up(CUBE, rows) * up(CUBE, columns)], l2, 3 * 4 * CUBE * CUBE)]
-
-
-@triton.jit
-def scaled_product(
-    a, b, c, of_rows, of_columns, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
-    BK: tl.constexpr,
-):  # fmt: skip
-    """A · Bᵀ of bytes, each row and each column with its scale."""
-    rows, columns = place_of_tile(M, N, BM, BN)
-    total = tl.zeros((BM, BN), dtype=tl.int32)
-    for k in range(0, K, BK):
-        total = tl.dot(a.load([rows, k]), b.load([columns, k]).T, total)
-    one = tl.load(of_rows + rows + tl.arange(0, BM))
-    other = tl.load(of_columns + columns + tl.arange(0, BN))
-    c.store([rows, columns], (total.to(tl.float32) * one[:, None] * other[None, :]).to(c.dtype))
-
-
-def matmul_i8(tile: tuple[int, int, int], warps: int, stages: int) -> list[Kernel]:
-    """4096³ of int8."""
-    rows, columns, depth = tile
-    kinds = {"a": descriptor("i8", (rows, depth)), "b": descriptor("i8", (columns, depth))}
-    kinds |= {"c": descriptor("bf16", (rows, columns)), "of_rows": "*fp32", "of_columns": "*fp32"}
-    sizes = {"M": CUBE, "N": CUBE, "K": CUBE, "BM": rows, "BN": columns, "BK": depth}
-    made = compiled(scaled_product, kinds, sizes, num_warps=warps, num_stages=stages)
-    l2 = tiles(CUBE, CUBE, CUBE, (rows, columns), 1, 2)
-    return [kernel(made, [up(CUBE, rows) * up(CUBE, columns)], l2, 4 * CUBE * CUBE, 3 * described((CUBE, CUBE)))]
-
-
-@triton.jit
-def attention_forward(
-    q, k, v, o, scale, L: tl.constexpr, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, SPECIAL: tl.constexpr
-):
-    """softmax(Q Kᵀ · scale) V of one head in one sweep over its keys; exponentials to the base 2."""
-    head = tl.program_id(1) * L
-    first = head + tl.program_id(0) * BM
-    query = q.load([first, 0])
-    top = tl.full((BM,), float("-inf"), tl.float32)
-    total = tl.zeros((BM,), tl.float32)
-    result = tl.zeros((BM, D), tl.float32)
-    for key in tl.range(0, L, BN, warp_specialize=SPECIAL):
-        scores = tl.dot(query, k.load([head + key, 0]).T)
-        higher = tl.maximum(top, tl.max(scores, 1) * scale)
-        weights = tl.math.exp2(scores * scale - higher[:, None])
-        keep = tl.math.exp2(top - higher)
-        total = total * keep + tl.sum(weights, 1)
-        result = tl.dot(weights.to(v.dtype), v.load([head + key, 0]), result * keep[:, None])
-        top = higher
-    o.store([first, 0], (result / total[:, None]).to(o.dtype))
-
-
-HEADS, LENGTH, WIDE = 64, 4096, 128
-
-
-def attention(tile: tuple[int, int], warps: int, stages: int, roles: bool = False) -> list[Kernel]:
-    """64 heads of 4096 queries and keys of 128 elements."""
-    queries, keys = tile
-    kinds = {name: descriptor("bf16", (queries if name in "qo" else keys, WIDE)) for name in "qkvo"}
-    sizes = {"L": LENGTH, "D": WIDE, "BM": queries, "BN": keys, "SPECIAL": roles}
-    made = compiled(attention_forward, {**kinds, "scale": "fp32"}, sizes, num_warps=warps, num_stages=stages)
-    blocks = LENGTH // queries
-    l2 = HEADS * blocks * (2 * queries + 2 * LENGTH) * WIDE * 2
-    return [kernel(made, [blocks, HEADS], l2, 4 * HEADS * LENGTH * WIDE * 2, 4 * described((HEADS * LENGTH, WIDE)))]
 
 
 @triton.jit
@@ -231,11 +65,11 @@ def scan_of_row(x, y, N: tl.constexpr):
     tl.store(y + at, tl.cumsum(tl.load(x + at), 0))
 
 
-def by_rows(fn: Any, dtype: str, more: Mapping[str, str], extra: float, warps: int) -> list[Kernel]:
-    """A program for each of 8192 rows of 4096. `extra`: bytes of what all rows share."""
+def by_rows(fn: Any, dtype: str, more: Mapping[str, str], extra: float, warps: int, rows: int = ROWS) -> list[Kernel]:
+    """A program for each of so many rows of 4096. `extra`: bytes of what all rows share."""
     made = compiled(fn, {"x": f"*{dtype}", "y": f"*{dtype}", **more}, {"N": COLUMNS}, num_warps=warps)
-    moved = 2 * ROWS * COLUMNS * BYTES[dtype]
-    return [kernel(made, [ROWS], moved + ROWS * extra, moved + extra)]
+    moved = 2 * rows * COLUMNS * BYTES[dtype]
+    return [kernel(made, [rows], moved + rows * extra, moved + extra)]
 
 
 @triton.jit
@@ -354,17 +188,43 @@ def gather(warps: int) -> list[Kernel]:
     return [kernel(made, [1 << 15], moved, moved)]
 
 
+def norm_product(warps: int, tile: tuple[int, int, int], stages: int) -> list[Kernel]:
+    """A norm of 4096 rows of 4096, then a linear layer."""
+    normed = by_rows(rmsnorm_of_row, "bf16", {"gain": "*bf16", "eps": "fp32"}, 2 * COLUMNS, warps, 4096)
+    return [*normed, *matmul("bf16", "bf16", tile, 8, stages, turned=True)]
+
+
 configurations(
     "matmul_f32", matmul_f32, tile=[(128, 128, 16), (128, 128, 32), (128, 256, 16), (64, 128, 32)], warps=[4, 8], stages=[3]
 )
+WORDS, WHOLE, BYTE_TILES = ([(128, 256, depth), (128, 128, depth)] for depth in (64, 32, 128))
+PRODUCTS: Mapping[str, Any] = {
+    "matmul_bf16": partial(matmul, "bf16", "bf16"),
+    "matmul_8192": partial(matmul, "bf16", "bf16", shape=(1, 8192, 8192, 8192)),
+    "matmul_f16": partial(matmul, "fp16", "fp16"),
+    "matmul_batched": partial(matmul, "bf16", "bf16", shape=(32, 1024, 1024, 1024)),
+    "matmul_at": partial(matmul, "bf16", "bf16", first=True),
+    "matmul_bt": partial(matmul, "bf16", "bf16", turned=True),
+}
+for name, make in PRODUCTS.items():
+    configurations(name, make, tile=WORDS, warps=[8], stages=[3])
+configurations("matmul_tf32", partial(matmul, "fp32", "fp32", turned=True), tile=WHOLE, warps=[8], stages=[3])
+configurations("matmul_odd", partial(matmul_of_any, (4097, 4095, 4099)), tile=WORDS, warps=[8], stages=[3])
+configurations("matmul_f8", partial(matmul, "fp8e4nv", "bf16", turned=True), tile=BYTE_TILES, warps=[8], stages=[3])
 configurations(
-    "matmul_bf16", partial(matmul, "bf16", "bf16", False), tile=[(128, 256, 64), (128, 128, 64)], warps=[8], stages=[3, 4]
+    "matmul_f8_parts", partial(matmul, "fp8e4nv", "bf16", turned=True, parts=128), tile=BYTE_TILES, warps=[4, 8], stages=[3]
 )
-configurations(
-    "matmul_f8", partial(matmul, "fp8e4nv", "bf16", True), tile=[(128, 256, 128), (128, 128, 128)], warps=[8], stages=[3]
-)
-configurations("matmul_i8", matmul_i8, tile=[(128, 256, 128), (128, 128, 128)], warps=[8], stages=[3])
-configurations("attention", attention, tile=[(128, 128), (128, 64)], warps=[8], stages=[2, 3])
+configurations("matmul_i8", matmul_i8, tile=BYTE_TILES, warps=[8], stages=[3])
+configurations("mlp", mlp, gated=[(128, 128, 64), (128, 64, 64)], tile=WORDS, stages=[3])
+for wide, causal in product((64, 128), (False, True)):
+    configurations(
+        f"attention_{wide}{'_causal' * causal}",
+        partial(attention, wide, causal),
+        tile=[(128, 128), (128, 64), (64, 64)],
+        warps=[4, 8],
+        stages=[2],
+    )
+configurations("norm_product", norm_product, warps=[4], tile=WORDS, stages=[3, 4])
 configurations("softmax", partial(by_rows, softmax_of_row, "fp32", {}, 0), warps=[4, 8, 16])
 configurations(
     "layernorm",
