@@ -43,6 +43,7 @@ OTHERS = {
     "model/code/program.py": (1, "bits of a register"),
     "planner/strategies/panels.py": (3, "steps that a panel may hold"),
     "planner/strategies/swept.py": (2, "keys of a block"),
+    "planner/strategies/tiles.py": (1, "registers of a thread"),
     "planner/strategies/products.py": (19, "iterations of tiles, and bytes of a turn"),
     "planner/search.py": (1, "iterations of a tile"),
     "planner/strategies/pitched.py": (1, "elements of a short row"),
