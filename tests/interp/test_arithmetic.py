@@ -18,10 +18,10 @@ from texpr.interp.dtypes import Array, dtype_of, limits, numpy_dtype
 from texpr.interp.rounding import round_tf32, to_odd_f32
 from texpr.ir.value import types
 from texpr.ir.value.operators import OPS
-from texpr.ir.value.types import BF16, BOOL, DTYPES, F8E4M3, F8E5M2, F16, F32, F64, I8, I64, TF32, U8, U64, DType, Kind
+from texpr.ir.value.types import BF16, BOOL, DTYPES, F8E4M3, F8E5M2, F8E8M0, F16, F32, F64, I8, I64, TF32, U8, U64, DType, Kind
 
 INTEGERS = [t for t in DTYPES.values() if t.is_integer]
-FLOATS = [t for t in DTYPES.values() if t.is_float]
+FLOATS = [t for t in DTYPES.values() if t.is_float and t != F8E8M0]  # scales are converted, and nothing is computed of them
 NARROW = [TF32, F16, BF16, F8E4M3, F8E5M2]
 
 
