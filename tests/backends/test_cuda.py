@@ -90,7 +90,7 @@ def test_matmul_of_small_types(emulated: Callable[[Plan], Emulated], name: str) 
 def _every_type() -> Plan:
     """For each type an update in memory, an exchange between lanes and an atomic, in one kernel each."""
     made, buffers = [], []
-    for dtype in DTYPES.values():
+    for dtype in (each for each in DTYPES.values() if each.name != "f8e8m0"):  # scales have no updates
         x = plans.array(f"x_{dtype}", dtype, 32, role="inout")
         t, v, o, w = plans.syms("t v o w")
         value = Ref(v, dtype)

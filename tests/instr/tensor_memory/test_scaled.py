@@ -118,3 +118,17 @@ def test_what_is_not_staged_so_is_refused(old: str, new: str, said: str | None) 
     function = parse(text, "case.te")["product"]
     with pytest.raises(TexprError, match=said):
         lower(function, "sm_100a", schedule=function.schedules[0])
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("seq n |i| { y[0] += f8e8m0(x[i]) }", "the target is of scales"),
+        ("par n |i| { y[i] = y[i] * y[i] }", "`mul` is not for scales"),
+        ("par n |i| { y[i] = 0.0 }", "0.0 is no power of two"),
+        ("par n |i| { y[i] = 3.0 }", "3.0 is no power of two"),
+    ],
+)
+def test_scales_are_stored_and_converted_alone(body: str, said: str) -> None:
+    with pytest.raises(TexprError, match=said):
+        parse(f"fn f(x: f32[n], inout y: f8e8m0[n])\n    where n >= 1\n{{\n    {body}\n}}\n", "case.te")

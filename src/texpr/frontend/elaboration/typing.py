@@ -177,7 +177,7 @@ def _check_takes(info: OpInfo, dtype: DType, span: Span) -> None:
         return
     help = None
     if dtype == F8E8M0:
-        raise error("E0304", span, f"`{info.name}` is not for scales: f8e8m0", help=f"convert it, `{info.name}(f32(…), …)`")
+        raise error("E0304", span, f"`{info.name}` is not for scales: f8e8m0", help="convert it, `f32(…)`")
     if info.takes == "float" and dtype.is_integer:
         help = f"convert it first, `{info.name}(f32(…))`"
     elif info.takes == "bool":
@@ -294,6 +294,8 @@ def convert(operand: Operand, dtype: DType) -> Draft:
 def widen(operand: Operand, dtype: DType, what: str) -> Value:
     """The operand of an update of a `dtype` target: where its own type is narrower, its leaves are converted first."""
     draft, span = operand
+    if dtype == F8E8M0:
+        raise error("E0304", span, f"{what} is of scales, f8e8m0, which are stored and nothing else", help="sum up in f32")
     if not isinstance(draft, Typed) or draft.dtype == dtype:
         return settle(operand, dtype)
     if not holds(dtype, draft.dtype):
