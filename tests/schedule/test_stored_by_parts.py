@@ -23,7 +23,7 @@ from texpr.ir.instr.fragment import Misfit, fragment
 from texpr.ir.kernel import kernels
 from texpr.ir.kernel.parse import parse_plan
 from texpr.ir.kernel.shared import shared_bytes
-from texpr.schedule.joint.parts import part_of
+from texpr.schedule.joint.lanes.parts import part_of
 from texpr.support.diagnostic import CompilerBug, TexprError
 from texpr.support.record import replace
 

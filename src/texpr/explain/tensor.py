@@ -12,7 +12,7 @@ from texpr.explain.planned import tile_at
 from texpr.ir import kernel as k
 from texpr.ir.instr import Operand
 from texpr.ir.instr.registers import columns_of
-from texpr.ir.kernel.tensor_memory import places, taken
+from texpr.ir.kernel.shared import columns_of_arrays, columns_taken
 from texpr.ir.ops.collective import Held
 from texpr.ir.value import Buffer, Load
 from texpr.ir.value.types import F8E8M0
@@ -51,8 +51,8 @@ def tensor(kernel: k.Kernel, compiled: Compiled) -> Iterator[Data]:
 
 def tensor_memory(kernel: k.Kernel) -> Data | None:
     """The columns of tensor memory that a kernel takes, and of each array the first one and how many; None without."""
-    arrays = [{"name": buffer.name, "first": at.start, "columns": len(at)} for buffer, at in places(kernel).items()]
-    return {"taken": taken(kernel), "arrays": arrays} if arrays else None
+    arrays = [{"name": buffer.name, "first": at.start, "columns": len(at)} for buffer, at in columns_of_arrays(kernel).items()]
+    return {"taken": columns_taken(kernel), "arrays": arrays} if arrays else None
 
 
 def _each(buffer: Buffer) -> int:

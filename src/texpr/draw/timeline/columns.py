@@ -16,7 +16,7 @@ from texpr.draw.page.text import CAPTION, fit
 from texpr.ir import kernel as k
 from texpr.ir.instr import Instr
 from texpr.ir.instr.registers import columns_of
-from texpr.ir.kernel.tensor_memory import places, taken
+from texpr.ir.kernel.shared import columns_of_arrays, columns_taken
 from texpr.ir.operation import Commits, Group, Lasts
 from texpr.ir.ops.collective import Held
 from texpr.support.record import Record
@@ -48,7 +48,7 @@ class Step(Record):
 
 def draw_columns(name: str, kernels: Sequence[k.Kernel]) -> str | None:
     """Tensor memory of each kernel of the function `name` as an SVG document; None where none has any."""
-    found = [(kernel, tuple(steps(kernel))) for kernel in kernels if places(kernel)]
+    found = [(kernel, tuple(steps(kernel))) for kernel in kernels if columns_of_arrays(kernel)]
     if not found:
         return None
     pictures = [captioned(f"{kernel.name}: {told(kernel)}", _kernel(kernel, every)) for kernel, every in found]
@@ -60,8 +60,8 @@ def draw_columns(name: str, kernels: Sequence[k.Kernel]) -> str | None:
 
 def told(kernel: k.Kernel) -> str:
     """How many columns are taken, and which array has which."""
-    arrays = ", ".join(f"{buffer.name} {at.start} to {at.stop - 1}" for buffer, at in places(kernel).items())
-    return f"{taken(kernel)} columns taken; {arrays}"
+    arrays = ", ".join(f"{buffer.name} {at.start} to {at.stop - 1}" for buffer, at in columns_of_arrays(kernel).items())
+    return f"{columns_taken(kernel)} columns taken; {arrays}"
 
 
 def steps(kernel: k.Kernel) -> Iterator[Step]:
@@ -108,7 +108,7 @@ def _operation(kernel: k.Kernel, stmt: k.Operation, ranges: Mapping[Sym, Range],
 def _does(
     kernel: k.Kernel, instr: Instr, registers: Sequence[Held], ranges: Mapping[Sym, Range]
 ) -> Iterator[tuple[range, str]]:
-    lies = places(kernel)
+    lies = columns_of_arrays(kernel)
     for held in registers:
         if held.first.buffer in lies:
             written = held.access != "read"
@@ -132,9 +132,9 @@ WIDE = 16
 
 
 def _kernel(kernel: k.Kernel, every: Sequence[Step]) -> Picture:
-    count = taken(kernel)
+    count = columns_taken(kernel)
     wide = max(1, count // CELLS)
-    used = {at // wide for columns in places(kernel).values() for at in columns}
+    used = {at // wide for columns in columns_of_arrays(kernel).values() for at in columns}
     lives = {cell: [at for at, step in enumerate(every) if cell in _cells(step, wide)] for cell in used}
     rows = [[Cell("", _kind(cell, at, step, lives, wide)) for cell in range(count // wide)] for at, step in enumerate(every)]
     heads = tuple(str(cell * wide) for cell in range(count // wide))

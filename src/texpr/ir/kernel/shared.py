@@ -1,12 +1,14 @@
-"""The layout of a block's shared memory."""
+"""The layout of a block's shared memory, and of its columns of tensor memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import combinations
 from math import prod
 
-from texpr.ir.kernel import Array, Kernel, Space
+from texpr.ir.instr.registers import columns_of
+from texpr.ir.kernel import Array, Kernel, Operation, Space, walk
+from texpr.ir.operation import Lasts
 from texpr.ir.value import Buffer
 
 USUAL_ALIGNMENT = 16
@@ -58,3 +60,15 @@ def overlaps(kernel: Kernel) -> Iterator[tuple[Array, Array]]:
     for (one, here), (other, there) in combinations(shared_places(kernel), 2):
         if max(here, there) < min(here + array_bytes(one), there + array_bytes(other)):
             yield one, other
+
+
+def columns_taken(kernel: Kernel) -> int:
+    """The columns that a kernel takes; 0 where it takes none."""
+    every = (stmt.completion(kernel.map_of) for stmt in walk(kernel.body) if isinstance(stmt, Operation))
+    return max((each.count for each in every if isinstance(each, Lasts)), default=0)
+
+
+def columns_of_arrays(kernel: Kernel) -> Mapping[Buffer, range]:
+    """The columns of each array, from the first on that is taken, in their order."""
+    arrays = sorted((a for a in kernel.arrays if a.space is Space.TENSOR), key=lambda array: array.at or 0)
+    return {a.buffer: range(a.at or 0, (a.at or 0) + columns_of(a.buffer.dtype, a.buffer.shape[0].constant)) for a in arrays}

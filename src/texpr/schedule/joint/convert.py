@@ -32,15 +32,15 @@ from texpr.ir.value import Buffer, Index, Load, Value
 from texpr.ir.value import walk as value_walk
 from texpr.isa.target import Target
 from texpr.schedule.edits import Offers
-from texpr.schedule.joint import stores
-from texpr.schedule.joint.columns import Columns, in_vectors
-from texpr.schedule.joint.layout import Place, place, solved, steps_of, tile_fragment
+from texpr.schedule.joint.lanes import stores
+from texpr.schedule.joint.lanes.columns import Columns, in_vectors
+from texpr.schedule.joint.lanes.layout import Place, place, solved, steps_of, tile_fragment
+from texpr.schedule.joint.lanes.parts import part_of
+from texpr.schedule.joint.lanes.wide import is_stored
 from texpr.schedule.joint.match import match
 from texpr.schedule.joint.nests import Nest, nest_of
-from texpr.schedule.joint.parts import part_of
 from texpr.schedule.joint.product import Product, Unfit
 from texpr.schedule.joint.records import by_name
-from texpr.schedule.joint.wide import is_stored
 from texpr.schedule.tree import Body, path_to, replaced
 from texpr.support.diagnostic import TexprError, error
 from texpr.support.record import Mutable, field, replace

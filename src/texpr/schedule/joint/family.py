@@ -25,11 +25,11 @@ from texpr.ir.value import Buffer
 from texpr.isa.target import Target
 from texpr.schedule.joint.convert import Converter, Tile, accesses, exprs_of
 from texpr.schedule.joint.held import Held, tile_of
-from texpr.schedule.joint.layout import place
+from texpr.schedule.joint.lanes.layout import place
+from texpr.schedule.joint.lanes.wide import wide
 from texpr.schedule.joint.nests import Nest
 from texpr.schedule.joint.phases import Phase, Touched, held_by, phases
 from texpr.schedule.joint.product import Product
-from texpr.schedule.joint.wide import wide
 from texpr.schedule.tree import Body, path_to, replaced
 from texpr.support.record import Mutable, field, replace
 

@@ -8,9 +8,9 @@ from texpr.ir.program.marked import mark
 from texpr.ir.program.marks import Joint
 from texpr.isa.target import Target
 from texpr.schedule.joint.convert import Converter
+from texpr.schedule.joint.lanes.wide import wide
 from texpr.schedule.joint.operands import operands_there
 from texpr.schedule.joint.scales import brought
-from texpr.schedule.joint.wide import wide
 
 
 def instructed(function: ir.Function, target: Target) -> ir.Function:

@@ -21,9 +21,9 @@ from texpr.ir.program.rewrite import with_blocks
 from texpr.ir.value import Buffer, Load
 from texpr.isa.instructions.tcgen05 import LANES, PART
 from texpr.isa.target import Target
-from texpr.schedule.joint.columns import Columns
 from texpr.schedule.joint.convert import Converter, Tile, accesses, renamed
-from texpr.schedule.joint.wide import wide
+from texpr.schedule.joint.lanes.columns import Columns
+from texpr.schedule.joint.lanes.wide import wide
 from texpr.schedule.tree import path_to, replaced
 from texpr.support.record import replace
 

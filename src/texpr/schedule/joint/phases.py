@@ -32,8 +32,8 @@ from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, conjunc
 from texpr.ir.value.types import BOOL, I64
 from texpr.schedule.joint.convert import Converter, accesses
 from texpr.schedule.joint.held import Held, dims_of, part_of, register_of
-from texpr.schedule.joint.layout import solved
-from texpr.schedule.joint.wide import is_stored
+from texpr.schedule.joint.lanes.layout import solved
+from texpr.schedule.joint.lanes.wide import is_stored
 from texpr.schedule.tree import Body
 from texpr.support.record import Mutable, Record, field, replace
 from texpr.support.span import Span

@@ -19,7 +19,7 @@ from texpr.ir.program.rewrite import replace_loads, substitute_load
 from texpr.ir.value import Buffer, Load
 from texpr.isa.target import Target
 from texpr.schedule.edits import Offers, instead
-from texpr.schedule.joint.layout import place
+from texpr.schedule.joint.lanes.layout import place
 from texpr.schedule.joint.match import Match
 from texpr.schedule.joint.moves import Move, Tiles, move_of, movers
 from texpr.schedule.joint.nests import Nest

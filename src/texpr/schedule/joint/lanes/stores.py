@@ -31,9 +31,9 @@ from texpr.ir.program.rewrite import substitute_load
 from texpr.ir.program.uses import touched
 from texpr.ir.value import Buffer, Load
 from texpr.isa.target import Target
+from texpr.schedule.joint.lanes.wide import shared
 from texpr.schedule.joint.records import usable_in
 from texpr.schedule.joint.rows import in_rows
-from texpr.schedule.joint.wide import shared
 from texpr.schedule.tree import Body
 from texpr.support.record import Mutable, Record, replace
 from texpr.support.span import Span

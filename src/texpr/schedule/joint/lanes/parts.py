@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from texpr.affine.expr import ZERO, Expr, expr
 from texpr.ir import program as ir
 from texpr.ir.instr.fragment import Fragment, Misfit
-from texpr.schedule.joint.layout import steps_of
+from texpr.schedule.joint.lanes.layout import steps_of
 from texpr.support.record import Record, replace
 
 
