@@ -181,7 +181,7 @@ def forced(asked: Question) -> None:
     kinds = (("row_empty", Waits), ("row_full", Arrives), ("row_full", Waits), ("row_empty", Releases))
     found = acquire, fill, use, release = [by[kind] for kind in kinds]
     first = dict(zip(found, (0, 0, 2, 2), strict=True))
-    launch.channels[:] = [Channel(fill.site.loops[0], acquire, fill, (use,), (release,), first, expr(256), (0, 256))]
+    launch.channels[:] = [Channel(fill.site.loops[0], acquire, fill, (use,), (release,), first, (256, 257), (0, 256))]
 
 
 @pytest.mark.planted

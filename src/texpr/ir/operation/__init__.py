@@ -113,10 +113,12 @@ class Brings(Record):
 
 
 class Waits(Record):
-    """Waits until the phase of the barrier `at` with this parity has completed."""
+    """Waits until the phase of the barrier `at` with this parity has completed, and all before it: the number `phase`, where
+    that is said."""
 
     at: Load
     parity: Expr
+    phase: Expr | None = None
 
 
 class Releases(Record):

@@ -15,10 +15,11 @@ from texpr.affine.ranges import Range
 from texpr.ir.operation import Arrives, Makes, Operation, Releases, Waits
 from texpr.ir.operation.covered import Covered
 from texpr.ir.operation.form import Covers, Indexed, Maybe, Number, Word, barrier
-from texpr.ir.value import Load
+from texpr.ir.value import Buffer, Load
 from texpr.isa.cuda import TMA
 from texpr.isa.levels import WARP
 from texpr.support.limits import LARGEST_INT
+from texpr.support.span import Span
 
 if TYPE_CHECKING:
     from texpr.ir.kernel import Stmt
@@ -189,14 +190,24 @@ class BarrierWait(Operation, eq=False):
     """Waits until the phase of a barrier with this parity has completed; the first phase has parity 0.
 
     The writes of its copies, and accesses before its arrivals, are then visible to this thread. `covers`: the dependences.
+    `phase`: the number of the phase, where the text of the program says it.
     """
 
-    FORM = (Word("mbarrier"), Word("wait"), barrier("barrier"), Word("parity"), Indexed("parity"), Covers("covers"))
+    FORM = (
+        Word("mbarrier"),
+        Word("wait"),
+        barrier("barrier"),
+        Word("parity"),
+        Indexed("parity"),
+        Maybe("phase", None, "phase", (Indexed("phase"),)),
+        Covers("covers"),
+    )
     RULES = (barrier_counts_fit, barrier_waited_for_is_made)
 
     barrier: Load
     parity: Expr
     covers: tuple[Covered, ...] = ()
+    phase: Expr | None = None
 
     @property
     def waits_for(self) -> tuple[Covered, ...]:
@@ -210,9 +221,20 @@ class BarrierWait(Operation, eq=False):
 
     def completion(self, maps: Mapping[str, TensorMap]) -> Waits:
         """Waits for the phase."""
-        return Waits(self.barrier, self.parity)
+        return Waits(self.barrier, self.parity, self.phase)
 
     def cuda(self, to: Printing) -> Iterator[str]:
         """The dependences as comments, and a call of a device function."""
         yield from to.reasons(self.covers)
         yield f"tx_barrier_wait({to.place(self.barrier)}, {to.index(self.parity)});"
+
+
+def initialised(barriers: Buffer, count: int, span: Span) -> tuple[Operation, ...]:
+    """The operations of one thread that make each barrier of an array, with `count` arrivals a phase."""
+    slots = range(barriers.shape[0].constant)
+    return tuple(BarrierInit(Load(barriers, (expr(slot),)), count, span=span) for slot in slots)
+
+
+def awaited(barrier: Load, phase: Expr, span: Span) -> Operation:
+    """The wait for the phase of a barrier with this number."""
+    return BarrierWait(barrier, phase % 2, phase=phase, span=span)

@@ -1,18 +1,21 @@
-"""Rings of slots between two roles: the premises of the lemmas of docs/theory/channels.md, each an obligation.
+"""Rings of slots between two sets of threads: the premises of the lemmas of docs/theory/channels.md, each an obligation.
 
-The producer, one thread, waits for an empty slot and fills it; each lane of the consumer waits for the slot, and its warp
-releases it. By the lemmas each wait then ends with the phase that is meant, none waits for ever, and what lanes did before a
-release comes before what the producer does behind the wait for it (`read.order`).
+The producer, one thread, waits for an empty slot and has an engine fill it; each lane of the consumer waits for the slot, and
+its warp releases it. In a ring of the text threads of the producer fill it, and each thread of both sides arrives by itself.
+By the lemmas each wait then ends with the phase that is meant, none waits for ever, and what lanes did before a release comes
+before what the producer does behind the wait for it; so it is with arrivals of threads, and waits for a full slot
+(`read.order`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import combinations
+from functools import partial
 from math import prod
+from typing import TypeAlias
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr
-from texpr.ir.operation import Brings, Makes, Releases
+from texpr.ir.operation import Arrives, Brings, Makes, Releases, Waits
 from texpr.isa.levels import WARP, Space
 from texpr.presburger.formula import TRUE, Eq, Formula, Ge, between, conj, differ, disj, negate, rename
 from texpr.presburger.questions import Point, witness
@@ -25,6 +28,12 @@ from texpr.support.record import Record
 N, M, P, Q, T = (expr(Sym(f"{name}○")) for name in ("turn", "other_turn", "thread", "other_thread", "tile"))
 
 
+LASTING = "its blocks have the same turns, and none ends before others have arrived there"
+
+Cases: TypeAlias = Callable[[], Iterator[Sequence[Formula]]]
+"""The cases in which a rule is broken."""
+
+
 class Ring(Record, eq=False):
     """A channel, as it was found."""
 
@@ -33,22 +42,26 @@ class Ring(Record, eq=False):
     premises: Formula
 
     def questions(self) -> Iterator[Asked]:
-        """The obligations."""
-        acquire, site = self.channel.acquire, self.channel.acquire.site
-        about = f"{self.channel.fill.barrier.buffer.name} and {acquire.barrier.buffer.name}"
-        for what, how, cases in (
-            ("channel, counts", "as many arrivals as are waited for, each by whom it is said", self.miscounted),
-            ("channel, phase", "slots and parities follow from the turn", self.misread),
-            ("channel, trip counts", "both sides pass the same turns", self.unequal),
-            ("channel, no deadlock", "what is waited for comes before in the text", self.endless),
-            ("channel, life", "each barrier is made once, before a barrier of all", self.unmade),
-            ("channel, cluster", "its blocks have the same turns, and none ends before others have arrived there", self.apart),
+        """The obligations; in a ring of the text those of each signal are by themselves, so that it is said which is wrong."""
+        c, kernel = self.channel, self.channel.fill.site.launch.kernel.name
+        arrivals, waits = (c.acquire, c.fill, *c.uses, *c.releases, *self.others()), (c.acquire, *c.uses)
+        for what, how, cases, signals in (
+            ("channel, warps", "whole warps wait and arrive, and are on one side", self.torn, ()),
+            ("channel, counts", "as many arrivals as are waited for, each by whom it is said", self.miscounted, arrivals),
+            ("channel, phase", "slots and parities follow from the turn", self.misread, (*c.first, *c.last)),
+            ("channel, trip counts", "both sides pass the same turns", self.unequal, ()),
+            ("channel, no deadlock", "what is waited for comes before in the text", self.endless, waits),
+            ("channel, life", "each barrier is made once, before a barrier of all", self.unmade, ()),
+            ("channel, cluster", LASTING, self.apart, ()),
         ):
-            if cases == self.apart and not self.channel.is_wide:
+            if (cases == self.apart and not c.is_wide) or (cases == self.torn and not c.by_threads):
                 continue
-            yield Claim(what, about, how, acquire.stmt.span, site.launch.kernel.name), self.first, (cases,)
+            for own in [(each,) for each in signals] if c.by_threads and signals else [signals]:
+                about = " and ".join(each.barrier.buffer.name for each in (own if len(own) == 1 else (c.fill, c.acquire)))
+                span = (own if len(own) == 1 else (c.acquire,))[0].stmt.span
+                yield Claim(what, about, how, span, kernel), self.first, (partial(cases, *own),)
 
-    def first(self, cases: Callable[[], Iterator[Sequence[Formula]]]) -> Point | None:
+    def first(self, cases: Cases) -> Point | None:
         """An instance in one of some cases."""
         points = (witness((*self.channel.fill.site.launch.domain, *case), self.premises) for case in cases())
         return next((point for point in points if point is not None), None)
@@ -72,22 +85,44 @@ class Ring(Record, eq=False):
         """The condition that one signal, in `tile`, is not before another in the text, turn by turn."""
         return disj(not_behind(one.site, other.site, Sides(self.at(one, n, p, tile), self.at(other, m, q)), False))
 
-    def miscounted(self) -> Iterator[Sequence[Formula]]:
-        """A thread that does not what its role does, or another one that does, or does it twice, or another number of warps."""
-        c, (first, end) = self.channel, self.channel.consumers
-        for signal in (*c.uses, *c.releases):
-            yield self.there(signal, N, P), negate(between(first, P, end))
-            yield self.there(signal, N, P), between(first, Q, end), negate(self.there(signal, N, Q))
-        for one, other in (*combinations(c.uses, 2), *combinations(c.releases, 2)):
-            yield self.there(one, N, P), self.there(other, N, P)
-        for signal, other in ((c.acquire, c.fill), (c.fill, c.acquire)):
-            yield self.there(signal, N, P), differ((P,), (c.producer,))
-            yield self.there(signal, N, P), negate(self.there(other, N, P))
-        kernel = c.fill.site.launch.kernel
-        alone = kernel.warp == WARP and first % WARP == 0 and not any(self.others()) and self.is_said()
-        blocks = prod(kernel.cluster) if c.is_wide else 1
-        if not alone or any(count * WARP != (end - first) * blocks for _, count in self.made()):
+    def torn(self) -> Iterator[Sequence[Formula]]:
+        """A side that begins or ends within a warp, or has threads of the other one."""
+        (first, end), (start, last), warp = (
+            self.channel.producers,
+            self.channel.consumers,
+            self.channel.fill.site.launch.kernel.warp,
+        )
+        if any(each % warp for each in (first, end, start, last)) or max(first, start) < min(end, last):
             yield (TRUE,)
+
+    def miscounted(self, *signals: Signal) -> Iterator[Sequence[Formula]]:
+        """A thread that does not what its side does, another one that does, or does it twice; another number of arrivals."""
+        c, others = self.channel, [*self.others()]
+        for signal in (each for each in signals if each not in others):
+            alike = next(each for each in ((c.acquire,), (c.fill,), c.uses, c.releases) if signal in each)
+            first, end = c.producers if signal in (c.acquire, c.fill) else c.consumers
+            yield self.there(signal, N, P), negate(between(first, P, end))
+            yield self.there(signal, N, P), between(first, Q, end), self.nowhere(alike if c.by_threads else (signal,), N, Q)
+            yield from ((self.there(signal, N, P), self.there(other, N, P)) for other in alike if other is not signal)
+        if c.acquire in signals:
+            yield self.there(c.acquire, N, P), negate(self.there(c.fill, N, P))
+        if c.fill in signals:
+            begun = Ge(N - c.slots) if c.by_threads else TRUE  # for the first slots nobody has to wait
+            yield begun, self.there(c.fill, N, P), negate(self.there(c.acquire, N, P))
+        if not {*others}.isdisjoint(signals) or not all(map(self.is_counted, signals)):
+            yield (TRUE,)
+
+    def is_counted(self, signal: Signal) -> bool:
+        """Whether barriers are made for what arrives there: one arrival of each thread of a side, or of each warp that uses, in
+        each block of a cluster."""
+        c, kernel = self.channel, self.channel.fill.site.launch.kernel
+        (first, end), by = (c.consumers if signal in (c.acquire, *c.releases) else c.producers), 1 if c.by_threads else WARP
+        if c.by_threads:
+            plain = isinstance(signal.what, Waits) or (type(signal.what) is Arrives and signal.what.bytes is ZERO)
+        else:
+            plain = kernel.warp == WARP and first % WARP == 0 and self.is_said()
+        own, blocks = c.by_threads or signal in (c.acquire, *c.releases), prod(kernel.cluster) if c.is_wide else 1
+        return not own or (plain and all(count * by == (end - first) * blocks for _, count in self.made(signal)))
 
     def is_said(self) -> bool:
         """Whether all signals say alike whether blocks of a cluster share the slots, which they do if one fills another's."""
@@ -116,19 +151,19 @@ class Ring(Record, eq=False):
         c = self.channel
         for each in (s for s in self.reading.signals if s.site.launch is c.fill.site.launch):
             full, empty = (each.barrier.buffer is own.barrier.buffer for own in (c.fill, c.acquire))
-            plain = isinstance(each.what, Makes) or (full and isinstance(each.what, Brings))
+            plain = isinstance(each.what, Makes) or (full and isinstance(each.what, Brings) and not c.by_threads)
             if (full or empty) and not plain and (each not in (*c.first, *c.last) or each.site.tests):
                 yield each
 
-    def misread(self) -> Iterator[Sequence[Formula]]:
-        """A slot, or a parity, that is not that of a turn."""
-        c, rank = self.channel, self.channel.rank(T, N)
-        phases = {c.acquire: rank + 1, **dict.fromkeys(c.uses, rank)}
-        for signal in (*c.first, *c.last):
-            names = self.at(signal, N, P)
-            yield self.there(signal, N, P), differ((signal.barrier.index[0].substitute(names),), (c.slot(N),))
-            if signal in phases:
-                yield self.there(signal, N, P), differ((signal.parity.substitute(names),), (phases[signal] % 2,))
+    def misread(self, *signals: Signal) -> Iterator[Sequence[Formula]]:
+        """A slot, or a parity, that is not that of a turn; or a phase that the text says."""
+        c = self.channel
+        for signal in signals:
+            names, phase = self.at(signal, N, P), c.rank(T, N) - (1 if signal is c.acquire else 0)
+            told = [(signal.barrier.index[0], c.slot(N))]
+            if isinstance(signal.what, Waits):
+                told += [(signal.parity, phase % 2)] + ([] if signal.what.phase is None else [(signal.what.phase, phase)])
+            yield from ((self.there(signal, N, P), differ((said.substitute(names),), (meant,))) for said, meant in told)
 
     def unequal(self) -> Iterator[Sequence[Formula]]:
         """A turn that only some of the signals have, or one before that they have not, or another order of them."""
@@ -143,31 +178,39 @@ class Ring(Record, eq=False):
         for release in c.releases:
             yield self.there(release, N, P), self.nowhere(c.uses, N, P)
             yield from ((self.there(release, N, P), self.there(u, N, P), self.late(u, N, P, release, N, P)) for u in c.uses)
+        if c.by_threads:
+            yield self.there(c.fill, N, P), self.there(c.acquire, N, P), self.late(c.acquire, N, P, c.fill, N, P)
         if c.tiles is not None:
             turns = between(ZERO, N, c.count)
             yield self.there(c.fill, N, c.producer), negate(turns)
             yield turns, between(ZERO, T, c.fill.site.bounds[c.tiles][1]), negate(self.there(c.fill, N, c.producer))
 
-    def endless(self) -> Iterator[Sequence[Formula]]:
+    def endless(self, *waits: Signal) -> Iterator[Sequence[Formula]]:
         """A wait for a release, or for a fill, that does not come before it in the text."""
         c = self.channel
-        for condition, tile, before in c.before(T, N):
-            waits = self.there(c.acquire, N, P), condition, between(c.consumers[0], Q, c.consumers[1])
-            yield *waits, self.nowhere(c.releases, before, Q, tile)
+        for use in (each for each in waits if each is not c.acquire):
+            yield self.there(use, N, P), between(c.producers[0], Q, c.producers[1]), self.late(c.fill, N, Q, use, N, P)
+        for condition, tile, before in c.before(T, N) if c.acquire in waits else ():
+            waited = self.there(c.acquire, N, P), condition, between(c.consumers[0], Q, c.consumers[1])
+            yield *waited, self.nowhere(c.releases, before, Q, tile)
             for release in c.releases:
-                yield *waits, self.there(release, before, Q, tile), self.late(release, before, Q, c.acquire, N, P, tile)
-        for use in c.uses:
-            yield self.there(use, N, P), self.late(c.fill, N, c.producer, use, N, P)
+                yield *waited, self.there(release, before, Q, tile), self.late(release, before, Q, c.acquire, N, P, tile)
 
-    def made(self) -> list[tuple[Signal, int]]:
-        """The initialisations of barriers for empty slots, with their counts."""
-        empty = self.channel.acquire.barrier.buffer
-        own = (s for s in self.reading.signals if s.site.launch is self.channel.acquire.site.launch)
-        return [(s, s.what.count) for s in own if isinstance(s.what, Makes) and s.barrier.buffer is empty]
+    def made(self, user: Signal) -> list[tuple[Signal, int]]:
+        """The initialisations of barriers like that of a signal, with their counts."""
+        own = (s for s in self.reading.signals if s.site.launch is user.site.launch)
+        return [(s, s.what.count) for s in own if isinstance(s.what, Makes) and s.barrier.buffer is user.barrier.buffer]
 
     def unmade(self) -> Iterator[Sequence[Formula]]:
         """A slot that is not made once, by the first thread, or is used before that is known."""
-        made, launch = [each for each, _ in self.made()], self.channel.acquire.site.launch
+        c = self.channel
+        yield from self.unmade_for(c.acquire, c.releases)
+        if c.by_threads:
+            yield from self.unmade_for(c.fill, c.uses)
+
+    def unmade_for(self, one: Signal, more: tuple[Signal, ...]) -> Iterator[Sequence[Formula]]:
+        """The same of the barriers of some signals."""
+        made, launch = [each for each, _ in self.made(one)], one.site.launch
         slots = [each.barrier.index[0] for each in made]
         if {*slots} != {*map(expr, range(self.channel.slots))} or len({*slots}) != len(slots):
             yield (TRUE,)
@@ -179,7 +222,7 @@ class Ring(Record, eq=False):
             yield *each.site.where, differ(launch.threads, (ZERO,))
             wide = self.channel.is_wide
             alike = (*launch.host, *(sym for sym in launch.blocks if not wide or sym not in ranks(launch)))
-            for signal in (self.channel.acquire, *self.channel.releases):
+            for signal in (one, *more):
                 sides = sides_of(each.site, signal.site, alike)
                 near = [Eq(sides.a(s) // n - sides.b(s) // n) for s, n in ranks(launch).items()] if wide else []
                 late = unordered(each.site, signal.site, sides, Space.SHARED, later=False)

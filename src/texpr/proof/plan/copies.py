@@ -25,7 +25,7 @@ from texpr.proof.plan.flow import Access, Flow, apart, own_names
 from texpr.proof.plan.match import home_of, subscripts
 from texpr.proof.read.actions import indices
 from texpr.proof.read.events import Event
-from texpr.proof.read.order import is_free, when
+from texpr.proof.read.program_order import is_free, when
 
 Steps: TypeAlias = "Sequence[tuple[ir.Loop, Expr]]"
 Other: TypeAlias = "tuple[Steps, Sequence[Formula], Sequence[Expr]]"

@@ -35,10 +35,11 @@ from texpr.proof.plan.landing import Landing, entered, known, landed, not_landed
 from texpr.proof.plan.match import Match, element, home_of, subscripts
 from texpr.proof.plan.phases import Phases, itself
 from texpr.proof.plan.places import COPY, ELEMENT, PLACE, THREAD, Address, address, follows
-from texpr.proof.read import order
+from texpr.proof.read import order, program_order
 from texpr.proof.read.actions import Action, Program, Spot
 from texpr.proof.read.events import Event, Launch, Reading, Site, plainly, ranged
-from texpr.proof.read.order import Names, Sides, When, when
+from texpr.proof.read.order import Names, Sides
+from texpr.proof.read.program_order import When, when
 from texpr.support.record import Mutable, Record, field
 
 Home: TypeAlias = "Buffer | Sym"
@@ -166,11 +167,11 @@ class Flow(Mutable):
         if place is None:
             return None
         begun, ended = sides.a.times(other.when), sides.b.times(r.when)
-        facts = [*place, order.precedes(begun, ended, None)]
+        facts = [*place, program_order.precedes(begun, ended, None)]
         if action is not None:
             names = apart(action)
             facts += (rename(f, sides.right) for f in self.written(action, names, r))
-            facts.append(order.precedes(when(action.spot, names, 1), begun, None))
+            facts.append(program_order.precedes(when(action.spot, names, 1), begun, None))
         return witness((*order.domains(other.site, r.site, sides), *facts), self.premises)
 
     def faithful(self, a: Access, b: Access) -> int:
@@ -255,7 +256,7 @@ class Flow(Mutable):
             return None
         times, plain, turned = (sides.a.times(first), sides.b.times(second)), self.faithful(a, b), self.turned(a, b)
         wanted: list[Formula] = []
-        for depth, (free, formula) in enumerate(order.cases(*times, a.stored, either=turned)):
+        for depth, (free, formula) in enumerate(program_order.cases(*times, a.stored, either=turned)):
             if formula != FALSE and not (free and depth >= plain):
                 wanted.append(conj((order.earlier(a.site, b.site, sides), formula)) if free and depth < turned else formula)
         place = self.same_place(a, b, sides) if wanted else None
@@ -282,7 +283,7 @@ class Flow(Mutable):
         def skipped(depth: int, loop: ir.Loop) -> bool:
             """Whether other iterations access other places, or instances of their own in the kernel's order."""
             kept = alone and all(sides.a(s) is sides.b(s) for s in a.site.launch.host) and depth < self.turned(a, b)
-            return order.is_free(loop, a.stored) and (kept or depth >= self.faithful(a, b))
+            return program_order.is_free(loop, a.stored) and (kept or depth >= self.faithful(a, b))
 
         if order.in_step(times, a.site, b.site, sides, skipped, alone=alone, later=later):
             return sides, []
@@ -409,7 +410,7 @@ class Flow(Mutable):
         names, facts, begun = dict[Sym, Sym](), [*r.site.where], None
         if action is not None:
             begun = when(action.spot, names := apart(action), 1)
-            before = [f for free, f in order.cases(begun, r.when, r.stored, whole=True) if not free and f != FALSE]
+            before = [f for free, f in program_order.cases(begun, r.when, r.stored, whole=True) if not free and f != FALSE]
             if not before:
                 return None
             facts += [*self.written(action, names, r), disj(before)]
@@ -424,7 +425,7 @@ class Flow(Mutable):
         """The existence of an instance of a statement that overwrote the element after `begun`."""
         own = {loop.sym: Sym(f"{loop.sym.name}◇") for loop in action.spot.loops}
         times, turns = when(action.spot, own, 1), {t[0].sym: t[1] for t in r.when if not isinstance(t, int)}
-        between = order.precedes(begun, times, r.stored), order.precedes(times, r.when, r.stored)
+        between = program_order.precedes(begun, times, r.stored), program_order.precedes(times, r.when, r.stored)
         said = tuple(turns.get(sym, expr(names.get(sym, 0))) for sym in own)
         return ExistsWitness(own, (*self.written(action, own, r), *between), (said,))
 
@@ -447,8 +448,8 @@ class Flow(Mutable):
         elif action is None or w.does is None:
             pairs += zip((*w.meant, *w.copies), (*r.meant, *r.copies), strict=True)
             moved = Names(own_names(w.site)).times(w.when)
-            more.append(order.precedes(moved, r.when, r.stored))
-            more += [] if begun is None else [order.precedes(begun, moved, r.stored)]
+            more.append(program_order.precedes(moved, r.when, r.stored))
+            more += [] if begun is None else [program_order.precedes(begun, moved, r.stored)]
         else:
             return
         known = dict(zip(ELEMENTS, r.meant, strict=False)) | {t[0].sym: t[1] for t in r.when if not isinstance(t, int)}

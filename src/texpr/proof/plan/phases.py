@@ -68,7 +68,7 @@ class Phases(Mutable):
         for each in (each for launch in self.reading.launches for each in launch.channels):
             yield from Ring(each, self.reading, self.premises).questions()
         for user in self.reading.signals:
-            if any(user.barrier.buffer is each.acquire.barrier.buffer for each in user.site.launch.channels):
+            if any(user.barrier.buffer in each.own for each in user.site.launch.channels):
                 continue  # the ring has obligations of its own for them
             about = f"{user.barrier.buffer.name}[{user.barrier.index[0]}]"
             for kinds, what, how, cases in (

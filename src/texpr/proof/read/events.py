@@ -218,12 +218,13 @@ class Signal(Record, eq=False):
 
 
 class Channel(Record, eq=False):
-    """A ring of slots between two roles, as the text has it; that it is one is to be proved (docs/theory/channels.md).
+    """A ring of slots between two sets of threads, as the text has it; that it is one is proved (docs/theory/channels.md).
 
-    `acquire`: the wait for an empty slot; `fill`: the arrival with bytes; `uses`: the waits for it, of which a turn passes one;
-    `releases`: likewise, of a slot that was read. Each has ordinals: 0 in the turn `first` of its loop. `producer`: the thread
-    that fills; `consumers`: the first thread that uses and releases, and the one behind the last. `tiles`: the loop around, if
-    there is one, each iteration of which has `count` turns, from ordinal 0 on. `last`: ordinals of releases behind the loop.
+    `acquire`: the wait for an empty slot; `fill`: the arrival, with bytes of an engine; `uses`: the waits for it, of which a
+    turn passes one; `releases`: likewise, of a slot that was read. Each has ordinals: 0 in the turn `first` of its loop.
+    `producers`: the first thread that fills, and the one behind the last; `consumers`: likewise those that use and release.
+    `tiles`: the loop around, if there is one, each iteration of which has `count` turns, from ordinal 0 on. `last`: ordinals
+    of releases behind the loop.
     """
 
     loop: k.For
@@ -232,10 +233,26 @@ class Channel(Record, eq=False):
     uses: tuple[Signal, ...]
     releases: tuple[Signal, ...]
     first: Mapping[Signal, int]
-    producer: Expr
+    producers: tuple[int, int]
     consumers: tuple[int, int]
     tiles: k.For | None = None
     last: Mapping[Signal, Expr] = field(default_factory=dict["Signal", Expr])
+
+    @property
+    def producer(self) -> Expr:
+        """The first thread that fills."""
+        return expr(self.producers[0])
+
+    @property
+    def by_threads(self) -> bool:
+        """Whether threads fill slots themselves, and each thread arrives: a ring of the text."""
+        return not any(isinstance(each.what, Releases) for each in self.releases)
+
+    @property
+    def own(self) -> tuple[Buffer, ...]:
+        """The barriers whose phases are those of the ring's turns; those of full slots count bytes of an engine, too."""
+        full, empty = self.fill.barrier.buffer, self.acquire.barrier.buffer
+        return (full, empty) if self.by_threads else (empty,)
 
     @property
     def is_wide(self) -> bool:

@@ -1,6 +1,6 @@
-"""Order of instances: in the program, and among the threads of a kernel.
+"""Order of instances among the threads of a kernel.
 
-In a kernel one instance precedes another if its launch does; in one launch, if one thread executes both in that order; or if
+There one instance precedes another if its launch does; in one launch, if one thread executes both in that order; or if
 all threads of both reach a barrier in between. Blocks of a launch are unordered, except within a cluster.
 """
 
@@ -13,80 +13,13 @@ from typing import TypeAlias
 from texpr.affine.expr import ZERO, Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
-from texpr.ir.value import Buffer
 from texpr.isa.levels import Space
 from texpr.presburger.formula import FALSE, TRUE, Eq, Formula, Ge, compare, conj, differ, disj, negate, rename
-from texpr.presburger.isl.raw import Undecided
-from texpr.proof.read.actions import ARMS, Spot
-from texpr.proof.read.events import Launch, Site
+from texpr.proof.read.events import Channel, Launch, Signal, Site
+from texpr.proof.read.program_order import When, equals, in_arms
 from texpr.support.record import Record, derive, field
 
-When: TypeAlias = tuple["int | tuple[ir.Loop, Expr]", ...]
-Case: TypeAlias = tuple[bool, Formula]
 Run: TypeAlias = tuple["int | k.For | k.HostLoop", "int | k.For | k.HostLoop"]
-
-
-def when(spot: Spot, indices: Mapping[Sym, Sym | Expr], last: int) -> When:
-    """The time of an instance in the program, in coordinates of the kernel; of a whole loop if its index is not given.
-
-    `last`: the position within one statement; negative for accesses that are not in the program.
-    """
-    found: list[int | tuple[ir.Loop, Expr]] = []
-    for step in spot.time:
-        if not isinstance(step, int) and step.sym not in indices:
-            break
-        found.append(step if isinstance(step, int) else (step, expr(indices[step.sym])))
-    return (*found, last)
-
-
-def is_free(loop: ir.Loop, stored: Buffer | Sym | None) -> bool:
-    """Whether iterations are unordered, except for their effects on memory other than `stored`."""
-    return isinstance(loop, ir.Par) and stored not in loop.reduce
-
-
-def cases(a: When, b: When, free: Buffer | Sym | None, *, whole: bool = False, either: int = 0) -> Iterator[Case]:
-    """The cases in which `a` precedes `b` in the program: whether they first differ in a `par` that does not reduce into
-    `free`.
-
-    For the first `either` such loops, both orders count. Of statements in the two arms of a branch, in one iteration of all
-    loops around it, only one executes.
-
-    If one represents all iterations of a loop that reduces into `free`, and the other is in one of them, they are updates whose
-    order is free. That is undecided, or with `whole` neither precedes the other.
-    """
-    before, depth = list[Formula](), 0
-    for mine, theirs in zip(a, b, strict=False):
-        if isinstance(mine, int) or isinstance(theirs, int):
-            if mine == theirs:
-                continue
-            if not (isinstance(mine, int) and isinstance(theirs, int)):
-                if whole:
-                    return
-                raise Undecided("one stands for a whole loop of which the other is a part")
-            if mine < theirs and not _in_arms(a, b, mine, theirs):
-                yield False, conj(before)
-            return
-        (loop, x), (_, y) = mine, theirs
-        op = "!=" if is_free(loop, free) and depth < either else "<"
-        yield is_free(loop, free), FALSE if x is y else conj((*before, compare(op, x, y)))
-        depth += 1
-        before += equals(x, y)
-
-
-def _in_arms(a: When, b: When, mine: int, theirs: int) -> bool:
-    """Whether two positions are in arms of which one executes. Copies and holes are not in the program: the arm that has their
-    time may be the one that does not execute, so they are ordered with the other arm, too."""
-    return [mine, theirs] == ARMS and all(not isinstance(x[-1], int) or x[-1] >= 0 for x in (a, b))
-
-
-def precedes(a: When, b: When, free: Buffer | Sym | None) -> Formula:
-    """The condition that `a` precedes `b` in the program, where that is known."""
-    return disj(f for _, f in cases(a, b, free, whole=True))
-
-
-def equals(x: Expr, y: Expr) -> tuple[Formula, ...]:
-    """The condition that two numbers are equal; empty if they are the same expression."""
-    return () if x is y else (Eq(x - y),)
 
 
 class Names(dict[Sym, Expr]):
@@ -187,7 +120,7 @@ def in_step(
                 continue
             if not (isinstance(mine, int) and isinstance(theirs, int)):
                 return False
-            if mine > theirs or _in_arms(*times, mine, theirs):
+            if mine > theirs or in_arms(*times, mine, theirs):
                 return True  # it never precedes
             at = _parting(runs, at, sides)
             return _first(runs[at]) if at < len(runs) else alone and later
@@ -258,24 +191,47 @@ def unordered(a: Site, b: Site, sides: Sides, space: Space, *, later: bool, sett
 
 
 def _unchannelled(a: Site, b: Site, sides: Sides, *, afar: bool) -> Formula:
-    """The condition that no channel has the order: a release after `a` in its thread, a wait for it before `b` in its own.
+    """The condition that no channel has the order: a release after `a` in its thread, a wait for it before `b` in its own; or
+    of a slot that threads fill, an arrival after `a`, and a wait for that.
 
     `afar`: from one block of a cluster to another one, which has the same turns; that orders what is settled alone."""
     missed: list[Formula] = []
     for each in a.launch.channels:
-        if each.loop not in b.loops or (afar and not each.is_wide):
+        if afar and not each.is_wide:
             continue
-        turn = sides.b(each.loop.sym) - each.first[each.acquire]
-        tile = ZERO if each.tiles is None else sides.b(each.tiles.sym)
-        acquire, waits = each.acquire.site, each.names(each.acquire, tile, turn, sides.b)
-        unseen = (*not_behind(acquire, b, Sides(waits, sides.b), False), negate(conj(renamed(acquire, waits))))
-        for condition, at, before in each.before(tile, turn):
-            for release in each.releases:
-                frees = each.names(release, at, before, sides.a)
-                exists = conj((condition, *renamed(release.site, frees), each.there(release, before)))
-                late = (*not_behind(a, release.site, Sides(sides.a, frees), False), negate(exists))
-                missed.append(disj((*unseen, *late)))
+        if each.loop in b.loops:
+            turn = sides.b(each.loop.sym) - each.first[each.acquire]
+            tile = ZERO if each.tiles is None else sides.b(each.tiles.sym)
+            frees = (*each.releases, each.fill) if each.by_threads else each.releases
+            for condition, at, before in each.before(tile, turn):
+                missed += _unlinked(a, b, sides, (each, frees, each.acquire), (at, before), (tile, turn), condition)
+        if each.by_threads and each.loop in a.loops:
+            turn = sides.a(each.loop.sym) - each.first[each.fill]
+            when = (ZERO if each.tiles is None else sides.a(each.tiles.sym), turn)
+            for use in each.uses:
+                missed += _unlinked(a, b, sides, (each, (each.fill,), use), when, when, TRUE)
     return conj(missed)
+
+
+def _unlinked(
+    a: Site,
+    b: Site,
+    sides: Sides,
+    link: tuple[Channel, tuple[Signal, ...], Signal],
+    sent: tuple[Expr, Expr],
+    seen: tuple[Expr, Expr],
+    condition: Formula,
+) -> Iterator[Formula]:
+    """The conditions that none of some arrivals of a channel, of the turn `sent`, is after `a` in its thread, or that the wait
+    for it, of the turn `seen`, is not before `b`; a turn is a tile and an ordinal. `condition`: where the wait is for it."""
+    channel, arrivals, wait = link
+    waits = channel.names(wait, *seen, sides.b)
+    unseen = (*not_behind(wait.site, b, Sides(waits, sides.b), False), negate(conj(renamed(wait.site, waits))))
+    for arrival in arrivals:
+        comes = channel.names(arrival, *sent, sides.a)
+        exists = conj((condition, *renamed(arrival.site, comes), channel.there(arrival, sent[1])))
+        late = (*not_behind(a, arrival.site, Sides(sides.a, comes), False), negate(exists))
+        yield disj((*unseen, *late))
 
 
 def of_one_cluster(launch: Launch, mark: str) -> tuple[dict[Sym, Sym], tuple[Formula, ...]]:

@@ -212,7 +212,7 @@ class _Body(Mutable):
             case Releases():
                 what = Releases(self.load(what.at, scope), what.blocks)
             case Waits():
-                what = Waits(self.load(what.at, scope), what.parity)
+                what = Waits(self.load(what.at, scope), what.parity, what.phase)
                 if site.tests:  # all threads of a block wait, or none
                     last = replace(site.tests[-1][1], tests=site.tests)
                     self.reader.found.together.append(Meeting("barrier", BLOCK, last))

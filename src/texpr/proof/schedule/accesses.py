@@ -13,7 +13,8 @@ from texpr.presburger.formula import Eq, Formula, Ge, disj, rename
 from texpr.presburger.solve.relaxed import flat
 from texpr.presburger.solve.turned import solved
 from texpr.proof.read.actions import Action, Program, Spot, indices
-from texpr.proof.read.order import Names, When, when
+from texpr.proof.read.order import Names
+from texpr.proof.read.program_order import When, when
 from texpr.proof.schedule.places import Home, home_of, place_of
 from texpr.support.record import Record
 

@@ -13,7 +13,7 @@ from itertools import combinations_with_replacement, product
 from typing import TypeAlias
 
 from texpr.proof.read.actions import ARMS
-from texpr.proof.read.order import When, cases
+from texpr.proof.read.program_order import When, cases
 from texpr.proof.schedule.accesses import Access
 
 Kind: TypeAlias = tuple[object, ...]

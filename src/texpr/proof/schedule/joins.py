@@ -20,7 +20,7 @@ from texpr.presburger.formula import Formula, conj, differ, negate, rename
 from texpr.presburger.questions import Point, witness
 from texpr.proof.common.asked import Asked, Claim
 from texpr.proof.read.actions import Action
-from texpr.proof.read.order import When, precedes
+from texpr.proof.read.program_order import When, precedes
 from texpr.proof.schedule.accesses import Access, Named, found, named, placed, same, there
 from texpr.proof.schedule.order import strict
 from texpr.support.record import Mutable, field, replace

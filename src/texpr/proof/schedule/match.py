@@ -21,7 +21,7 @@ from texpr.presburger.solve.relaxed import flat
 from texpr.proof.common.asked import Asked, Claim
 from texpr.proof.common.values import Unlike
 from texpr.proof.read.actions import Action, Program, Spot, frees, indices
-from texpr.proof.read.order import When, when
+from texpr.proof.read.program_order import When, when
 from texpr.proof.schedule.accesses import Access, Home, found, home_of, named, place_of, placed, same, there, touched
 from texpr.proof.schedule.compare import Comparison, Operand, writer
 from texpr.proof.schedule.holes import changes_nothing, fill, fills, is_fill

@@ -11,7 +11,7 @@ from texpr.presburger.formula import FALSE, And, Formula, between, compare, conj
 from texpr.presburger.isl.raw import Undecided
 from texpr.presburger.questions import Point, is_refuted_by_equations, witness
 from texpr.presburger.solve.omega import refuted
-from texpr.proof.read.order import When, cases
+from texpr.proof.read.program_order import When, cases
 from texpr.proof.schedule.accesses import Home, Named, same
 
 EVERY = 1 << 10

@@ -20,7 +20,7 @@ from texpr.presburger.questions import Point, is_false, is_quickly_refuted, witn
 from texpr.presburger.solve.digits import in_rows
 from texpr.presburger.solve.relaxed import flat
 from texpr.proof.common.asked import Asked, Claim
-from texpr.proof.read.order import precedes
+from texpr.proof.read.program_order import precedes
 from texpr.proof.schedule.accesses import Access, Home, Named, named, placed, same, there
 from texpr.proof.schedule.families import pairs
 from texpr.proof.schedule.numbers import within
