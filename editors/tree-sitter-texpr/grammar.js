@@ -83,6 +83,7 @@ module.exports = grammar({
     results: ($) => seq("(", listed($.result), ")"),
     result: ($) => seq($.type, optional($.alignment)),
     type: ($) => prec.right(seq(field("element", $._type_name), optional(field("shape", $.shape)))),
+    barriers: ($) => prec.right(seq("mbarrier", "(", field("arrivals", $._expression), ")", optional(field("shape", $.shape)))),
     shape: ($) => seq("[", optional(listed($._expression)), "]"),
     where_clause: ($) => prec.right(seq("where", clauses($._expression))),
     assume_clause: ($) => prec.right(seq("assume", clauses(choice($.range, $.property)))),
@@ -201,7 +202,13 @@ module.exports = grammar({
         field("body", $.block),
       ),
     new: ($) =>
-      seq("new", field("name", $.identifier), ":", field("type", $.type), optional(seq("=", field("value", $._expression)))),
+      seq(
+        "new",
+        field("name", $.identifier),
+        ":",
+        field("type", choice($.type, $.barriers)),
+        optional(seq("=", field("value", $._expression))),
+      ),
     registers: ($) =>
       seq(
         "reg",

@@ -16,6 +16,7 @@
 ["and" "or" "not" "in"] @keyword.operator
 ["new" "reg" "let" "inout" "const" "anchor" "where" "assume" "identity" "meaning" "fragment" "asm" "effect" "rounding"] @keyword
 ["reduce" "scan" "stride" "align" "injective" "monotone"] @keyword.modifier
+"mbarrier" @type.builtin
 
 ((type_identifier) @type.builtin
   (#any-of? @type.builtin
@@ -32,7 +33,7 @@
   (#any-of? @function.builtin
     "abs" "max" "min" "fma" "pow" "sqrt" "rsqrt" "exp" "exp2" "log" "log2" "sin" "cos" "tanh" "erf" "expm1" "log1p" "sigmoid"
     "silu" "gelu" "floor" "ceil" "trunc" "round" "isnan" "isinf" "bitand" "bitor" "bitxor" "shl" "shr" "select" "transpose"
-    "reshape" "pad" "index" "xor"))
+    "reshape" "pad" "index" "xor" "arrive" "wait"))
 ((call function: (identifier) @type.builtin)
   (#any-of? @type.builtin
     "f64" "f32" "tf32" "f16" "bf16" "f8e4m3" "f8e5m2" "f8e8m0" "i8" "i16" "i32" "i64" "u8" "u16" "u32" "u64" "bool"))
@@ -40,7 +41,7 @@
   (#not-any-of? @function.call
     "abs" "max" "min" "fma" "pow" "sqrt" "rsqrt" "exp" "exp2" "log" "log2" "sin" "cos" "tanh" "erf" "expm1" "log1p" "sigmoid"
     "silu" "gelu" "floor" "ceil" "trunc" "round" "isnan" "isinf" "bitand" "bitor" "bitxor" "shl" "shr" "select" "transpose"
-    "reshape" "pad" "index" "xor"
+    "reshape" "pad" "index" "xor" "arrive" "wait"
     "f64" "f32" "tf32" "f16" "bf16" "f8e4m3" "f8e5m2" "f8e8m0" "i8" "i16" "i32" "i64" "u8" "u16" "u32" "u64" "bool"))
 
 ; A directive or a pragma that there is not has no colour.

@@ -8,6 +8,7 @@ from inspect import cleandoc
 
 from texpr.frontend.elaboration.expressions import INDEX, SWIZZLE, VIEWS
 from texpr.frontend.elaboration.schedules import MACHINES
+from texpr.ir.program import ARRIVE, BARRIER, WAIT
 from texpr.ir.program.marked import ATOMIC
 from texpr.ir.program.marks import IEEE
 from texpr.ir.value.operators import OPS
@@ -60,6 +61,7 @@ CONTEXTUAL: Mapping[str, str] = {
     "effect": "`effect …;`: what an instruction does that no type says.",
     "rounding": "`rounding aligned F, products L, truncated P;`: how an instruction rounds its sums.",
     "meaning": "`meaning { … }`: what an instruction computes, in this language.",
+    BARRIER: f"`new full: {BARRIER}(32)[4]`: barriers of a block; a phase of one is complete when 32 lanes have arrived.",
 }
 """Words that mean something in their place, and are names elsewhere."""
 
@@ -93,7 +95,11 @@ def _operation(name: str) -> str:
 
 
 _INFIX = frozenset(["add", "sub", "mul", "div", "mod", "neg", "lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not"])
-FUNCTIONS: Mapping[str, str] = {name: _operation(name) for name in (*OPS, *VIEWS, INDEX, SWIZZLE) if name not in _INFIX}
+FUNCTIONS: Mapping[str, str] = {
+    **{name: _operation(name) for name in (*OPS, *VIEWS, INDEX, SWIZZLE) if name not in _INFIX},
+    ARRIVE: f"`{ARRIVE}(full[s])`: this lane arrives at a barrier; what it did before is known to whoever waits for the phase.",
+    WAIT: f"`{WAIT}(full[s], phase)`: this lane waits until that phase of a barrier is complete, and all before it.",
+}
 """Each function of the language with what it does."""
 
 TYPES: tuple[str, ...] = tuple(DTYPES)
