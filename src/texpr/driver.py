@@ -14,7 +14,6 @@ from typing import TypeAlias
 
 from texpr.affine.expr import Sym
 from texpr.backends.printing import print_source
-from texpr.checks import check as check_function
 from texpr.frontend import parse as parse_text
 from texpr.ir.kernel import Plan
 from texpr.ir.program import Function, Program, Schedule
@@ -26,6 +25,7 @@ from texpr.isa.target import Target
 from texpr.lowering.lower import lower as lower_function
 from texpr.lowering.notes import Notes
 from texpr.model.gain import saves
+from texpr.ordered import check as check_function
 from texpr.planner.choice import Chooser
 from texpr.planner.follow import Refused
 from texpr.planner.nest import NoPlan, outermost

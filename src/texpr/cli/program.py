@@ -8,9 +8,9 @@ from typing import TypeAlias, cast
 
 import click
 
-from texpr.checks import check
 from texpr.ir.program import Function, Par, Program, Seq, walk
 from texpr.ir.program.selection import AUTO, NONE
+from texpr.ordered import check
 from texpr.sources import program_of, read_source
 from texpr.support.diagnostic import Diagnostic, TexprError
 from texpr.support.lazy import resolve

@@ -135,7 +135,8 @@ def _string(text: str) -> str:
 
 
 def _type(e: TypeExp) -> str:
-    return e.dtype.name + (f"[{_commas(e.shape)}]" if e.shape else "") + _align(e.align)
+    arrivals = f"({print_expression(e.arrivals)})" if e.arrivals is not None else ""
+    return e.dtype.name + arrivals + (f"[{_commas(e.shape)}]" if e.shape else "") + _align(e.align)
 
 
 def _align(align: Number | None) -> str:

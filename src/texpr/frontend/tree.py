@@ -182,12 +182,13 @@ class Directive(Record):
 
 
 class TypeExp(Record):
-    """`f32` or `f32[shape]`; of a result also `f32[shape] align(16)`."""
+    """`f32` or `f32[shape]`; of a result also `f32[shape] align(16)`; of barriers `mbarrier(arrivals)[shape]`."""
 
     dtype: Ident
     shape: tuple[Exp, ...] = ()
     align: Number | None = None
     span: Span = NOWHERE
+    arrivals: Exp | None = None
 
 
 class Loop(Record):

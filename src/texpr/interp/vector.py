@@ -18,7 +18,7 @@ from texpr.interp.dtypes import Array, numpy_dtype
 from texpr.interp.lanes import Column, Lanes, evaluate
 from texpr.interp.meeting import Meetings, Update
 from texpr.interp.memory import Locate, Memory, dims_of
-from texpr.ir.program import Anchor, Bind, Combiner, If, Instruction, Let, New, Par, Seq, Stmt
+from texpr.ir.program import Anchor, Bind, Combiner, If, Instruction, Let, New, Par, Seq, Signal, Stmt
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
 from texpr.ir.value.types import I64, U64
 from texpr.support.diagnostic import error
@@ -34,6 +34,7 @@ class Execution:
         self.memories = memories
         self._meetings = Meetings()
         self._loops: list[Sym] = []
+        self._arrivals: dict[Buffer, int] = {}
 
     def block(self, body: Sequence[Stmt], lanes: Lanes) -> None:
         """Runs statements on all lanes."""
@@ -60,6 +61,8 @@ class Execution:
                     self._bind(stmt, lanes)
                 case Anchor(value=value):
                     self.value(value, lanes)
+                case Instruction() if stmt.signal is not None:
+                    self._signal(stmt, stmt.signal, lanes)
                 case Instruction(body=meaning):
                     self.block(meaning, lanes)
                 case _:
@@ -76,7 +79,25 @@ class Execution:
             if least < 0:
                 raise error("E0726", stmt.span, f"dimension {at} of `{buffer!r}` is {least}")
         self.memories[buffer] = Memory.fresh(buffer, dims_of(shape), lanes.count)
+        self._arrivals[buffer] = stmt.arrivals
         return lanes.extend(buffer, 0 if lanes.count == 1 else np.arange(lanes.count))
+
+    def _signal(self, stmt: Instruction, signal: Signal, lanes: Lanes) -> None:
+        """Lanes arrive at barriers, or must find a phase to be complete there: what they would wait for comes later. Memory of
+        barriers has the number of arrivals. Raises TexprError E0727."""
+        (load,) = stmt.operands
+        place, came = self._place(load, lanes), self.memories[load.buffer].data
+        if signal.phase is None:
+            np.add.at(came, np.broadcast_to(place, (lanes.count,)), 1)
+            return
+        phase, need = evaluate(signal.phase, lanes, stmt.span), self._arrivals[load.buffer]
+        least, full = np.broadcast_arrays((np.asarray(phase) + 1) * need, came[place].astype(np.int64))
+        if (late := np.flatnonzero(np.broadcast_to(full < least, (lanes.count,)))).size:
+            lane = int(late[0])
+            missing, there = (int(np.broadcast_to(each, (lanes.count,))[lane]) for each in (least, full))
+            name = self.memories[load.buffer].name_of(int(np.broadcast_to(place, (lanes.count,))[lane]))
+            told = f"{name} has {there} arrivals before this in the text, and {missing // need} phases take {missing}"
+            raise error("E0727", stmt.span, f"this lane waits for ever: {told}{self._locate(lanes)(lane)}")
 
     def _par(self, stmt: Par, lanes: Lanes) -> None:
         extent = evaluate(stmt.extent, lanes, stmt.span)

@@ -19,6 +19,7 @@ from texpr.ir.program.marked import mark
 from texpr.ir.program.marks import Dependent, LaunchBounds, Together
 from texpr.ir.value import Buffer, Load
 from texpr.isa.target import Target
+from texpr.lowering.build import signals
 from texpr.lowering.build.build import Title
 from texpr.lowering.build.instructions import require_templates
 from texpr.lowering.dependences.needs import Needs
@@ -55,6 +56,7 @@ def lower(
     Raises Limitation for a program that is not supported.
     """
     require_templates(function, target)
+    function = signals.without(function) if not target.has_blocks else signals.supported(function, target)
     bound = at_once(function, target)
     arranged = arrange(bound, target.reductions)
     arranged = fuse(arranged, model(arranged))

@@ -22,7 +22,7 @@ from texpr.schedule.rules import RULES
 from texpr.schedule.state import State
 from texpr.schedule.tree import loops
 from texpr.schedule.turns.overlap import overlapped
-from texpr.support.diagnostic import error
+from texpr.support.diagnostic import Note, error, limitation
 from texpr.support.record import replace
 from texpr.support.span import Span
 
@@ -72,7 +72,18 @@ def apply_schedule(function: ir.Function, schedule: ir.Schedule | None, target: 
     """
     if schedule is None and not in_place(function, target)[1]:
         return None
+    _require_free(function, schedule)
     return laid_out(followed(function, schedule, target))
+
+
+def _require_free(function: ir.Function, schedule: ir.Schedule | None) -> None:
+    """No lanes signal each other by barriers of the text, which a schedule would have to keep."""
+    signal = next((s for s in ir.walk(function.body) if isinstance(s, ir.Instruction) and s.signal is not None), None)
+    if signal is not None:
+        told = f"lanes of `{function.name}` signal each other by barriers, and no schedule of such a function is proved yet"
+        help = "its `fully par` is mapped as it is written; let another function have what a schedule is for"
+        where = function.span if schedule is None else schedule.span
+        raise limitation("E0914", where, told, Note("they do here", signal.span), help=help)
 
 
 def laid_out(state: State) -> Materialised:

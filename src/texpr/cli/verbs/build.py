@@ -8,12 +8,12 @@ import click
 
 from texpr.artifact import Artifact, believed_schedules
 from texpr.backends.c.names import identifier
-from texpr.checks import check
 from texpr.cli.console import Console
 from texpr.cli.program import FILE, JOBS, JSON, SCHEDULE, SIZE, at_sizes, parse_sizes, read_program, refuse_unknown, select
 from texpr.cli.verbs.verify import tell_believed
 from texpr.delivery import build
 from texpr.ir.program import Function
+from texpr.ordered import check
 from texpr.support.diagnostic import TexprError
 
 

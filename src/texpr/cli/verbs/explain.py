@@ -295,7 +295,7 @@ def _sigma(each: Data) -> str:
 def _barrier(barrier: Data) -> str:
     covers = [f"{c['kind']} on {c['buffer']}, line {c['from_line']}{_until(c)}{_around(c)}" for c in barrier["covers"]]
     left = "" if barrier["pending"] is None else f", {barrier['pending']} groups left"
-    return f"{barrier['kind']}{left}: {'; '.join(covers)}"
+    return f"{barrier['kind']}{left}: {'; '.join(covers) or 'as the text says'}"
 
 
 def _until(cover: Data) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.frontend.elaboration import views
 from texpr.frontend.elaboration.body.directives import pragmas
+from texpr.frontend.elaboration.body.inorder import in_order
 from texpr.frontend.elaboration.body.one_step import unlike
 from texpr.frontend.elaboration.body.returns import returned_names
 from texpr.frontend.elaboration.body.rounding import everywhere, misfits
@@ -46,7 +47,7 @@ def make(file: File, fn: Fn) -> tuple[Function | None, list[Diagnostic]]:
             if isinstance(inner, program.New) and inner.buffer.strides is not None:
                 reason = f"`{inner.buffer.name}` has strides, which memory of the whole function may have alone"
                 raise error("E0301", inner.span, reason, help="declare it outside of all loops")
-        joint = together(marked, making.namer.unique)
+        joint = together(in_order(marked, making.namer.unique), making.namer.unique)
     except TexprError as raised:
         return None, list(raised.diagnostics)
     out = read_once_where_tested(joint, ctx.symbol)

@@ -32,6 +32,7 @@ from texpr.frontend.tree import (
     Tuple,
     TypeExp,
 )
+from texpr.ir.program import BARRIER
 from texpr.support.diagnostic import Edit, Proposal
 from texpr.support.span import Span
 
@@ -234,14 +235,19 @@ def _static_for(cursor: Cursor) -> StaticFor:
 
 
 def type_exp(cursor: Cursor) -> TypeExp:
-    """`f32` or `f32[shape]`."""
+    """`f32` or `f32[shape]`, or `mbarrier(32)[shape]`."""
     start = cursor.at
     dtype = cursor.ident("a type")
     shape: tuple[Exp, ...] = ()
+    arrivals: Exp | None = None
+    if dtype.name == BARRIER and cursor.kind == "(":
+        opened = cursor.advance()
+        arrivals = expression(cursor)
+        cursor.close(")", opened, "the arrivals of a phase")
     if cursor.kind == "[":
         opened = cursor.advance()
         shape = cursor.separated("]", opened, "the shape", expression)
-    return TypeExp(dtype, shape, span=cursor.since(start))
+    return TypeExp(dtype, shape, span=cursor.since(start), arrivals=arrivals)
 
 
 def strides(cursor: Cursor) -> tuple[Exp, ...]:

@@ -189,11 +189,13 @@ class New(Record, eq=False):
     """`new buffer`: fresh, undefined memory for each execution of the enclosing block, until that block ends.
 
     `space`: the memory that a schedule requires ("shared", "cluster", "registers"), None where the compiler decides.
+    `arrivals`: for barriers, one an element: how many arrivals complete a phase; 0 for memory of data.
     """
 
     buffer: Buffer
     space: str | None = None
     span: Span = NOWHERE
+    arrivals: int = 0
 
 
 class Let(Record, eq=False):
@@ -241,12 +243,24 @@ class Anchor(Record, eq=False):
     span: Span = NOWHERE
 
 
+BARRIER, ARRIVE, WAIT = "mbarrier", "arrive", "wait"
+"""The words for barriers of the text: their type, and what lanes do at them."""
+
+
+class Signal(Record):
+    """What a lane does at a barrier: it arrives, or waits until `phase`, and all before it, are complete. The first is 0."""
+
+    phase: Expr | None = None
+
+
 class Instruction(Record, eq=False):
     """A use of an `instr`: its name, and its meaning, a body in this language with the operands substituted.
 
     `instr`: its definition, for an instruction with fragments. Its operands are then locals whose dimensions are lanes and a
     lane's registers, each given by the first element of the first lane; the fragments map these to elements of the
     instruction's operands.
+
+    `signal`: for `arrive(b)` and `wait(b, phase)`, whose operand is an element of barriers, and whose meaning is nothing.
     """
 
     name: str
@@ -255,6 +269,7 @@ class Instruction(Record, eq=False):
     anchored: bool = False
     span: Span = NOWHERE
     instr: Instr | None = None
+    signal: Signal | None = None
 
 
 Stmt: TypeAlias = Par | Seq | New | Let | Bind | If | Anchor | Instruction

@@ -114,6 +114,12 @@ class Unroll(Mark):
         return cls(words[0]) if len(words) == 1 and isinstance(words[0], int) else None
 
 
+class InOrder(Blocks):
+    """`#inorder(3)`: a part of the third `fully par` whose lanes signal each other: barriers of the text order them."""
+
+    NAME = "inorder"
+
+
 class Vector(Mark):
     """`#vector`: the iterations are the elements of one vector access."""
 
@@ -420,7 +426,7 @@ class Joint(Mark):
 MARKS: dict[str, type[Mark]] = {
     kind.NAME: kind
     for kind in (
-        Apart, Async, Bind, Cluster, Dependent, Joint, LaunchBounds, Multicast, Online, Overlap, Partition, Persistent,
+        Apart, Async, Bind, Cluster, Dependent, InOrder, Joint, LaunchBounds, Multicast, Online, Overlap, Partition, Persistent,
         Pipeline, Roles, Saves, Scanned, Skip, Tensor, Together, Unguard, Unroll, Vector,
     )
 }  # fmt: skip

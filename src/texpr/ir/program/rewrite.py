@@ -93,7 +93,10 @@ class Rewriter(Record):
                 return replace(stmt, condition=condition, then=self.block(stmt.then), orelse=self.block(stmt.orelse))
             case ir.Instruction():
                 operands = tuple(self.target(t) for t in stmt.operands)
-                return replace(stmt, body=self.block(stmt.body), operands=operands)
+                made = replace(stmt, body=self.block(stmt.body), operands=operands)
+                if stmt.signal is None or stmt.signal.phase is None:
+                    return made
+                return replace(made, signal=ir.Signal(self.index(stmt.signal.phase)))
 
 
 def substitute_block(body: tuple[ir.Stmt, ...], symbols: Symbols) -> tuple[ir.Stmt, ...]:

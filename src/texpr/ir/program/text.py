@@ -13,6 +13,7 @@ from typing import assert_never
 from texpr.affine.expr import Atom, Expr, FloorDiv, Max, Min, Mod, Monomial, Sym, Xor, children, expr
 from texpr.ir.instr import COLUMNS, DESCRIBED, SHARED, Instr, Operand, Step, Turn, gives
 from texpr.ir.program import (
+    BARRIER,
     Anchor,
     Argument,
     ArgumentValue,
@@ -160,6 +161,10 @@ def _type(buffer: Buffer, order: Order | None = None) -> str:
     return str(buffer.dtype) + (f"[{_exacts(buffer.shape, order)}]" if buffer.shape else "")
 
 
+def _barriers(new: New) -> str:
+    return f"{BARRIER}({new.arrivals})[{_exacts(new.buffer.shape)}]"
+
+
 def _result(buffer: Buffer) -> str:
     """A result that is also a parameter has its alignment there."""
     return _type(buffer) + (_align(buffer) if buffer.role == "result" else "")
@@ -251,7 +256,7 @@ def _stmt(stmt: Stmt, names: Names) -> Iterator[str]:
             yield from _braced(_loop_head(stmt), stmt.body, names)
         case New(buffer):
             strides = "" if buffer.strides is None else f" stride({_exacts(buffer.strides)})"  # only a schedule has such
-            yield f"new {buffer.name}: {_type(buffer)}{strides}"
+            yield f"new {buffer.name}: {_type(buffer) if not stmt.arrivals else _barriers(stmt)}{strides}"
         case Let(sym, value):
             yield f"let {sym} = {_value(value, False, names)[0]}"
         case Bind():
@@ -265,6 +270,9 @@ def _stmt(stmt: Stmt, names: Names) -> Iterator[str]:
                 yield last
         case Anchor(value):
             yield f"anchor {_value(value, False, names)[0]}"
+        case Instruction() if stmt.signal is not None:
+            phase = () if stmt.signal.phase is None else (_exact(stmt.signal.phase),)
+            yield f"{stmt.name}({', '.join((*(_load(o, names) for o in stmt.operands), *phase))})"
         case Instruction():
             operands = ", ".join(_load(o, names) for o in stmt.operands)
             yield from _braced(f"{'anchor ' if stmt.anchored else ''}instr {stmt.name}({operands})", stmt.body, names)

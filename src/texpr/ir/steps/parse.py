@@ -297,7 +297,9 @@ class _Head:
             case "axis":
                 self.axes.append(self.machine.axis())
             case "array":
-                self.arrays.append(self.machine.array())
+                self.arrays.append(array := self.machine.array())
+                if array.barrier:  # statements name those of the text
+                    self.values.buffers[array.buffer.name] = array.buffer
             case "map":
                 self.maps.append(self.machine.map(self.maps))
             case "instr":

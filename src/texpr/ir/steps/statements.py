@@ -2,6 +2,7 @@
 
 stmt    = ("par" | "seq") index "|" NAME "|" ["reduce" "(" NAME, … ")"] {pragma} block
         | "new" NAME | "let" NAME ":" TYPE "=" value | "anchor" value | "if" value block ["else" block]
+        | "arrive" element | "wait" element "phase" index
         | element [UPDATE] "=" value | "bind" "(" element, … ")" [UPDATE] "=" "(" value, … ")"
 pragma  = "#" NAME ["(" (INT | NAME | STRING), … ")"]
 block   = "{" {stmt} "}"
@@ -63,8 +64,11 @@ def _lines(stmt: ir.Stmt, types: Types, pad: str) -> Iterator[str]:
             yield f"{pad}{head}{_several(stmt.targets, types)} {update}= {_several(stmt.values, types)}{line}"
         case ir.Anchor():
             yield f"{pad}anchor {value_text(stmt.value, types)}{line}"
+        case ir.Instruction() if stmt.signal is not None:
+            phase = "" if stmt.signal.phase is None else f" phase {stmt.signal.phase}"
+            yield f"{pad}{stmt.name} {value_text(stmt.operands[0], types)}{phase}{line}"
         case ir.Instruction():
-            raise AssertionError("no instruction is a step")
+            raise AssertionError("no other instruction is a step")
         case _:
             assert_never(stmt)
 
@@ -120,6 +124,11 @@ class StatementParser:
             case "anchor":
                 scan.take()
                 return ir.Anchor(self.values.value(), scan.span(start))
+            case ir.ARRIVE | ir.WAIT as name:
+                scan.take()
+                barrier = self.values.element()
+                phase = index(scan) if scan.accept("phase") else None
+                return ir.Instruction(name, (), (barrier,), span=scan.span(start), signal=ir.Signal(phase))
             case "if":
                 scan.take()
                 condition = self.values.value()

@@ -91,6 +91,8 @@ def _nodes(body: tuple[ir.Stmt, ...], nest: Nest, copies: frozenset[Buffer], dec
             case ir.Bind():
                 own = all(t.buffer in copies for t in stmt.targets)
                 yield Step(ALL if own else ONE, Run(), (stmt,))
+            case ir.New() if stmt.arrivals:
+                pass  # made before everything else (`lowering.build.signals`)
             case ir.Let() | ir.New():
                 yield Step(ALL, Run(), (stmt,))
             case ir.Instruction() if stmt.instr is not None:

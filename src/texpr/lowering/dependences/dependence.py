@@ -6,6 +6,8 @@ from typing import TypeAlias
 
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
+from texpr.ir.program.marked import mark
+from texpr.ir.program.marks import InOrder
 from texpr.ir.steps import Step
 from texpr.isa.levels import WARP
 from texpr.lowering.build.paths import Path, Paths
@@ -48,6 +50,12 @@ class Dependence(Record, eq=False):
         return self.distance > 1
 
     @property
+    def in_text(self) -> bool:
+        """Whether its ends are parts of one `fully par` that barriers of the text order, and nothing else."""
+        source, sink = (_part(step) for step in (self.source, self.sink))
+        return source is not None and source == sink
+
+    @property
     def scope(self) -> Scope | None:
         """The threads that have to synchronise, None if there are none."""
         return None if self.level is None else (self.level, self.part)
@@ -57,6 +65,11 @@ class Dependence(Record, eq=False):
         if self.carrier is None:
             return tree.within(self.source, self.sink, self.within, self.landed)
         return tree.carried(self.source, self.sink, self.carrier, self.distant, self.landed, self.waited)
+
+
+def _part(step: Step) -> InOrder | None:
+    stmt = step.stmts[0] if step.stmts else None
+    return mark(stmt, InOrder) if isinstance(stmt, ir.Par | ir.Seq) else None
 
 
 def parts(team: int, warp: int = WARP) -> tuple[int, ...]:

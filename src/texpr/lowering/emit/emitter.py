@@ -24,6 +24,7 @@ from texpr.ir.steps.place import Place, RegisterLayout
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, conjunction, walk
 from texpr.ir.value.types import BOOL, I32
 from texpr.isa.levels import Level
+from texpr.lowering.build.signals import signalled
 from texpr.lowering.build.unrolling import MOST_UNROLLED, unrolling
 from texpr.lowering.engine.copies import filled_with_zero, is_copy
 from texpr.lowering.names import Names
@@ -118,8 +119,10 @@ class Emitter(Mutable, dict=True):
                 yield k.If(self.value(stmt.condition), self.block(stmt.then), self.block(stmt.orelse), span=stmt.span)
             case ir.Anchor():
                 yield k.let(self.names.sym("anchored"), self.value(stmt.value), stmt.span)
+            case ir.Instruction() if stmt.signal is not None:
+                yield signalled(stmt, stmt.signal)
             case ir.Instruction():
-                raise AssertionError("no instruction is a step")
+                raise AssertionError("no other instruction is a step")
             case ir.New():
                 yield from self.new(stmt, ())
 

@@ -105,6 +105,8 @@ class _Placer(Mutable, dict=True):
         there = columns(self.nest.body)
         self.operands = sum(each.words * _words(buffer) for buffer, each in held.items() if buffer not in there)
         for new, own in _news(self.nest.body, self.nest, self.nest.team == 1):
+            if new.arrivals:
+                continue
             if new.buffer in there:
                 dealt = held[new.buffer].dealt
                 made = self._array(new.buffer, k.Space.TENSOR, there[new.buffer], tuple(map(expr, dealt.shape)))

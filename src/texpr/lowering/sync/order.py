@@ -78,6 +78,7 @@ def decide(
         between = tuple(launched.needs(nodes, between, engines.level, split))
     found = tuple(need for need in (*between, *turned.needs) if split is None or not split.covers(need))
     alike, settled = partial(_is_alike, steps=steps, cluster=cluster), partial(_is_settled, turned=turned, engines=engines)
+    found = tuple(need for need in found if not need.in_text)
     runs = needs.running(nest, nodes)
     closing = committing(nodes, copying)
     copied = tuple(needs.meetings(nest, nodes, copying)) if copying else ()

@@ -16,6 +16,7 @@ from texpr.ir.steps import Step, Steps
 from texpr.ir.steps.names import names_in
 from texpr.ir.steps.plain import plain
 from texpr.isa.target import Target
+from texpr.lowering.build import signals
 from texpr.lowering.build.cluster import Cluster
 from texpr.lowering.dependences.lives import Lives
 from texpr.lowering.dependences.needs import Needs
@@ -50,9 +51,10 @@ def synchronise(
     found = engines(steps, nest, needs, cluster)
     order = decide(steps, nest, target, found, needs, lives, names, cluster)
     operations, places = order.operations, dict(steps.places)
-    made = woven(steps, order, cluster)
+    made = woven(steps, order, cluster, signals.made(nest.body))
     arrays = (*(found.aligned(array, places) for array in steps.arrays), *(group.array for group in operations.phases.groups))
     arrays = (*arrays, *order.channel.arrays) if order.channel is not None else arrays
+    arrays = (*arrays, *signals.arrays(nest.body))
     if order.columns is not None:
         arrays = (*map(order.columns.placed, arrays), *order.columns.arrays)
     made = replace(made, arrays=order.arena.placed(arrays), maps=tuple(operations.maps.found))

@@ -12,6 +12,7 @@ After: one sequence.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from texpr.affine.expr import expr
 from texpr.ir import kernel as k
@@ -35,10 +36,13 @@ from texpr.lowering.sync.roles import parted
 from texpr.support.record import Mutable, field, replace
 from texpr.support.span import NOWHERE, Span
 
+Barriers: TypeAlias = tuple[tuple[k.Stmt, ...], tuple[k.Covered, ...]]
+"""What makes barriers of the text, and the dependences on that."""
 
-def woven(steps: Steps, order: Order, cluster: Cluster) -> Steps:
-    """The form with `order` between its steps."""
-    begin, body, end = _Weaver(steps, order, cluster).nodes()
+
+def woven(steps: Steps, order: Order, cluster: Cluster, barriers: Barriers = ((), ())) -> Steps:
+    """The form with `order` between its steps. `barriers`: those of the text."""
+    begin, body, end = _Weaver(steps, order, cluster, barriers).nodes()
     if (channel := order.channel) is not None:
         threads = steps.threads + channel.split.copy.warps * steps.warp
         axes = tuple(replace(a, extent=expr(threads)) if a.level is k.Level.BLOCK else a for a in steps.axes)
@@ -55,6 +59,7 @@ class _Weaver(Mutable):
     steps: Steps
     order: Order
     cluster: Cluster
+    barriers: Barriers
     numbers: dict[int, int] = field(default_factory=dict[int, int])
     plain: dict[ir.Stmt, ir.Stmt] = field(default_factory=dict[ir.Stmt, ir.Stmt])
 
@@ -64,13 +69,14 @@ class _Weaver(Mutable):
         body = tuple(self._list(self.steps.body))
         begin, operations = list[Node](), self.order.operations
         columns = self.order.columns
-        made, asked = operations.start(columns.made if columns else ()), operations.maps.prefetches()
+        more = (*(columns.made if columns else ()), *self.barriers[0])
+        made, asked = operations.start(more), operations.maps.prefetches()
         if self.order.channel is not None:
             made = (*made[:-1], *self.order.channel.made, *made[-1:])
         if made or asked:
             begin.append(Step(FIRST, Ordering((*asked, *made))))
         if made:
-            meeting = behind_start(operations.made, bool(operations.engines.shared))
+            meeting = behind_start((*operations.made, *self.barriers[1]), bool(operations.engines.shared))
             begin += [Step(ALL, Ordering((meeting,)))] if columns is None else columns.begin(meeting)
         ended = operations.finish()
         end = (Step(FIRST, Ordering(ended)),) if ended else ()

@@ -24,4 +24,6 @@ CODES: dict[str, str] = {
     "E0421": "lanes that may not come together",
     "E0422": "sum that is to be rounded as IEEE 754 says, done otherwise",
     "E0423": "scan names a buffer that has no running value in the loop",
+    "E0424": "barriers that do not go through their phases as the text says",
+    "E0425": "lanes of a fully par that no barrier orders",
 }

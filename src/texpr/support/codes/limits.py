@@ -10,6 +10,7 @@ CODES: dict[str, str] = {
     "E0507": "divisor of an index undecided",
     "E0508": "whether a kernel does what the program says undecided",
     "E0509": "whether a schedule keeps to its program undecided",
+    "E0510": "whether barriers order what lanes do undecided",
     "E0541": "instruction that a target lacks, or that is not lowered",
     "E0542": "memory whose size is not known outside a loop",
     "E0551": "sizes beyond 64 bits",

@@ -20,6 +20,7 @@ CODES: dict[str, str] = {
     "E0724": "division by zero in an index",
     "E0725": "index out of range of its type",
     "E0726": "negative shape",
+    "E0727": "wait that nothing ends",
     "E0750": "data race",
     "E0751": "access out of bounds in a kernel",
     "E0752": "element read before it is written in a kernel",

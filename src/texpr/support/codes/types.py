@@ -36,4 +36,5 @@ CODES: dict[str, str] = {
     "E0333": "malformed rounding",
     "E0334": "`scan` of a loop without an order",
     "E0335": "atomic updates of no such scope or order",
+    "E0336": "barrier out of place",
 }

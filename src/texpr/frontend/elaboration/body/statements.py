@@ -13,6 +13,7 @@ from texpr.frontend.elaboration.body.once import index_once, read_once, view_onc
 from texpr.frontend.elaboration.body.one_step import one_step
 from texpr.frontend.elaboration.body.returns import results, returned_names
 from texpr.frontend.elaboration.body.rounding import rounded
+from texpr.frontend.elaboration.body.signals import barriers, is_signal, signal
 from texpr.frontend.elaboration.body.updates import bind
 from texpr.frontend.elaboration.context import Context, Slot
 from texpr.frontend.elaboration.drafts import Affine, Typed, height
@@ -41,7 +42,7 @@ from texpr.frontend.tree import (
     TypeExp,
 )
 from texpr.ir import program
-from texpr.ir.program import Par, Seq
+from texpr.ir.program import BARRIER, Par, Seq
 from texpr.ir.program.marked import is_atomic
 from texpr.ir.program.uses import loads
 from texpr.ir.value import PITCHES, Buffer, Load, pitched
@@ -190,6 +191,10 @@ def _static_for(ctx: Context, statement: StaticFor) -> None:
 def _new(ctx: Context, statement: New) -> None:
     name = statement.name
     ctx.scope.check_free(name)
+    if statement.type.dtype.name == BARRIER:
+        made = barriers(ctx, statement)
+        ctx.out.append(made)
+        return ctx.scope.declare(name, views.whole(made.buffer), "the barriers")
     dtype = lookup_type(statement.type.dtype)
     shape = tuple(index_once(ctx, e) for e in statement.type.shape)
     slot = ctx.slots.get(name.name)
@@ -344,6 +349,8 @@ def _anchor(ctx: Context, statement: Anchor) -> None:
 
 
 def _call(ctx: Context, call: Call, anchored: bool) -> None:
+    if is_signal(ctx, call):
+        return ctx.out.append(signal(ctx, call))
     if call.name.name in RESERVED:
         help = "name it, `let x = …`, or evaluate it for its effect, `anchor …`"
         raise error("E0326", call.span, f"`{call.name.name}` computes a value, and nothing uses it", help=help)

@@ -62,7 +62,7 @@ def _visit(body: tuple[Stmt, ...], named: Named, around: Par | None) -> Iterator
     for stmt in body:
         match stmt:
             case Par() if stmt.fully and _holds(stmt):
-                yield from _whole(_Lanes(stmt, named).block(stmt.body), named, around, stmt.span)
+                yield from _whole(Lanes(stmt, named).block(stmt.body), named, around, stmt.span)
             case Par() | Seq() if _holds(stmt):
                 inner = stmt if isinstance(stmt, Par) else around
                 yield replace(stmt, body=tuple(_visit(stmt.body, named, inner)))
@@ -71,7 +71,7 @@ def _visit(body: tuple[Stmt, ...], named: Named, around: Par | None) -> Iterator
                 yield replace(stmt, then=then, orelse=orelse)
             case Instruction() if stmt.instr is not None and _is_joint(stmt):
                 loop = Par(Sym(named("lane")), expr(stmt.instr.lanes), (stmt,), fully=True, span=stmt.span)
-                yield from _whole(_Lanes(loop, named).block((stmt,)), named, around, stmt.span)
+                yield from _whole(Lanes(loop, named).block((stmt,)), named, around, stmt.span)
             case _:
                 yield stmt
 
@@ -85,7 +85,7 @@ def _whole(made: Iterator[Stmt], named: Named, around: Par | None, span: Span) -
         yield from found
 
 
-class _Lanes(Mutable):
+class Lanes(Mutable):
     """One `fully par`. `own`: its `new`s as all lanes have them, the lane's number first."""
 
     loop: Par
@@ -113,35 +113,35 @@ class _Lanes(Mutable):
         for stmt in body:
             match stmt:
                 case New():
-                    yield New(self._expanded(stmt.buffer), span=stmt.span)
+                    yield New(self.expanded(stmt.buffer), span=stmt.span)
                 case _ if not _holds(stmt):
                     run.append(stmt)
                 case Instruction():
-                    yield from self._piece(run)
+                    yield from self.piece(run)
                     yield from self._used(stmt)
                 case Seq():
-                    yield from self._piece(run)
-                    self._require_alike((stmt.extent,), (), stmt, "loop")
+                    yield from self.piece(run)
+                    self.require_alike((stmt.extent,), (), stmt, "loop")
                     yield replace(stmt, body=tuple(self.block(stmt.body)))
                 case If():
-                    yield from self._piece(run)
-                    self._require_alike((), (stmt.condition,), stmt, "`if`")
+                    yield from self.piece(run)
+                    self.require_alike((), (stmt.condition,), stmt, "`if`")
                     then, orelse = (tuple(self.block(block)) for block in (stmt.then, stmt.orelse))
                     yield replace(stmt, then=then, orelse=orelse)
                 case _:
-                    self._refuse(stmt, "its iterations need not run together")
-        yield from self._piece(run)
+                    self.refuse(stmt, "its iterations need not run together")
+        yield from self.piece(run)
 
-    def _expanded(self, buffer: Buffer) -> Buffer:
+    def expanded(self, buffer: Buffer) -> Buffer:
         self.own[buffer] = replace(buffer, shape=(self.loop.extent, *buffer.shape))
         return self.own[buffer]
 
-    def _piece(self, run: list[Stmt]) -> Iterator[Stmt]:
+    def piece(self, run: list[Stmt]) -> Iterator[Stmt]:
         """A loop over lanes around what was gathered."""
         if not run:
             return
         self.pieces += 1
-        for stmt in run:
+        for stmt in walk(tuple(run)):
             if isinstance(stmt, Let):
                 self.lets[stmt.sym] = stmt, self.pieces
         for ref in (node for stmt in walk(tuple(run)) for value in values(stmt) for node in value_walk(value)):
@@ -292,7 +292,7 @@ class _Lanes(Mutable):
             found = (Seq(group, expr(groups), found, span=span),)
         return found
 
-    def _require_alike(self, extents: Sequence[Expr], tests: Sequence[Value], stmt: Stmt, what: str) -> None:
+    def require_alike(self, extents: Sequence[Expr], tests: Sequence[Value], stmt: Stmt, what: str) -> None:
         """That all lanes go the same way."""
         nodes = [node for test in tests for node in value_walk(test)]
         index = [e for node in nodes for e in (node.index if isinstance(node, Load) else (getattr(node, "expr", ZERO),))]
@@ -301,9 +301,9 @@ class _Lanes(Mutable):
         apart |= any(isinstance(node, Ref) and node.sym in self.lets for node in nodes)
         apart |= any(sym in self.lets for e in extents for sym in e.syms())
         if apart:
-            self._refuse(stmt, f"this {what} is not the same for all of them")
+            self.refuse(stmt, f"this {what} is not the same for all of them")
 
-    def _refuse(self, stmt: Stmt, why: str) -> None:
+    def refuse(self, stmt: Stmt, why: str) -> None:
         use = next(each for each in walk((stmt,)) if _is_joint(each))
         name = use.name if isinstance(use, Instruction) else ""
         told = f"lanes do `{name}` together, and may not all come to it: {why}"
