@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from texpr.checks import check
 from texpr.driver import lower
 from texpr.frontend import parse
+from texpr.ordered import check
 from texpr.support.codes import TITLES
 from texpr.support.diagnostic import Diagnostic, Limitation, TexprError
 from texpr.support.render import render

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from texpr.checks import check
 from texpr.cli.arrays import make_arrays
 from texpr.frontend import parse
 from texpr.interp import run
 from texpr.ir.program import Program
+from texpr.ordered import check
 from texpr.support.diagnostic import TexprError
 
 PAGE = Path(__file__).parents[2] / "docs" / "language.md"

@@ -9,7 +9,8 @@ from texpr.ir import program as ir
 from texpr.presburger.formula import TRUE, Ge, between
 from texpr.proof.plan.places import COPY, ELEMENT, PLACE, THREAD, Address, follows
 from texpr.proof.read.events import Launch, Site
-from texpr.proof.read.order import When, in_step, sides_of
+from texpr.proof.read.order import in_step, sides_of
+from texpr.proof.read.program_order import When
 
 RANGES = {Sym("i"): 3, Sym("j"): 4, Sym("thread"): 6}
 
