@@ -234,13 +234,13 @@ def _static_for(cursor: Cursor) -> StaticFor:
     return StaticFor(index, lo, hi, body, cursor.since(start))
 
 
-def type_exp(cursor: Cursor) -> TypeExp:
-    """`f32` or `f32[shape]`, or `mbarrier(32)[shape]`."""
+def type_exp(cursor: Cursor, barriers: bool = False) -> TypeExp:
+    """`f32` or `f32[shape]`; of `barriers` also `mbarrier(32)[shape]`, with the parenthesis on the line of its name."""
     start = cursor.at
     dtype = cursor.ident("a type")
     shape: tuple[Exp, ...] = ()
     arrivals: Exp | None = None
-    if dtype.name == BARRIER and cursor.kind == "(":
+    if barriers and dtype.name == BARRIER and cursor.kind == "(" and not cursor.starts_line():
         opened = cursor.advance()
         arrivals = expression(cursor)
         cursor.close(")", opened, "the arrivals of a phase")
@@ -261,7 +261,7 @@ def _new(cursor: Cursor) -> New:
     start = cursor.advance()
     name = cursor.ident("the name of the buffer")
     cursor.expect(":", "and a type after the name", help="write `new v: f32[n]`")
-    kind = type_exp(cursor)
+    kind = type_exp(cursor, barriers=True)
     stride = strides(cursor) if cursor.word("stride") and cursor.peek() == "(" and not cursor.starts_line() else None
     value = expression(cursor) if cursor.accept("=") else None
     return New(name, kind, value, cursor.since(start), stride)
