@@ -55,8 +55,21 @@ def test_the_instruction_has_the_descriptor_of_cute(name: str) -> None:
     assert bool(int(bits, 16) & SATURATES) == (kind == "i8")
 
 
+PLAIN = {name for name in INSTRUCTIONS if name.startswith("tcgen05_m") and "_mx_" not in name}
+"""But for products with scales, whose fields are in `tensor_memory/test_scaled_records.py`."""
+
+
 def test_every_product_is_compared() -> None:
-    assert {name for name in INSTRUCTIONS if name.startswith("tcgen05_m")} <= SAID["instructions"].keys()
+    assert {name.replace("_at", "") for name in PLAIN} <= SAID["instructions"].keys()
+
+
+@pytest.mark.parametrize("name", sorted(name for name in PLAIN if "_at" in name))
+def test_where_the_first_operand_lies_is_no_bit(name: str) -> None:
+    """In tensor memory, or in shared memory: that is in the operand, and not in the descriptor of the instruction."""
+    there, here = (
+        [text.replace("[{a}]", "{a}") for _, text in INSTRUCTIONS[each].asm] for each in (name, name.replace("_at", ""))
+    )
+    assert there == here
 
 
 def places(layout: str, columns: int, said: str) -> set[bool]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.instr.tensor_memory.test_rules import BROKEN as COLUMN_RULES
+from tests.instr.tensor_memory.test_rules import SCALES as SCALE_RULES
 from tests.instr.test_rules import COLLECTIVE_RULES
 from tests.instr.warpgroup.test_rules import BROKEN as WARPGROUP_RULES
 from tests.ir.engine_rules import ENGINE_RULES
@@ -391,7 +392,7 @@ def test_every_rule_has_a_planted_bug() -> None:
     elsewhere: set[Callable[..., object]] = {*tiles, *COLLECTIVE_RULES}  # these in tests/instr/test_rules.py
     elsewhere.add(wide_plan_is_of_the_same_function)  # tried in tests/artifact/test_wide.py
     rules = {rule.__name__ for rule in (*RULES, *VALUE_RULES, *KERNEL_RULES, *PLAN_RULES) if rule not in elsewhere}
-    rules -= WARPGROUP_RULES.keys() | COLUMN_RULES.keys()
+    rules -= WARPGROUP_RULES.keys() | COLUMN_RULES.keys() | SCALE_RULES.keys()
     rules.add("host_steps_are_in_scope")
     tried = {case[0] for case in (*STATEMENT, *VALUE, *HEAD, *PLAN, *BUILT)}
     assert rules - {"values_are_well_formed"} == tried  # that one calls the rules of values, which are tried one by one

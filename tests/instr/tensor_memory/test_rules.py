@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from tests.instr.tensor_memory import scaled
 from tests.instr.tensor_memory.texts import compiled
 
 from texpr.ir.kernel.parse import parse_plan
@@ -33,6 +34,26 @@ MORE = (
     (r"array tensor total: f32\[64\] from 0", "array lanes total: f32[64]", "is in no tensor memory"),
     (r"thread < 128", "thread < 256", "256 threads have no lane of tensor memory each"),
 )
+
+
+SCALES = {
+    "scales_are_copied_alike": (
+        r"a_s_t\[4 \* k_i_o\] 4 read",
+        "a_s_t[4 * k_i_o + 1] 4 read",
+        "scales of a_s_t are copied 1 ways, or from elsewhere than",
+    ),
+}
+"""The same of products with scales."""
+
+
+@pytest.mark.parametrize("rule", SCALES)
+def test_each_rule_of_scales(rule: str) -> None:
+    old, new, said = SCALES[rule]
+    text = plan_text(scaled.compiled("in turn").plan)
+    edited = re.sub(old, new, text)
+    assert edited != text
+    with pytest.raises(CompilerBug, match=f"{rule}: .*{re.escape(said)}"):
+        verify(parse_plan(edited))
 
 
 @pytest.mark.parametrize(("old", "new", "said"), [*BROKEN.values(), *MORE])
