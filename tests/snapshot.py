@@ -165,14 +165,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     made = make(paths, bugs, given.processes)
     if given.texts is not None:
         write_texts(given.texts, made)
+    names = {path.relative_to(ROOT).with_suffix("").as_posix() for path in paths}
+    kept = read()
+    others = {name: each for name, each in kept.items() if given.programs and name.split()[0] not in names}
     if given.write:
-        data = {name: {**each.digests, "synchronises": each.synchronises} for name, each in made.items()}
+        every = {**{name: each for name, each in kept.items() if name in others or name in made}, **made} if others else made
+        data = {name: {**each.digests, "synchronises": each.synchronises} for name, each in every.items()}
         KEPT.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         return 0
-    kept = read()
-    if given.programs:
-        names = {path.relative_to(ROOT).with_suffix("").as_posix() for path in paths}
-        kept = {name: each for name, each in kept.items() if name.split()[0] in names}
+    kept = {name: each for name, each in kept.items() if name not in others}
     found = [*differences(kept, made)]
     sys.stdout.write("".join(f"{line}\n" for line in (*found, *waits(kept, made), f"{len(made)} made, {len(found)} differ")))
     return 1 if found else 0
