@@ -41,7 +41,7 @@ def command(
     domain: its IterDomains, from the loops as written to those that run, and what guards them; layout: how buffers lie whose
     memory a schedule changes; mapping: which thread touches which element, and what one warp's requests meet; fragment: which
     lane and register has which element of an instruction; tma: copies of boxes, with their graphs, tiles and banks; timeline:
-    where buffers live, and which dependences each barrier covers.
+    where buffers live, and which dependences each barrier covers; columns: tensor memory over time.
     """
     if output.suffix != ".svg":
         raise click.UsageError(
