@@ -53,9 +53,9 @@ CASES = {
         {"sm_90a": "wgmma_m64n256k8_f32_tf32", "sm_80": "mma_m16n8k8_f32_tf32"},
         sizes("M N K", (67, 13, 68), (1, 1, 4), (3, 5, 0)), "HGMMA",
     ),
-    "int8": Case(
-        {"sm_90a": "wgmma_m64n256k32_i32_i8", "sm_80": "mma_m16n8k32_i32_i8"},
-        sizes("M N K", (67, 16, 272), (1, 8, 16), (3, 8, 0)), "IGMMA", ("a", "b"),
+    "int8": Case(  # at open sizes, where lanes store: by the model warpgroups take 2 % more then
+        {"sm_90a": "mma_m16n8k32_i32_i8", "sm_80": "mma_m16n8k32_i32_i8"},
+        sizes("M N K", (67, 16, 272), (1, 8, 16), (3, 8, 0)), "IMMA", ("a", "b"),
     ),
     "fp8": Case(
         {"sm_90a": "wgmma_m64n128k32_f32_f8e4m3"}, sizes("M N K", (67, 1, 2), (1, 1, 1), (3, 1, 0)), "QGMMA", ("a", "b")

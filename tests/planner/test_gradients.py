@@ -54,7 +54,7 @@ def test_products_of_a_sweep_go_to_tensor_cores(name: str, target: str) -> None:
     assert [each.startswith("online(") for each in said] == [name != "blocks", *(False for _ in said[1:])]
     assert sum(each.startswith("mma(") for each in said) == PRODUCTS[name]
     assert all("wgmma" in each for each in said if each.startswith("mma(")) == (target == "sm_90a")
-    assert any(each.startswith("roles(") for each in said) == (target == "sm_90a" and name in ("queries", "keys"))
+    assert any(each.startswith("roles(") for each in said) == (target == "sm_90a" and name in ("queries", "keys", "rectified"))
 
 
 @pytest.mark.parametrize(("name", "target"), CASES)

@@ -130,6 +130,7 @@ fn f(A: f32[M, K], B: f32[K, N], inout C: f32[M, N]) {
     par M |i| { par N |j| { seq K |k| reduce(C) { C[i, j] += A[i, k] * B[k, j] } } }
 }
 """
+BESIDE = BIASED.replace("new s: f32 = 0.0", "new s: f32  C[i, j] = 0.0  s = 0.0").replace("max(s +", "max(C[i, j] + s +")
 KNOWN = "elements of their own, which others know"
 
 
@@ -139,8 +140,12 @@ KNOWN = "elements of their own, which others know"
         (PRODUCT + scheduled(COPIES.format(", fill=zero"), "unguard(i_v)"), KNOWN),
         (INTO + scheduled(HELD, COPIES.format(", fill=zero"), "unguard(i_v)"), KNOWN),
         (PRODUCT + scheduled(HELD, "unguard(i_v)"), "a hole may lie outside of `A`"),
+        (
+            BESIDE + scheduled(COPIES.format(", fill=zero"), "unguard(i_v)"),
+            "`s` begins, or is added to, beside what others know",
+        ),
     ],
-    ids=["no local", "begun by a copy", "operands are where they are"],
+    ids=["no local", "begun by a copy", "operands are where they are", "begun beside others"],
 )
 def test_refused(text: str, reason: str) -> None:
     with pytest.raises(TexprError, match="E0906") as raised:

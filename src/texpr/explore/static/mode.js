@@ -3,7 +3,7 @@
 (() => {
   const WORDS = new Set((
     "fn par seq fully static new reg let if else return anchor inout const and or not true false inf nan where assume combine " +
-    "instr schedule reduce scan identity stride align injective monotone for in fragment asm effect rounding meaning"
+    "instr schedule reduce scan identity stride align injective monotone for in fragment asm effect rounding meaning mbarrier"
   ).split(" "));
   const TYPES = /^(?:[biuf]\d+|bf16|tf32|bool|f8e\w+)$/;
 

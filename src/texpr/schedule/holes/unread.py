@@ -27,6 +27,10 @@ from texpr.support.span import Span
 Path = tuple[ir.Loop, ...]
 
 
+Asked = dict[tuple[Sym, Buffer | None], tuple[ir.Loop, Span]]
+"""Unguarded loops along what statements write, with their directive, by their IterDomain, and by the sum, if it is one."""
+
+
 class Unread(Record):
     """A statement that runs at holes, which are `failing`, and leaves something in memory there; `span`: the directive."""
 
@@ -50,6 +54,19 @@ class Paths(Protocol):
     def moved(self, load: Load, path: Path) -> Load:
         """An access over the actual loops."""
         ...
+
+
+def require_freed(freed: Asked, kept: Asked) -> None:
+    """Raises E0906 where an unguarded loop has guards, and no statement does without them; or where sums that holes add to
+    begin where there are elements alone."""
+    domains, help = {domain for domain, _ in freed}, "unguard loops over a local that begins with a number, alone"
+    for (domain, buffer), (loop, span) in kept.items():
+        if domain not in domains:
+            reason = f"iterations of `{loop.sym.base}` have elements of their own, which others know"
+            raise error("E0906", span, f"holes cannot be computed: {reason}", help=help)
+        if buffer is not None and (domain, buffer) in freed:
+            reason = f"`{buffer.name}` begins, or is added to, beside what others know"
+            raise error("E0906", span, f"holes cannot be computed: {reason}", help=help)
 
 
 def require_unread(holes: Iterable[Unread], body: Body, paths: Paths, sizes: Iterable[Sym]) -> None:

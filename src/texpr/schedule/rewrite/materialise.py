@@ -30,7 +30,7 @@ from texpr.presburger.formula import Formula, Ge, compare, conj, disj, negate
 from texpr.relation.conditions import condition
 from texpr.relation.facts import facts_of, in_loop, known
 from texpr.schedule.holes.overrun import Filling, Holes, Matters, fillings, is_freed
-from texpr.schedule.holes.unread import Path, Unread, require_unread
+from texpr.schedule.holes.unread import Asked, Path, Unread, require_freed, require_unread
 from texpr.schedule.levels import may_be_inside
 from texpr.schedule.rewrite.linked import linked, sums_of_parts
 from texpr.schedule.state import State
@@ -69,7 +69,7 @@ def materialise(state: State) -> Materialised:
     """The plain program of `state`."""
     maker = _Maker(state, tuple(given(state.function)))
     body = _wrapped(maker.block(state.function.body, (), {}), {})
-    maker.require_freed()
+    require_freed(maker.freed, maker.kept)
     require_unread(maker.unread, state.function.body, maker, state.function.sizes)
     return Materialised(replace(state.function, body=body), maker.origin, tuple(maker.arounds), state)
 
@@ -184,9 +184,9 @@ class _Maker(Mutable):
     tiles: Mapping[Buffer, Span] | None = None
     linked: frozenset[Buffer] | None = None
     unread: list[Unread] = field(default_factory=list[Unread])
-    freed: dict[Sym, tuple[ir.Loop, Span]] = field(default_factory=dict[Sym, "tuple[ir.Loop, Span]"])
-    kept: dict[Sym, tuple[ir.Loop, Span]] = field(default_factory=dict[Sym, "tuple[ir.Loop, Span]"])
-    """Unguarded loops along what statements write, by their IterDomain, whose guards were dropped or kept."""
+    freed: Asked = field(default_factory=dict["tuple[Sym, Buffer | None]", "tuple[ir.Loop, Span]"])
+    kept: Asked = field(default_factory=dict["tuple[Sym, Buffer | None]", "tuple[ir.Loop, Span]"])
+    """Of which guards were dropped, or kept."""
 
     def block(self, body: Body, path: Path, held: _Needs) -> list[_Entry]:
         """The statements of `body` below the loops `path`, where the predicates `held` hold."""
@@ -243,9 +243,11 @@ class _Maker(Mutable):
         beyond = self._beyond(statements, path, needs) if joint or self._tiles() else frozenset[_Need]()
         beyond |= self._left(statements, path, needs, plain) if plain and not joint else frozenset[_Need]()
         stored = self._along(statements, path) & plain.keys() - joint.keys() if plain else frozenset[Sym]()
+        sums = {t.buffer for s in ir.walk(tuple(statements)) if isinstance(s, ir.Bind) for t in s.targets if stored}
         for loop in (loop for loop in path if loop.sym in stored and any(loop.sym in n.syms for n in needs)):
             at = self.freed if any(loop.sym in n.syms for n in beyond) else self.kept
-            at.setdefault(self.state.domain(loop).sym, (loop, plain[loop.sym]))
+            for buffer in (each if self._is_summed(each) else None for each in sums):
+                at.setdefault((self.state.domain(loop).sym, buffer), (loop, plain[loop.sym]))
         free = frozenset(n for n in needs if not n.syms.isdisjoint(asked.keys() - stored)) - beyond
         if not statements or not (free or beyond):
             return frozenset()
@@ -272,14 +274,6 @@ class _Maker(Mutable):
         numbers_last = sorted(free, key=lambda need: need.right.is_constant)
         ends = {sym: need.right for need in numbers_last for sym in need.syms if sym in asked}
         return Holes(self.state, conj((*self.runs(path), *kept, failing)), self.around(path).indices, ends)
-
-    def require_freed(self) -> None:
-        """Raises E0906 where an unguarded loop has guards, and no statement does without them."""
-        for domain, (loop, span) in self.kept.items():
-            if domain not in self.freed:
-                reason = f"iterations of `{loop.sym.base}` have elements of their own, which others know"
-                help = "unguard loops over a local that begins with a number, and is only updated from then on"
-                raise error("E0906", span, f"holes cannot be computed: {reason}", help=help)
 
     def _joint(self, path: Path) -> Mapping[Sym, Span]:
         """The loops of a nest that lanes do together, which have no guards."""
