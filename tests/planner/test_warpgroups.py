@@ -101,14 +101,14 @@ CASES = {
     "the other way": Case("wgmma_m64n256k16_f32_bf16", turned=True, sizes=((67, 131, 72), (1, 1, 8))),
     "f16": Case("wgmma_m64n256k16_f32_f16", of="f16", sizes=((67, 71, 72),)),
     "tf32": Case("wgmma_m64n256k8_f32_tf32", of="tf32", promise="K % 4 == 0", sizes=((67, 71, 76), (1, 1, 4))),
-    "f8e4m3": Case("wgmma_m64n256k32_f32_f8e4m3", of="f8e4m3", promise="K % 16 == 0", sizes=((67, 71, 144), (1, 1, 16))),
-    "f8e5m2": Case("wgmma_m64n256k32_f32_f8e5m2", of="f8e5m2", promise="K % 16 == 0", sizes=((67, 71, 144),)),
+    "f8e4m3": Case("wgmma_m64n128k32_f32_f8e4m3", of="f8e4m3", promise="K % 16 == 0", sizes=((67, 71, 144), (1, 1, 16))),
+    "f8e5m2": Case("wgmma_m64n128k32_f32_f8e5m2", of="f8e5m2", promise="K % 16 == 0", sizes=((67, 71, 144),)),
     "i8": Case("wgmma_m64n256k32_i32_i8", of="i8", into="i32", promise="K % 16 == 0", sizes=((67, 71, 144), (1, 1, 16))),
     "u8": Case("wgmma_m64n256k32_i32_u8", of="u8", into="i32", promise="K % 16 == 0", sizes=((67, 71, 144),)),
     "bias": Case("wgmma_m64n256k16_f32_bf16", more="max(s + b[j], 0.0)", sizes=((67, 71, 72), (1, 1, 8), (3, 5, 0))),
     "gelu": Case("wgmma_m64n256k16_f32_bf16", more=GELU, out="bf16", sizes=((67, 71, 72), (3, 5, 0))),
     "f8e4m3, nothing promised": Case(
-        "wgmma_m64n256k32_f32_f8e4m3", of="f8e4m3", promise="M >= 0", align="", sizes=((67, 13, 391), (1, 1, 1), (3, 5, 0))
+        "wgmma_m64n128k32_f32_f8e4m3", of="f8e4m3", promise="M >= 0", align="", sizes=((67, 13, 391), (1, 1, 1), (3, 5, 0))
     ),
     "batched": Case("wgmma_m64n256k16_f32_bf16", batch=3, sizes=((67, 71, 72), (1, 1, 8))),
 }  # fmt: skip
@@ -235,7 +235,8 @@ def test_sums_in_order_are_left() -> None:
 @pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_100a"])
 def test_targets_without_it(target: str) -> None:
     made = lower(parse(PROMISED)["f"], target, schedule="auto")
-    assert not any(isinstance(s, k.CollectiveAsync) for kernel in k.kernels(made.plan.steps) for s in k.walk(kernel.body))
+    found = [s for kernel in k.kernels(made.plan.steps) for s in k.walk(kernel.body) if isinstance(s, k.CollectiveAsync)]
+    assert all(isinstance(s, k.CollectiveAlone) for s in found) and bool(found) == (target == "sm_100a")
 
 
 @pytest.mark.parametrize("sizes", [None, (4096, 4096, 4096)], ids=["open", "fixed"])
@@ -244,5 +245,6 @@ def test_machine_code(sizes: tuple[int, int, int] | None) -> None:
     made = lower(parse(PROMISED)["f"], "sm_90a", dict(zip("MNK", sizes, strict=True)) if sizes else None, schedule="auto")
     code = code_of(found := built(made.source))
     assert spills_nothing(found) and not serialised(found)
-    assert code.count("HGMMA.64x256x16.F32.BF16") == 4 and code.count("UTMALDG.2D") >= (3 if sizes else 5)
+    assert code.count("HGMMA.64x256x16.F32.BF16") in (4, 8), "of one turn, or of two"
+    assert code.count("UTMALDG.2D") >= (3 if sizes else 5)
     assert ("UTMALDG.2D.MULTICAST" in code) == (sizes is not None) and "gsb0, 0x1" in code
