@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from numpy.typing import NDArray
+from tests.lowering.emulated import run_plan
 
 from texpr.driver import Compiled
 from texpr.ir import kernel as k
@@ -69,3 +73,26 @@ def is_proved(made: Compiled, plan: Callable[[], k.Plan]) -> bool:
     except CompilerBug:  # of no form
         return False
     return not open_of(made, found)
+
+
+def is_shown(
+    made: Compiled,
+    plan: Callable[[], k.Plan],
+    given: Mapping[str, NDArray[Any]],
+    right: Callable[[Mapping[str, NDArray[Any]]], bool],
+    seeds: Iterable[int | None] = (None, 1, 2, 3),
+) -> bool:
+    """Whether a plan in place of its own is seen to be wrong: it has no form, is not printed, stops, is reported in some order
+    of threads, or its arrays are not `right`."""
+    try:
+        found = plan()
+    except CompilerBug:  # of no form
+        return True
+    for seed in seeds:
+        try:
+            ran = run_plan(made.function, found, given, seed=seed)
+        except (CompilerBug, RuntimeError, AssertionError):  # not printed, or stopped
+            return True
+        if ran.reports or not right(ran.arrays):
+            return True
+    return False

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.instr.reads_back import reads_back
 from tests.instr.tensor_memory.scaled import CASES, compiled
-from tests.ir.steps_text import check as made_of_steps
 from tests.lowering.emulated import run_plan
 from tests.proofs import undecided
 
@@ -14,10 +14,6 @@ from texpr.emulator import LOCKSTEP
 from texpr.frontend import parse
 from texpr.interp import run
 from texpr.ir import kernel as k
-from texpr.ir.kernel.parse import parse_plan
-from texpr.ir.kernel.text import plan_text
-from texpr.ir.program.text import print_program
-from texpr.ir.value.structure import same
 from texpr.support.diagnostic import TexprError
 
 
@@ -59,13 +55,7 @@ def test_proved(name: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_texts_read_back(name: str) -> None:
-    program = parse(CASES[name].text, "case.te")
-    text = print_program(program)
-    again = parse(text, "again.te")
-    assert same(program, again) and print_program(again) == text
-    found = compiled(name)
-    made_of_steps(found.plan, found.notes)
-    assert same(parse_plan(plan_text(found.plan)), found.plan)
+    assert reads_back(CASES[name].text, compiled(name))
 
 
 @pytest.mark.parametrize("name", ["in turn", "ring", "late"])
