@@ -14,7 +14,6 @@ from types import NoneType
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from texpr import __version__, artifact, runtime
-from texpr.backends.cuda.headers import headers
 from texpr.checks import faults
 from texpr.ir import program as ir
 from texpr.ir.program import Function
@@ -32,7 +31,7 @@ from texpr.support.diagnostic import CompilerBug, Limitation, TexprError
 from texpr.support.expect import expect
 from texpr.support.lazy import Module
 from texpr.support.record import replace
-from texpr.toolchain import Cache, Resources, Toolchain, shared, this_machine
+from texpr.toolchain import Cache, Toolchain, shared, this_machine
 
 if TYPE_CHECKING:
     from texpr import driver, spilled
@@ -41,9 +40,6 @@ if TYPE_CHECKING:
     from texpr.schedule.builder import Schedule
 else:  # imported on first use: a kept plan needs none of what makes plans
     driver, spilled, builder = Module("texpr.driver"), Module("texpr.spilled"), Module("texpr.schedule.builder")
-
-NO_COMPILER = ("E0601", "E0602", "E0603", "E0604", "E0607")
-"""There is no CUDA compiler that works here, or it does not know the target."""
 
 T = TypeVar("T")
 Progress: TypeAlias = Callable[[str], None]
@@ -256,7 +252,7 @@ def _kept(
     compiled = driver.lower(function, machine.name, sizes, schedule=chosen)
     if tools is not None and machine.is_launched and compiled.planned is not None:
         again = partial(driver.lower, function, machine.name, sizes, schedule=chosen)
-        compiled = spilled.kept_in_registers(compiled, lambda way: again(way=way), partial(_report, tools, machine.name))
+        compiled = spilled.kept_in_registers(compiled, lambda way: again(way=way), spilled.report_of(tools, machine.name))
     try:
         found = _legal(compiled, proved)
     except Limitation as reason:
@@ -300,16 +296,6 @@ def _wide_plans(function: Function, compiled: Compiled, sizes: Mapping[str, int]
     plain = driver.lower(function, compiled.target.name, sizes, schedule=AUTO, way=driver.Way(driver.Every())).wide
     if plain is not None:
         yield plain
-
-
-def _report(tools: Toolchain, target: str, text: str) -> Sequence[Resources]:
-    """What ptxas says of the kernels of a source; nothing where there is no compiler for it."""
-    try:
-        return tools.device(text, headers(), target).kernels
-    except TexprError as reason:
-        if reason.diagnostics[0].code in NO_COMPILER:
-            return ()
-        raise
 
 
 def _compiler(machine: Target, tools: Toolchain | None) -> str:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from texpr.backends.cuda.headers import headers
 from texpr.driver import Compiled, Way
 from texpr.ir.kernel import kernels
 from texpr.model.gain import bound_us
 from texpr.support.diagnostic import TexprError
 from texpr.support.record import replace
-from texpr.toolchain.resources import Resources
+from texpr.toolchain import Resources, Toolchain
 
 MOST = 6
 """The most candidates that are asked."""
@@ -27,6 +28,23 @@ WORSE = 1.1
 Lower = Callable[[Way], Compiled]
 Report = Callable[[str], Sequence[Resources]]
 """ptxas' report of the kernels in a source."""
+
+NO_COMPILER = ("E0601", "E0602", "E0603", "E0604", "E0607")
+"""There is no CUDA compiler that works here, or it does not know the target."""
+
+
+def report_of(tools: Toolchain, target: str) -> Report:
+    """What ptxas says of kernels for a target; nothing where there is no compiler for it."""
+
+    def report(text: str) -> Sequence[Resources]:
+        try:
+            return tools.device(text, headers(), target).kernels
+        except TexprError as reason:
+            if reason.diagnostics[0].code in NO_COMPILER:
+                return ()
+            raise
+
+    return report
 
 
 def kept_in_registers(compiled: Compiled, lower: Lower, report: Report) -> Compiled:
