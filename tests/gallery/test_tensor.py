@@ -126,6 +126,14 @@ def test_emulated(name: str, target: str) -> None:
             assert np.all(np.abs(got - meant) <= CASES[name].apart * np.abs(meant)), (result, at)
 
 
+def test_whole_numbers_go_to_warpgroups_at_sizes_of_a_network() -> None:
+    """Where sizes are known the engine stores, and warpgroups are ahead."""
+    (function,) = load(FOLDER / "int8.te").functions
+    made = lower(function, "sm_90a", {"M": 4096, "N": 4096, "K": 4096}, schedule="auto")
+    found = built(made.source)
+    assert spills_nothing(found) and serialised(found) == [] and "IGMMA.64x256x32.S8.S8" in code_of(found)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_machine_code(name: str) -> None:
     """The tensor core is used, and nothing spills or waits where it was not to."""
