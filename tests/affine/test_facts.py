@@ -61,3 +61,31 @@ def test_what_an_index_is_below_is_positive() -> None:
     assert not Known(ranges).positive(a + b)
     assert Known(ranges, [Fact(0, a + b - 1 - i, None)]).positive(a + b)
     assert not Known(ranges, [Fact(0, a + b - i, None)]).positive(a + b)
+
+
+def test_a_quotient_is_no_less_than_all_but_the_remainder() -> None:
+    """Turns of a block below 4 − ⌊(b + 16) / 132⌋ are those of tiles below 512, and of no fewer."""
+    block, turn = expr(SYMS[0]), expr(SYMS[1])
+    ranges: dict[Sym, Range] = {SYMS[0]: (0, 131), SYMS[1]: (0, None)}
+    known = Known(ranges, [Fact(0, turn, 4 - (block + 16) // 132)])
+    assert known.nonnegative(511 - block - 132 * turn)
+    assert not known.nonnegative(510 - block - 132 * turn)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_proved_of_quotients_holds_everywhere(seed: int) -> None:
+    random, proved = Random(seed), 0
+    a, b, _ = map(expr, SYMS)
+    for _ in range(150):
+        ranges: dict[Sym, Range] = {SYMS[0]: (0, random.choice((3, 7))), SYMS[1]: (random.choice((None, 0)), None)}
+        size, sign = random.choice((2, 3, 4)), random.choice((-1, 1))
+        quotient = (random.choice((-1, 1)) * a + random.randint(0, 5)) // size
+        fact = random.randint(0, 4) + sign * quotient - b
+        asked = random.randint(-2, 12) + random.choice((-1, 0, 1)) * a - size * b
+        if Known(ranges, [Fact(0, fact, None)]).nonnegative(asked):
+            proved += 1
+            for values in product(range(8), range(-9, 12)):
+                point = dict(zip(SYMS, values, strict=False))
+                if all(_lies(point[s], ranges[s]) for s in ranges) and fact.evaluate(point) >= 0:
+                    assert asked.evaluate(point) >= 0, (ranges, fact, asked, point)
+    assert proved > 10

@@ -54,7 +54,7 @@ def test_copies_of_the_next_tile_do_not_wait_for_results() -> None:
     """In the source each role goes through the tiles by itself, and there is no barrier of the block but the first."""
     source = compiled("late").source
     assert source.count("for (int j_t = 0") == 2 and source.count("__syncthreads") == 1
-    copies = source[source.index("if (thread >= 128)") :]
+    copies = source[source.index("if (warp >= 4)") :]
     assert "tx_load_tensor" in copies and "tx_store" not in copies
 
 

@@ -59,7 +59,7 @@ def test_blocks_of_a_cluster_do_not_meet_between_turns() -> None:
     """They do before the first copy, and behind all."""
     source = compiled("stored").source
     assert source.count("tx_cluster_sync") == 2 and "tx_cluster_meet" not in source and "__syncthreads" not in source
-    assert source.index("tx_cluster_sync") < source.index("if (thread < 128) {")
+    assert source.index("tx_cluster_sync") < source.index("if (warp < 4) {")
     assert source.rindex("tx_cluster_sync") > source.rindex("tx_barrier_release_among<2>")
 
 

@@ -6,7 +6,7 @@ by d, if that is constant; and does d divide it. `False` or `None` means "not pr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from math import gcd
 
 from texpr.affine.divisors import Divisors
@@ -209,6 +209,7 @@ class Known:
             present = {monomial for monomial, _ in value.terms}
             lower = (fact for fact in self._facts if fact.constant < 0)
             yield from (value - fact for fact in lower if any(m in present and n > 0 for m, n in fact.terms))
+        yield from self._over_floors(value, suspects)
         for monomial, coefficient in suspects:
             floor = monomial[0]
             if coefficient < 0 and len(monomial) == 1 and isinstance(floor, FloorDiv) and floor.den.is_constant:
@@ -222,6 +223,18 @@ class Known:
                         continue
                     common = gcd(share, coefficient)
                     yield value * (abs(share) // common) - fact * term(rest, abs(coefficient) // common)
+
+    def _over_floors(self, value: Expr, suspects: Collection[tuple[Monomial, int]]) -> Iterator[Expr]:
+        """The value less a multiple of d · ⌊x / d⌋ − x + d − 1 ≥ 0, for each ⌊x / d⌋ in it whose −x cancels a suspect."""
+        for monomial, coefficient in value.terms:
+            floor = monomial[0]
+            if coefficient < 0 or len(monomial) > 1 or not isinstance(floor, FloorDiv) or not floor.den.is_constant:
+                continue
+            size, inside = floor.den.constant, dict(floor.num.terms)
+            if any(share * inside.get(each, 0) < 0 for each, share in suspects):
+                common = gcd(size, coefficient)
+                slack = term(monomial, size) - floor.num + (size - 1)
+                yield value * (size // common) - slack * (coefficient // common)
 
     def _monomial(self, monomial: Monomial) -> Interval:
         """The interval of a product of atoms."""

@@ -80,15 +80,18 @@ def test_the_program_keeps_its_order_and_says_who() -> None:
     text = plan_text(made("roles").plan)
     assert "role copy 4 1" in text and "role compute 0 4" in text and text.count("barrier block") == 1
     assert text.index("role copy") < text.index("mbarrier wait Bs_As_empty") < text.index("mbarrier wait Bs_As_full")
-    assert "if (thread >= 128) {" in made("roles").source and made("roles").source.count("for (int ko") == 2
+    assert "if (warp >= 4) {" in made("roles").source and made("roles").source.count("for (int ko") == 2
 
 
 @pytest.mark.parametrize("name", ["roles", "late"])
 def test_machine_code_is_as_planned(name: str) -> None:
-    """Nothing is spilled, ptxas has nothing to say, and there is one barrier of the block."""
+    """Nothing is spilled, ptxas has nothing to say, there is one barrier of the block, and addresses of tiles are computed in
+    registers of the warp."""
     code = code_of(binary := built(made(name).source))
     assert len(binary.kernels) == 1 and spills_nothing(binary) and not serialised(binary)
     assert len(re.findall(r"BAR\.SYNC", code)) == 1 and "HGMMA" in code and "SYNCS.ARRIVE" in code
+    between = code[code.index("HGMMA") : code.rindex("HGMMA")]
+    assert "R2UR" not in between
 
 
 REFUSED = {

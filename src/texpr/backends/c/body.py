@@ -58,6 +58,10 @@ class Dialect(Protocol):
         """The lines, pragmas, before a loop."""
         ...
 
+    def takes_role(self, role: Role, scope: Scope) -> str | None:
+        """The test that a thread is in a role; None where its condition is printed as it is."""
+        ...
+
     def in_role(self, role: Role) -> list[str]:
         """The lines with which what warps of a role do begins."""
         ...
@@ -183,7 +187,8 @@ class Body(Record):
 
     def _if(self, stmt: If, scope: Scope, depth: int, place: Place) -> list[str]:
         indent = INDENT * depth
-        found = [f"{indent}if ({value_text(stmt.condition, scope)}) {{"]
+        taken = self.dialect.takes_role(stmt.role, scope) if stmt.role else None
+        found = [f"{indent}if ({taken or value_text(stmt.condition, scope)}) {{"]
         found += [indent + INDENT + line for line in self.dialect.in_role(stmt.role)] if stmt.role else []
         found += self.lines(stmt.then, scope.inner().given(branch_facts(stmt.condition)), depth + 1, place)
         if stmt.orelse:

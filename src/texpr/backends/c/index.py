@@ -42,6 +42,8 @@ def integer_text(node: Typed, scope: Scope) -> Text:
             return cast(_ctype(node.width, scope), args[0])
         case "neg":
             return Text(f"-{args[0].at(Binds.PRIMARY)}", Binds.UNARY)
+        case "/" | "floordiv" if node.value in scope.quotients:
+            return scope.quotients[node.value]
         case "+" | "-" | "*" | "/" | "%":
             return binary(node.op, _BINDS[node.op], *args)
         case "&" | "^":  # the precedence of these operators is little known

@@ -37,7 +37,8 @@ class Scope(Record):
     """The names in scope, and the knowledge about their values.
 
     `named`: names of buffers (arrays, pointers, scalars), maps and register variables; `scalars`: the buffers that are plain
-    values; `parts`: the buffers in cluster memory, with the coordinate that is the rank of a block.
+    values; `parts`: the buffers in cluster memory, with the coordinate that is the rank of a block; `quotients`: texts that are
+    written instead of a division.
     """
 
     taken: Taken
@@ -46,6 +47,7 @@ class Scope(Record):
     scalars: frozenset[Buffer]
     here: Knowledge
     parts: Mapping[Buffer, Sym] = field(default_factory=dict[Buffer, Sym])
+    quotients: Mapping[Expr, Text] = field(default_factory=dict[Expr, Text])
 
     @staticmethod
     def empty(here: Knowledge | None = None) -> Scope:
@@ -98,6 +100,10 @@ class Scope(Record):
         width = here.widths[sym]
         wide = width is not Width.INT
         return self.stands_for(sym, Text(f"({CTYPES[width]}){text.at(Binds.UNARY)}", Binds.UNARY) if wide else text, here)
+
+    def dividing(self, quotients: Mapping[Expr, Text]) -> Scope:
+        """The scope in which these divisions are written otherwise."""
+        return self._with(quotients={**self.quotients, **quotients})
 
     def knowing(self, here: Knowledge) -> Scope:
         """The same names with other knowledge."""

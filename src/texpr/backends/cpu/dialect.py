@@ -37,6 +37,10 @@ class Cpu:
         """The line of the `.te`, as a comment."""
         return f"// {line}: {comment(self._source.line(line))}"
 
+    def takes_role(self, role: Role, scope: Scope) -> str | None:
+        """None: no kernel of a CPU has roles."""
+        return None
+
     def in_role(self, role: Role) -> list[str]:
         """There are none."""
         raise CompilerBug(f"role {role.name} on a CPU")

@@ -16,6 +16,7 @@ from texpr.backends.c.printing import Here
 from texpr.backends.c.scope import Scope
 from texpr.backends.c.text import comment, file_of, line_of, place_of, string
 from texpr.backends.c.types import C_NAMES
+from texpr.backends.cuda import warps
 from texpr.backends.cuda.instructions import instr_lines
 from texpr.backends.cuda.together import BLOCK, block_function, opening, parameter, together_lines
 from texpr.ir.instr.registers import columns_of
@@ -34,6 +35,7 @@ from texpr.ir.kernel.roles import parted
 from texpr.ir.kernel.shared import USUAL_ALIGNMENT, part, shared_bytes, shared_places
 from texpr.ir.kernel.together import dynamic_bytes, joint, together
 from texpr.ir.kernel.turns.apart import spread
+from texpr.ir.kernel.turns.trimmed import trimmed
 from texpr.ir.operation import Operation
 from texpr.ir.value import Buffer, Literal
 from texpr.isa.cuda import MOST_CLUSTER, MOST_SHARED, MOST_THREADS, TMA, TMA_ROWS, registers_at_launch
@@ -115,6 +117,10 @@ def _body(kernel: Kernel, plan: Plan, scope: Scope, blocks: Mapping[str, str], *
     for axis in kernel.axes:
         scope, line = _axis(axis, scope, blocks)
         lines.append(INDENT + line)
+    thread = warps.counted(kernel)
+    if thread is not None:
+        scope, line = warps.numbered(kernel, thread, scope)
+        lines.append(INDENT + line)
     size, places = dynamic_bytes(kernel), dict(shared_places(kernel))
     if size:
         lines.append(f"{INDENT}TX_SHARED_BLOCK({size});")
@@ -124,7 +130,7 @@ def _body(kernel: Kernel, plan: Plan, scope: Scope, blocks: Mapping[str, str], *
     for array in kernel.arrays:
         scope, line = _array(array, places[array] if size and array in places else None, scope, kernel.rank)
         lines.append(INDENT + line)
-    return [*lines, *body.lines(parted(spread(kernel.body)), scope, 1)]
+    return [*lines, *body.lines(trimmed(parted(spread(kernel.body))), scope, 1)]
 
 
 def _check(kernel: Kernel, target: Target | None) -> None:
@@ -241,6 +247,10 @@ class _Cuda:
     def place(self, line: int) -> str:
         """`TX_AT(line)`, with the source line as a comment."""
         return f"TX_AT({line})  // {comment(self._source.line(line))}"
+
+    def takes_role(self, role: Role, scope: Scope) -> str | None:
+        """The test by the number of the warp."""
+        return warps.takes(role, self._kernel, scope)
 
     def in_role(self, role: Role) -> list[str]:
         """Its registers, where roles share them anew."""

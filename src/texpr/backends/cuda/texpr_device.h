@@ -240,6 +240,15 @@ TX_FN unsigned tx_thread() { return threadIdx.x + blockDim.x * (threadIdx.y + bl
 /* This thread's lane within its warp. */
 TX_FN unsigned tx_lane() { return tx_thread() & (TX_WARP - 1u); }
 
+/* The warp of this thread, which all lanes of it ask for together. A compiler takes a shuffle's result to be the same in all. */
+TX_FN int tx_warp(int thread) {
+#ifdef __CUDA_ARCH__
+    return __shfl_sync(0xffffffffu, thread / (int)TX_WARP, 0);
+#else
+    return thread / (int)TX_WARP;
+#endif
+}
+
 /* The barrier of this thread's part of the block, one of `parts` (2, 4 or 8) of so many threads: 1 to 14, each part its own. */
 TX_FN int tx_part(int parts, unsigned threads) { return parts - 1 + (int)(tx_thread() / threads); }
 

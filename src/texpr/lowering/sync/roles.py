@@ -265,15 +265,14 @@ def _slots(
     array = k.Array(empty, k.Space.SHARED, f"completes when a slot of {listed} was read", barrier=True)
     turn, blocks = expr(ring.sym), own.blocks if not own.shared.isdisjoint(copies) else 1
     freed = ring.phase.at(ring.sym, turn - turns - lag)
-    release: k.Stmt = k.BarrierRelease(Load(empty, (freed.slot,)), covers, blocks, span=span)
-    if lag:
-        release = k.If(_reached(turn, ring.first + turns + lag), (release,), uniform=True, span=span)
+    bare = k.BarrierRelease(Load(empty, (freed.slot,)), covers, blocks, span=span)
+    release = _from(ring.first + turns + lag, turn, bare) if lag else (bare,)
     acquire = awaited(Load(empty, (ring.phase.slot,)), ring.phase.completed + 1, covers, span)
     ends = within.ends({need.sink for need in uses})
     if ends is None:
         raise own.refused("products in several places of a turn use what was copied")
     wait = k.WaitWarpgroup(lag, (), covers, span=span)
-    releases = {gap: (release,) if is_done else (wait, release) for gap, is_done in ends.items()}
+    releases = {gap: release if is_done else (wait, *release) for gap, is_done in ends.items()}
     if own.around and lag:
         releases |= _drained(own, ring, empty, blocks, lag, within, covers)
     return Slots(array, blocks, (group.number, group.last - len(copies)), acquire, releases)
@@ -289,12 +288,17 @@ def _drained(
     for late in range(lag, 0, -1):
         last = ring.end - late
         release = k.BarrierRelease(Load(empty, (ring.phase.at(ring.sym, last).slot,)), covers, blocks, span=span)
-        made.append(k.If(_reached(last, ring.first), (release,), uniform=True, span=span))
+        made += _from(ring.first, last, release)
     return {gap: tuple(made)}
 
 
-def _reached(turn: Expr, first: Expr) -> Op:
-    return Op("ge", (Index(turn, I64), Index(first, I64)), BOOL)
+def _from(first: Expr, turn: Expr, release: k.Stmt) -> tuple[k.Stmt, ...]:
+    """A release in turns from the `first` on: under a test, where that is not known of `turn`."""
+    margin = turn - first
+    if margin.is_constant:
+        return (release,) if margin.constant >= 0 else ()
+    reached = Op("ge", (Index(turn, I64), Index(first, I64)), BOOL)
+    return (k.If(reached, (release,), uniform=True, span=release.span),)
 
 
 def parted(found: Channel, nodes: Iterable[Node]) -> Iterator[Node]:
