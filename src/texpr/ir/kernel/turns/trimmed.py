@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from texpr.affine.expr import ONE, Expr
 from texpr.ir import kernel as k
+from texpr.ir.operation import Bound
 from texpr.ir.value import Index, Op, Ref, Value
 from texpr.support.record import replace
 
@@ -51,7 +52,10 @@ def _tested(body: tuple[k.Stmt, ...]) -> tuple[Value, tuple[k.Stmt, ...]] | None
     match body:
         case (k.If(condition, then, ()) as branch,) if branch.role is None:
             return condition, then
-        case (k.Declare(sym, _, value), k.If(Ref(of), then, ()) as branch) if of == sym and branch.role is None:
+        case (
+            k.Operation(DECLARES=True, bound=(Bound(sym=sym, value=value),)),
+            k.If(Ref(of), then, ()) as branch,
+        ) if of == sym and value is not None and branch.role is None:
             return None if sym in k.symbols(then) | k.reassigned(then) else (value, then)
         case _:
             return None
