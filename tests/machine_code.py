@@ -66,5 +66,5 @@ def serialised(binary: CudaBinary) -> list[str]:
     ]
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "kernel.ptx").write_bytes(binary.ptx)
-        said = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True, timeout=120)
+        said = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True, timeout=600)
     return re.findall(r".*(?:C75\d\d|serializ).*", said.stdout + said.stderr)

@@ -294,7 +294,7 @@ sys.exit(main(["check", "x.te"]))
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_a_signal_while_it_loads_is_quiet(name: str) -> None:
     command = [sys.executable, "-c", STARTED.replace("{name}", name)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert (done.returncode, done.stdout, done.stderr) == (128 + signal.Signals[name], "", "")
 
 
@@ -320,14 +320,14 @@ def test_being_ended_leaves_no_folder_and_no_tool(scale: Path, tmp_path: Path) -
             time.sleep(0.05)
         assert list(temporary.iterdir())
         process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=600)
     assert (process.returncode, out, err) == (128 + signal.SIGTERM, b"", b"")
     assert list(temporary.iterdir()) == []
 
 
 def test_a_reader_that_leaves_is_no_fault(scale: Path) -> None:
     command = f'"{sys.executable}" -m texpr check "{scale}"; echo "code $?" >&2'
-    done = subprocess.run(["bash", "-c", f"({command}) | true"], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(["bash", "-c", f"({command}) | true"], capture_output=True, text=True, check=False, timeout=600)
     assert done.stderr.strip() == "code 0"
 
 
@@ -365,7 +365,7 @@ def test_doctor(texpr: Call) -> None:
 def loaded_by(*arguments: str) -> set[str]:
     """The modules that the command has loaded when it ends."""
     code = f"import sys; from texpr.cli import main; main({list(arguments)!r}); print(*sys.modules, file=sys.stderr)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=600)
     return set(done.stderr.split())
 
 
@@ -412,7 +412,7 @@ def test_colour_is_for_terminals(environment: dict[str, str], coloured: bool, sc
         stdout=subprocess.PIPE,
         stderr=theirs,
         check=False,
-        timeout=60,
+        timeout=600,
     )
     os.close(theirs)
     said = os.read(ours, 65536).decode()

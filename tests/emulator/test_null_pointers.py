@@ -65,7 +65,7 @@ def libraries(work: Path) -> tuple[Path, Path]:
 def call(libraries: tuple[Path, Path], name: str, null: int) -> int:
     """The status of a call in a process of its own, whose argument `null` is null; below 0: one of the kernel's is."""
     words = [sys.executable, "-c", CALLER, *map(str, libraries), name, FUNCTIONS[name], str(null)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, f"{name} with a null pointer at {null}: exit {done.returncode} {done.stderr}"
     return int(done.stdout.split()[1])
 

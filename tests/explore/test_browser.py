@@ -70,7 +70,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
         assert process.stdout is not None
         yield process.stdout.readline().strip()
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=60) == 130
+        assert process.wait(timeout=600) == 130
 
 
 def opened(page: Any, address: str, pane: str = "program") -> None:

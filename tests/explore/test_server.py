@@ -66,7 +66,7 @@ def client() -> Generator[Client]:
             yield Client(process.stdout.readline().strip())
         finally:
             process.send_signal(signal.SIGINT)
-            assert process.wait(timeout=60) in (130, 0)  # 0 where a shell had it ignore the signal, as of its jobs behind
+            assert process.wait(timeout=600) in (130, 0)  # 0 where a shell had it ignore the signal, as of its jobs behind
 
 
 def test_the_page_and_its_files_are_served(client: Client) -> None:

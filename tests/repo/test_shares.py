@@ -34,7 +34,7 @@ def ran(folder: Path, listed: str, *options: str, gone: str = "") -> tuple[int, 
     (folder / "pytest.ini").write_text("[pytest]\ntestpaths = tests\nmarkers =\n    long: long\n", encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rA", *options]
     here = {**os.environ, "PYTHONPATH": str(TESTS.parent)}
-    done = subprocess.run(command, cwd=folder, env=here, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, cwd=folder, env=here, capture_output=True, text=True, check=False, timeout=600)
     return done.returncode, done.stdout + done.stderr
 
 

