@@ -76,12 +76,12 @@ def turn_of(row: ir.Par, products: Sequence[Product], strip: int) -> Turn | None
             continue
         each = strip / WARP
         parts = [loop.body[one + 1 : other] for one, other in pairwise(places)]
-        between = [_lanes(part, each, strip) for part in parts]
-        between[0] += _lanes(loop.body[: places[0]], each, strip)
+        between = [instructions_of(part, each, strip) for part in parts]
+        between[0] += instructions_of(loop.body[: places[0]], each, strip)
         if len(products) > 2:
             return Turn(loop, tuple(products), tuple(between))
         bound = next((at for at, stmt in enumerate(parts[0]) if products[-1].touched & {*_touched(stmt)}), len(parts[0]))
-        return Turn(loop, tuple(products), tuple(between), _lanes(parts[0][bound:], each, strip))
+        return Turn(loop, tuple(products), tuple(between), instructions_of(parts[0][bound:], each, strip))
     return None
 
 
@@ -96,7 +96,7 @@ def _touched(stmt: ir.Stmt) -> Iterator[Buffer]:
         yield from (target.buffer for target in each.targets) if isinstance(each, ir.Bind) else ()
 
 
-def _lanes(body: Iterable[ir.Stmt], each: float, strip: int) -> float:
+def instructions_of(body: Iterable[ir.Stmt], each: float, strip: int) -> float:
     """Instructions of a warp, of which a statement takes `each`: of a row by itself as many as a lane holds rows, of a column
     as many as lanes have elements."""
     total = 0.0
@@ -104,14 +104,14 @@ def _lanes(body: Iterable[ir.Stmt], each: float, strip: int) -> float:
         match stmt:
             case ir.Par() | ir.Seq():
                 many = stmt.extent.constant if stmt.extent.is_constant else NOMINAL
-                total += many * _lanes(stmt.body, strip / WARPGROUP, strip) + (MEETING if stmt.reduce else 0.0)
+                total += many * instructions_of(stmt.body, strip / WARPGROUP, strip) + (MEETING if stmt.reduce else 0.0)
             case ir.Bind():
                 update = 0.0 if stmt.update is None else UPDATES.get(str(stmt.update), 1.0)
                 total += max(1.0, update + sum(sum(instructions(value).values()) for value in stmt.values)) * each
             case ir.Let():
                 total += sum(instructions(stmt.value).values()) * each
             case ir.If():
-                total += _lanes(stmt.then, each, strip) + _lanes(stmt.orelse, each, strip)
+                total += instructions_of(stmt.then, each, strip) + instructions_of(stmt.orelse, each, strip)
             case _:
                 pass
     return total
