@@ -25,11 +25,11 @@ MATRIX, ISSUE, THREAD, ENGINE = "matrix", "issue", "warpgroup", "engine"
 
 
 class Steps(Record):
-    """The statements of a turn, and what each is: `lanes` of those that lanes do, nothing for products. `copied`: clocks in
-    which the engine brings what a product reads, until it is there, and of its own."""
+    """The statements of a turn, and what each is: `lanes` of those that lanes do, `products` of others, by their columns."""
 
     loop: ir.Seq
     stmts: tuple[ir.Stmt, ...]
+    products: tuple[Sym | None, ...]
     lanes: tuple[Lanes, ...]
     operations: tuple[Operation, ...]
     dependences: tuple[Dependence, ...]
@@ -53,7 +53,8 @@ def steps_of(loop: ir.Seq, products: Sequence[Product], strip: int, device: Devi
         return None
     done = tuple(_lanes(stmt, products, strip) for stmt in stmts)
     operations = tuple(_operation(stmt, products, strip, each, device) for stmt, each in zip(stmts, done, strict=True))
-    return Steps(loop, stmts, done, operations, tuple(_dependences(stmts, operations)))
+    columns = tuple(None if (found := _product(stmt, products)) is None else found.columns.sym for stmt in stmts)
+    return Steps(loop, stmts, columns, done, operations, tuple(_dependences(stmts, operations)))
 
 
 def _product(stmt: ir.Stmt, products: Sequence[Product]) -> Product | None:

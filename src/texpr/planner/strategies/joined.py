@@ -16,6 +16,7 @@ Whether turns overlap, and who copies, and how many warpgroups a block has, is d
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import ceil
 from typing import Any
 
 from texpr.affine.expr import Expr, Sym
@@ -29,6 +30,8 @@ from texpr.isa.speed import Device
 from texpr.isa.target import Target
 from texpr.model.machine import residence
 from texpr.model.work import Shape
+from texpr.planner.clocks.found import Late, bounded, late_of, told
+from texpr.planner.clocks.operations import Steps, steps_of
 from texpr.planner.clocks.turns import Product, Turn, turn_of
 from texpr.planner.follow import Refused
 from texpr.planner.nest import NoPlan
@@ -53,7 +56,7 @@ from texpr.planner.tensor.described import lies_so
 from texpr.planner.tensor.product import WORD
 from texpr.schedule.joint.match import Match
 from texpr.schedule.joint.records import called
-from texpr.support.record import replace
+from texpr.support.record import Record, replace
 
 GROUPS_OF_A_BLOCK = (2, 1)
 """Warpgroups of a block, in the order in which they are tried: more of them read operands less often."""
@@ -64,13 +67,19 @@ GROUPS_OF_TURNS = (3, 2, 1)
 COPYING = 24
 """Registers of a thread of a warpgroup that copies."""
 
+WORTH = 0.98
+"""Of the time of what is tried in any case, how much that takes at most which a search finds: less is within what a model can
+tell."""
+
 
 class Teams(Strips):
     """Strips of warpgroups. `late`: the loop in whose next turn the last product of a turn goes on; `apart`: that in which
-    warps of their own copy, if there is one."""
+    warps of their own copy, if there is one. `found`: what else is late, as a search has found; `turn`: what it says."""
 
     late: Sym | None = None
     apart: Sym | None = None
+    found: Late | None = None
+    turn: Mapping[str, object] | None = None
 
     @property
     def groups(self) -> int:
@@ -97,18 +106,20 @@ class Teams(Strips):
 
     def data(self) -> dict[str, Any]:
         """For `explain`."""
-        return {**super().data(), "team": "warpgroup", "overlaps": self.late is not None, "roles": self.apart is not None}
+        told = {"overlaps": self.late is not None, "roles": self.apart is not None}
+        return {**super().data(), "team": "warpgroup", **told, "turn": self.turn}
 
 
 class JoinedScript(LinkedScript, kw_only=True):
     """Gives strips of rows to warpgroups."""
 
-    def turned(self, strips: Sequence[ir.Loop]) -> None:
-        """Has turns overlap, and warps of their own copy. `strips`: the loops over rows of each product."""
+    def turned(self, own: str) -> None:
+        """Has turns overlap, and warps of their own copy."""
         tile = self.tile
         if isinstance(tile, Teams) and tile.late is not None:
-            first, *_, last = (strip.sym.name for strip in strips)
-            self.must("overlap", tile.late.name, last, behind=first)
+            products = [each.columns.sym for each in tile.of.products]
+            first, behind = (products[-1], products[0]) if tile.found is None else (tile.found.first, tile.found.behind)
+            self.must("overlap", tile.late.name, self.strip_of(first, own), behind=self.strip_of(behind, own))
         if isinstance(tile, Teams) and tile.apart is not None:
             shares = ir.Group((ir.Argument(COPYING), ir.Argument(tile.kept)))
             self.must("roles", tile.apart.name, copy=WARPGROUP // WARP, compute=tile.groups, registers=shares)
@@ -179,7 +190,9 @@ def teams_of(rows: Rows, target: Target, refused: Sequence[Refused], in_step: bo
         fitting = [each for each in ways if each.fits(target, target.registers_thread)]
     found = busy(fitting) if fitting else []
     if turn is not None and device is not None:
-        found.sort(key=lambda each: (each.rows == each.own, _time(each, turn, target, device)))
+        timed = _Timed(rows, turn, target, device)
+        found.sort(key=timed.order)
+        found = timed.searched(found)
     for reason in refused:
         first = found.pop(0) if found else None
         if first is not None and reason.directive.name == "overlap":
@@ -187,7 +200,9 @@ def teams_of(rows: Rows, target: Target, refused: Sequence[Refused], in_step: bo
         elif first is not None and reason.directive.name == "roles":
             found = [each for each in found if each.apart is None]
     found = [each for each in found if each.apart is None or not in_step]
-    return found[0] if found else None
+    if not found or turn is None or device is None:
+        return found[0] if found else None
+    return _Timed(rows, turn, target, device).told(found[0])
 
 
 def _ways(rows: Rows, turn: Turn | None, words: int, target: Target) -> Iterator[Teams]:
@@ -231,14 +246,75 @@ def _kept(product: Linked, rows: Rows) -> frozenset[Buffer]:
     return frozenset((*product.operands, *targets)) & rows.local
 
 
-def _time(teams: Teams, turn: Turn, target: Target, device: Device) -> float:
-    """Microseconds of all turns of all rows, or those that products and operands need at least."""
-    held = residence(teams.shape, target, device)
-    of_a_turn = turn.clocks(device, teams.late is not None, teams.apart is not None, teams.groups, held.blocks)
-    one_more = teams.late is not None and teams.of.row.sym in turn.loop.extent.syms()  # where blocks have few turns, and many
-    clocks = of_a_turn * (trips(turn.loop.extent, teams.of.row) + one_more) * teams.groups * teams.blocks
-    each = (device.multiprocessors.value or 1.0) * (device.clock.value or 1.0)
-    return max(clocks * held.loss / each, microseconds(teams, target, sync=False))
+class _Timed(Record):
+    """How long turns of all rows take."""
+
+    rows: Rows
+    turn: Turn
+    target: Target
+    device: Device
+
+    def order(self, teams: Teams) -> tuple[bool, float]:
+        """Blocks of one warpgroup come last."""
+        return teams.rows == teams.own, self.us(teams, self.clocks(teams))
+
+    def blocks(self, teams: Teams) -> int:
+        """That a multiprocessor has at once: no more than its share."""
+        held = residence(teams.shape, self.target, self.device).blocks
+        return min(held, ceil(teams.blocks / (self.device.multiprocessors.value or 1.0)))
+
+    def clocks(self, teams: Teams) -> float:
+        """Of a turn, by the warpgroup."""
+        if teams.found is not None:
+            return teams.found.clocks
+        late, apart = teams.late is not None, teams.apart is not None
+        return self.turn.clocks(self.device, late, apart, teams.groups, self.blocks(teams))
+
+    def us(self, teams: Teams, clocks: float) -> float:
+        """Microseconds of all turns of all rows, or those that products and operands need at least."""
+        loss = residence(teams.shape, self.target, self.device).loss
+        one_more = teams.late is not None and self.is_masked  # where blocks have few turns, and many
+        total = clocks * (trips(self.turn.loop.extent, self.rows.row) + one_more) * teams.groups * teams.blocks
+        each = (self.device.multiprocessors.value or 1.0) * (self.device.clock.value or 1.0)
+        return max(total * loss / each, microseconds(teams, self.target, sync=False))
+
+    @property
+    def is_masked(self) -> bool:
+        """Whether how many turns there are depends on the row."""
+        return self.rows.row.sym in self.turn.loop.extent.syms()
+
+    @property
+    def steps(self) -> Steps | None:
+        """The turn as operations."""
+        return steps_of(self.turn.loop, self.turn.products, self.rows.strip, self.device)
+
+    def searched(self, ways: list[Teams]) -> list[Teams]:
+        """The same, before which stands what a search finds that clearly takes less. Where nothing can, nothing is searched."""
+        steps = self.steps
+        if steps is None or not ways:
+            return ways
+        best = min(ways, key=self.order)
+        limit, made = WORTH * self.us(best, self.clocks(best)), list[Teams]()
+        for each in {(way.groups, way.apart): way for way in ways}.values():
+            apart = each.apart is not None
+            if (each.rows == each.own) > (best.rows == best.own) or (self.is_masked and not apart):
+                continue
+            low = bounded(steps.turn(each.groups, self.blocks(each), apart))
+            if low is None or self.us(each, float(low.interval)) > limit:
+                continue
+            late = late_of(steps, each.groups, self.blocks(each), apart)
+            if late is not None:
+                made.append(replace(each, late=self.turn.loop.sym, found=late))
+        better = [each for each in made if self.us(each, self.clocks(each)) < limit]
+        return [*sorted(better, key=self.order), *ways]
+
+    def told(self, teams: Teams) -> Teams:
+        """The same with what `explain` says of its turn."""
+        steps = self.steps
+        if steps is None:
+            return teams
+        turn = steps.turn(teams.groups, self.blocks(teams), teams.apart is not None)
+        return replace(teams, turn=told(steps, turn, self.clocks(teams)))
 
 
 def _words(rows: Rows, columns: int, found: Match) -> int:
