@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from texpr.model.modulo.search import Found
 from texpr.model.modulo.turn import Operation, Turn
-from texpr.model.turns import Lanes, Meet, Part, Start, Wait
+from texpr.model.turns import Lanes, Meet, Part, Start, Wait, joined
 from texpr.support.record import Record
 
 
@@ -79,10 +79,25 @@ def parts_of(turn: Turn, code: Code, lanes: Sequence[Lanes], meets: bool) -> tup
             for other in turn.dependences
             if other.after == each.operation and place.get(other.before) in starts
         ]
-        if pending:
+        if pending and _waits(found, min(pending)):
             found.append(Wait(min(pending)))
-        found.append(lanes[each.operation])
+        before = found.pop() if found and isinstance(found[-1], Lanes) else Lanes(0.0, 0.0)
+        found.append(joined((before, lanes[each.operation])) if isinstance(before, Lanes) else before)
     return (*found, Meet()) if meets else tuple(found)
+
+
+def _waits(found: Sequence[Part], pending: int) -> bool:
+    """Whether as many products may be left since the last wait."""
+    left = 0
+    for part in reversed(found):
+        match part:
+            case Start():
+                left += 1
+            case Wait(others):
+                return left + others > pending
+            case _:
+                pass
+    return True
 
 
 def _since(starts: Sequence[int], start: int, now: int, turns: int) -> int:

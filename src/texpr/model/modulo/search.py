@@ -21,8 +21,8 @@ from texpr.model.modulo.ratio import Arc, Times, least
 from texpr.model.modulo.turn import Turn
 from texpr.support.record import Record
 
-LIMIT = 4000
-"""The most parts of the search, a part each time that an interval is asked for. Attention takes a few hundred."""
+LIMIT = 1 << 11
+"""The most parts of the search, a part each time that an interval is asked for. Attention takes less than a hundred."""
 
 LATEST = 4
 """Turns of a team within which a turn ends."""

@@ -12,7 +12,7 @@ from functools import lru_cache
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.model.modulo.order import Code, Placed, is_own, ordered, parts_of
-from texpr.model.modulo.search import LIMIT, Bounds, Found, bounds, solve
+from texpr.model.modulo.search import LIMIT, Found, bounds, solve
 from texpr.model.modulo.turn import Turn
 from texpr.model.turns import period
 from texpr.planner.clocks.operations import Steps
@@ -21,11 +21,12 @@ from texpr.support.record import Record
 
 class Late(Record):
     """A turn in which statements from that with the loop `first` on run a turn late, behind that with the loop `behind`;
-    `clocks`: of such a turn, by the warpgroup."""
+    `clocks`: of such a turn, by the warpgroup. `by_circles`: what waits for each other needs longer than any unit."""
 
     first: Sym
     behind: Sym
     clocks: float
+    by_circles: bool
 
 
 @lru_cache(maxsize=1 << 8)
@@ -34,25 +35,19 @@ def searched(turn: Turn) -> Found | None:
     return solve(turn, LIMIT)
 
 
-@lru_cache(maxsize=1 << 8)
-def bounded(turn: Turn) -> Bounds | None:
-    """What no schedule of a turn is below."""
-    return bounds(turn)
-
-
 def late_of(steps: Steps, groups: int, blocks: int, apart: bool) -> Late | None:
     """What a search finds for so many warpgroups of so many blocks; None where nothing of it is late, or no directive says so."""
     turn = steps.turn(groups, blocks, apart)
     found = searched(turn)
     code = None if found is None else _suffixed(steps, ordered(turn, found, steps.numbers))
-    if code is None or not _is_kept(turn, code):
+    if found is None or code is None or not _is_kept(turn, code):
         return None
     late = [each.operation for each in code if each.late]
-    first, behind = _named(steps, late[0]), _named(steps, _behind(code))
+    first, behind = _named(steps, late[0]), _named(steps, _behind(code), last=True)
     if first is None or behind is None:
         return None
     clocks = period(parts_of(turn, code, steps.lanes, not apart), groups, blocks) / turn.teams
-    return Late(first, behind, clocks)
+    return Late(first, behind, clocks, found.bounds.recurrence > found.bounds.resource)
 
 
 def _suffixed(steps: Steps, code: Code) -> Code | None:
@@ -61,11 +56,10 @@ def _suffixed(steps: Steps, code: Code) -> Code | None:
     late = [each.operation for each in code if each.late]
     if not late or max(each.late for each in code) > 1 or min(late) == 0:
         return None
-    named = [at for at in steps.numbers if _named(steps, at) is not None]
-    first = next((at for at in named if at >= min(late)), None)
+    first = next((at for at in steps.numbers[min(late) :] if _named(steps, at) is not None), None)
     before = {each.operation for each in code[: next(at for at, each in enumerate(code) if each.late)]}
     ahead = next((at for at in steps.numbers if at not in before), 0)
-    behind = max((at for at in named if at < ahead), default=None)
+    behind = max((at for at in steps.numbers[:ahead] if _named(steps, at, last=True) is not None), default=None)
     if first is None or behind is None or behind >= first:
         return None
     numbers = steps.numbers
@@ -78,12 +72,16 @@ def _behind(code: Code) -> int:
     return code[next(at for at, each in enumerate(code) if each.late) - 1].operation
 
 
-def _named(steps: Steps, at: int) -> Sym | None:
-    """The loop by which a directive tells a statement."""
-    stmt = steps.stmts[at]
+def _named(steps: Steps, at: int, last: bool = False) -> Sym | None:
+    """The loop by which a directive tells the first statement of an operation, or its last one: all of a statement."""
     if steps.products[at] is not None:
         return steps.products[at]
-    return stmt.sym if isinstance(stmt, ir.Par | ir.Seq) else None
+    stmt = steps.groups[at][-1 if last else 0]
+    beside = at + 1 if last else at - 1
+    other = steps.groups[beside][0 if last else -1] if beside in steps.numbers else None
+    if not isinstance(stmt, ir.Par | ir.Seq) or (isinstance(other, ir.Par | ir.Seq) and other.sym == stmt.sym):
+        return None
+    return stmt.sym
 
 
 def _is_kept(turn: Turn, code: Code) -> bool:
@@ -100,7 +98,7 @@ def _is_kept(turn: Turn, code: Code) -> bool:
 
 def told(steps: Steps, turn: Turn, clocks: float) -> dict[str, object]:
     """For `explain`: of a turn that takes so many clocks."""
-    low = bounded(turn)
+    low = bounds(turn)
     found = searched(turn)
     names = [each.name for each in turn.operations]
     data: dict[str, object] = {"clocks": clocks, "teams": turn.teams, "operations": names, "limit": LIMIT}

@@ -16,19 +16,19 @@ from texpr.ir.value import Buffer
 from texpr.isa.levels import WARP
 from texpr.isa.speed import Device
 from texpr.model.modulo.turn import Dependence, Operation, Turn, Use
-from texpr.model.turns import Lanes, lanes
-from texpr.planner.clocks.turns import Product, instructions_of
+from texpr.model.turns import ALONE, ISSUED, Lanes
+from texpr.planner.clocks.turns import NOTHING, Product, done, instructions_of, settled_in
 from texpr.support.record import Record
 
-MATRIX, ISSUE, THREAD, ENGINE = "matrix", "issue", "warpgroup", "engine"
-"""Units: the tensor core; the slots of issue; a warpgroup, which does one thing after the other; the engine that copies."""
+MATRIX, ISSUE, SPECIAL, THREAD = "matrix", "issue", "special", "warpgroup"
+"""Units: the tensor core; the slots of issue; those for exponentials; a warpgroup, which does one thing after the other."""
 
 
 class Steps(Record):
-    """The statements of a turn, and what each is: `lanes` of those that lanes do, `products` of others, by their columns."""
+    """The statements of a turn in groups, each an operation: `products`, by their columns, and what `lanes` do of others."""
 
     loop: ir.Seq
-    stmts: tuple[ir.Stmt, ...]
+    groups: tuple[tuple[ir.Stmt, ...], ...]
     products: tuple[Sym | None, ...]
     lanes: tuple[Lanes, ...]
     operations: tuple[Operation, ...]
@@ -36,62 +36,89 @@ class Steps(Record):
 
     @property
     def numbers(self) -> range:
-        """Of the operations that warpgroups do, or start."""
-        return range(len(self.stmts))
+        """Of all operations."""
+        return range(len(self.groups))
 
     def turn(self, groups: int, blocks: int, apart: bool) -> Turn:
         """For so many warpgroups of so many blocks; `apart`: others copy, so that those of a block do not meet."""
-        own = [at for at in self.numbers if any(use.own for use in self.operations[at].uses)]
+        own = [at for at in self.numbers if self.products[at] is None]
         meets = [] if apart or not own else [Dependence(own[-1], own[0], self.operations[own[-1]].clocks, 1, together=True)]
         return Turn(self.operations, (*self.dependences, *meets), groups * blocks, groups)
 
 
 def steps_of(loop: ir.Seq, products: Sequence[Product], strip: int, device: Device) -> Steps | None:
     """The operations of a turn; None where it names values, which no two turns can share."""
-    stmts = tuple(stmt for stmt in loop.body if not isinstance(stmt, ir.New))
+    stmts = settled_in([stmt for stmt in loop.body if not isinstance(stmt, ir.New)], loop)
     if any(isinstance(stmt, ir.Let | ir.Anchor) for stmt in stmts):
         return None
-    done = tuple(_lanes(stmt, products, strip) for stmt in stmts)
-    operations = tuple(_operation(stmt, products, strip, each, device) for stmt, each in zip(stmts, done, strict=True))
-    columns = tuple(None if (found := _product(stmt, products)) is None else found.columns.sym for stmt in stmts)
-    return Steps(loop, stmts, columns, done, operations, tuple(_dependences(stmts, operations)))
+    groups = tuple(_grouped(stmts, products))
+    known = tuple(_product(group, products) for group in groups)
+    lanes = tuple(
+        done(NOTHING if each is not None else instructions_of(group, strip / WARP, strip), device)
+        for group, each in zip(groups, known, strict=True)
+    )
+    operations = tuple(
+        _operation(_name(group), each, work, device) for group, each, work in zip(groups, known, lanes, strict=True)
+    )
+    columns = tuple(None if each is None else each.columns.sym for each in known)
+    return Steps(loop, groups, columns, lanes, operations, tuple(_dependences(groups, columns, operations)))
 
 
-def _product(stmt: ir.Stmt, products: Sequence[Product]) -> Product | None:
-    syms = {s.sym for s in ir.walk((stmt,)) if isinstance(s, ir.Par | ir.Seq)}
+def _grouped(stmts: Sequence[ir.Stmt], products: Sequence[Product]) -> Iterator[tuple[ir.Stmt, ...]]:
+    """Statements by what products they have to do with: those of lanes that have to do with the same, or with none, go with
+    what is before them."""
+    touched = {stmt: _touched((stmt,)) for stmt in stmts if _product((stmt,), products)}
+    group, with_ = list[ir.Stmt](), frozenset[ir.Stmt]()
+    for stmt in stmts:
+        if stmt in touched:
+            yield from (tuple(each) for each in (group, [stmt]) if each)
+            group, with_ = [], frozenset()
+            continue
+        read, written = _touched((stmt,))
+        near = frozenset(each for each, (reads, writes) in touched.items() if writes & read or (reads | writes) & written)
+        if group and near and with_ and near != with_:
+            yield tuple(group)
+            group, with_ = [], frozenset()
+        group.append(stmt)
+        with_ = near or with_
+    if group:
+        yield tuple(group)
+
+
+def _product(group: Sequence[ir.Stmt], products: Sequence[Product]) -> Product | None:
+    syms = {s.sym for s in ir.walk(tuple(group)) if isinstance(s, ir.Par | ir.Seq)}
     return next((each for each in products if each.columns.sym in syms), None)
 
 
-def _lanes(stmt: ir.Stmt, products: Sequence[Product], strip: int) -> Lanes:
-    return lanes(0.0 if _product(stmt, products) else instructions_of((stmt,), strip / WARP, strip))
+def _operation(name: str, product: Product | None, work: Lanes, device: Device) -> Operation:
+    if product is None:
+        clocks, special = round(work.issued * ALONE / ISSUED), round(work.special)  # which goes on beside what follows
+        uses = Use(ISSUE, round(work.issued)), Use(SPECIAL, special), Use(THREAD, clocks, own=True)
+        return Operation(name, tuple(use for use in uses if use.clocks), clocks)
+    clocks = round(product.amount / (device.matrix.rate(product.dtype).value or 1.0))
+    return Operation(name, (Use(MATRIX, clocks),), clocks)
 
 
-def _operation(stmt: ir.Stmt, products: Sequence[Product], strip: int, done: Lanes, device: Device) -> Operation:
-    found = _product(stmt, products)
-    if found is None:
-        clocks = round(done.clocks)
-        return Operation(_name(stmt), (Use(ISSUE, round(done.issued)), Use(THREAD, clocks, own=True)), clocks)
-    clocks = round(found.amount / (device.matrix.rate(found.dtype).value or 1.0))
-    return Operation(_name(stmt), (Use(MATRIX, clocks),), clocks)
-
-
-def _name(stmt: ir.Stmt) -> str:
+def _name(group: Sequence[ir.Stmt]) -> str:
     """What it writes."""
-    return ", ".join(dict.fromkeys(t.buffer.name for s in ir.walk((stmt,)) if isinstance(s, ir.Bind) for t in s.targets))
+    binds = (s for s in ir.walk(tuple(group)) if isinstance(s, ir.Bind))
+    return ", ".join(dict.fromkeys(target.buffer.name for bind in binds for target in bind.targets))
 
 
-def _touched(stmt: ir.Stmt) -> tuple[frozenset[Buffer], frozenset[Buffer]]:
-    """What a statement reads, and what it writes."""
-    binds = [s for s in ir.walk((stmt,)) if isinstance(s, ir.Bind)]
-    read = frozenset(load.buffer for s in ir.walk((stmt,)) for load in loads(s))
-    return read, frozenset(target.buffer for s in binds for target in s.targets)
+def _touched(group: Sequence[ir.Stmt]) -> tuple[frozenset[Buffer], frozenset[Buffer]]:
+    """What statements read, and what they write."""
+    every = [*ir.walk(tuple(group))]
+    read = frozenset(load.buffer for each in every for load in loads(each))
+    return read, frozenset(target.buffer for each in every if isinstance(each, ir.Bind) for target in each.targets)
 
 
-def _dependences(stmts: Sequence[ir.Stmt], operations: Sequence[Operation]) -> Iterator[Dependence]:
-    touched = [_touched(stmt) for stmt in stmts]
+def _dependences(
+    groups: Sequence[Sequence[ir.Stmt]], columns: Sequence[Sym | None], operations: Sequence[Operation]
+) -> Iterator[Dependence]:
+    touched = [_touched(group) for group in groups]
     for one, (reads, writes) in enumerate(touched):
         for other, (then_read, then_written) in enumerate(touched):
             if writes & (then_read | then_written) or reads & then_written:
                 yield Dependence(one, other, operations[one].clocks, int(other <= one))
-    own = [at for at, each in enumerate(operations) if any(use.own for use in each.uses)]
+    own = [at for at, each in enumerate(columns) if each is None]
     yield from (Dependence(one, other, operations[one].clocks) for one, other in pairwise(own))  # lanes keep to the text

@@ -30,7 +30,7 @@ from texpr.isa.speed import Device
 from texpr.isa.target import Target
 from texpr.model.machine import residence
 from texpr.model.work import Shape
-from texpr.planner.clocks.found import Late, bounded, late_of, told
+from texpr.planner.clocks.found import Late, late_of, told
 from texpr.planner.clocks.operations import Steps, steps_of
 from texpr.planner.clocks.turns import Product, Turn, turn_of
 from texpr.planner.follow import Refused
@@ -66,6 +66,10 @@ GROUPS_OF_TURNS = (3, 2, 1)
 
 COPYING = 24
 """Registers of a thread of a warpgroup that copies."""
+
+CLOSE = 1.05
+"""How much longer than another way one may take that counts as about as good. Turns are known within a tenth, and more warpgroups
+hide from each other what a model does not see."""
 
 WORTH = 0.98
 """Of the time of what is tried in any case, how much that takes at most which a search finds: less is within what a model can
@@ -191,8 +195,7 @@ def teams_of(rows: Rows, target: Target, refused: Sequence[Refused], in_step: bo
     found = busy(fitting) if fitting else []
     if turn is not None and device is not None:
         timed = _Timed(rows, turn, target, device)
-        found.sort(key=timed.order)
-        found = timed.searched(found)
+        found = timed.sorted(timed.searched(found))
     for reason in refused:
         first = found.pop(0) if found else None
         if first is not None and reason.directive.name == "overlap":
@@ -258,6 +261,14 @@ class _Timed(Record):
         """Blocks of one warpgroup come last."""
         return teams.rows == teams.own, self.us(teams, self.clocks(teams))
 
+    def sorted(self, ways: Sequence[Teams]) -> list[Teams]:
+        """The best first: of those that are about as good the one of which a multiprocessor has most warpgroups."""
+        every = sorted(ways, key=self.order)
+        alone, least = self.order(every[0])
+        close = [each for each in every if self.order(each) <= (alone, CLOSE * least)]
+        first = max(close, key=lambda each: each.groups * self.blocks(each))
+        return [first, *(each for each in every if each is not first)]
+
     def blocks(self, teams: Teams) -> int:
         """That a multiprocessor has at once: no more than its share."""
         held = residence(teams.shape, self.target, self.device).blocks
@@ -288,25 +299,18 @@ class _Timed(Record):
         """The turn as operations."""
         return steps_of(self.turn.loop, self.turn.products, self.rows.strip, self.device)
 
-    def searched(self, ways: list[Teams]) -> list[Teams]:
-        """The same, before which stands what a search finds that clearly takes less. Where nothing can, nothing is searched."""
-        steps = self.steps
-        if steps is None or not ways:
-            return ways
-        best = min(ways, key=self.order)
-        limit, made = WORTH * self.us(best, self.clocks(best)), list[Teams]()
-        for each in {(way.groups, way.apart): way for way in ways}.values():
+    def searched(self, ways: Sequence[Teams]) -> list[Teams]:
+        """The same, and what a search finds that clearly takes less of each. Only where circles decide: where units do, other
+        warpgroups fill them, and machine code shows nothing of what another order gains (docs/model.md)."""
+        steps, made = self.steps, list[Teams]()
+        for each in {(way.groups, way.apart): way for way in reversed(ways)}.values():
             apart = each.apart is not None
-            if (each.rows == each.own) > (best.rows == best.own) or (self.is_masked and not apart):
-                continue
-            low = bounded(steps.turn(each.groups, self.blocks(each), apart))
-            if low is None or self.us(each, float(low.interval)) > limit:
+            if steps is None or (self.is_masked and not apart):
                 continue
             late = late_of(steps, each.groups, self.blocks(each), apart)
-            if late is not None:
+            if late is not None and late.by_circles and late.clocks < WORTH * self.clocks(each):
                 made.append(replace(each, late=self.turn.loop.sym, found=late))
-        better = [each for each in made if self.us(each, self.clocks(each)) < limit]
-        return [*sorted(better, key=self.order), *ways]
+        return [*made, *ways]
 
     def told(self, teams: Teams) -> Teams:
         """The same with what `explain` says of its turn."""
