@@ -67,9 +67,9 @@ GROUPS_OF_TURNS = (3, 2, 1)
 COPYING = 24
 """Registers of a thread of a warpgroup that copies."""
 
-CLOSE = 1.05
-"""How much longer than another way one may take that counts as about as good. Turns are known within a tenth, and more warpgroups
-hide from each other what a model does not see."""
+CLOSE = 1.1
+"""How much longer than another way turns of one may take that counts as about as good: within so much turns are known, and more
+warpgroups hide from each other what a model does not see."""
 
 WORTH = 0.98
 """Of the time of what is tried in any case, how much that takes at most which a search finds: less is within what a model can
@@ -262,10 +262,10 @@ class _Timed(Record):
         return teams.rows == teams.own, self.us(teams, self.clocks(teams))
 
     def sorted(self, ways: Sequence[Teams]) -> list[Teams]:
-        """The best first: of those that are about as good the one of which a multiprocessor has most warpgroups."""
+        """The best first: of those whose turns are about as long the one of which a multiprocessor has most warpgroups."""
         every = sorted(ways, key=self.order)
         alone, least = self.order(every[0])
-        close = [each for each in every if self.order(each) <= (alone, CLOSE * least)]
+        close = [each for each in every if self.order(each) <= (alone, CLOSE * least) and self.least(each) <= least]
         first = max(close, key=lambda each: each.groups * self.blocks(each))
         return [first, *(each for each in every if each is not first)]
 
@@ -287,7 +287,11 @@ class _Timed(Record):
         one_more = teams.late is not None and self.is_masked  # where blocks have few turns, and many
         total = clocks * (trips(self.turn.loop.extent, self.rows.row) + one_more) * teams.groups * teams.blocks
         each = (self.device.multiprocessors.value or 1.0) * (self.device.clock.value or 1.0)
-        return max(total * loss / each, microseconds(teams, self.target, sync=False))
+        return max(total * loss / each, self.least(teams))
+
+    def least(self, teams: Teams) -> float:
+        """Microseconds that products and operands need."""
+        return microseconds(teams, self.target, sync=False)
 
     @property
     def is_masked(self) -> bool:
