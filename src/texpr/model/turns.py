@@ -3,8 +3,9 @@
     start 512    lanes 40    start 512    wait 1    lanes 900    wait 0    lanes 200    meet
 
 Each warpgroup goes through the parts of a turn in order. The matrix unit does products in the order in which they are started;
-lanes of all warpgroups share the slots of issue, and the special units, which do exponentials; a wait ends when so many products are left; warpgroups of a block meet. That
-lanes work while a product goes on follows from the waits alone. It is no bound: the time of a turn that goes on steadily.
+lanes of all warpgroups share the slots of issue, and the special units, which do exponentials; a wait ends when so many
+products are left; warpgroups of a block meet. That lanes work while a product goes on follows from the waits alone. It is no
+bound: the time of a turn that goes on steadily.
 """
 
 from __future__ import annotations

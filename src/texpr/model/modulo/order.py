@@ -1,8 +1,8 @@
 """The code of a modulo schedule: in which order a team does a turn's operations, and which of them are for a turn before.
 
 A team does one thing after the other, and what it starts (a product, a copy) goes on by itself. So the code of a turn has the
-operations in the order in which the team gets to them: what it does itself when it is done, as that is not interrupted, and what it
-starts before the next thing it does. Where a turn of the code begins is free; it begins where least is late.
+operations in the order in which the team gets to them: what it does itself when it is done, as that is not interrupted, and
+what it starts before the next thing it does. Where a turn of the code begins is free; it begins where least is late.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Times t, one for each operation, and an interval p have to satisfy, of each arc,
 
     t[after] + turns · p  ≥  t[before] + clocks.
 
-For a given p that is a question of longest paths: there are such times unless the arcs of a circle add up to more clocks than its
-turns have. The least p is found by going from circle to circle, each of which needs a longer interval than the one before
+For a given p that is a question of longest paths: there are such times unless the arcs of a circle add up to more clocks than
+its turns have. The least p is found by going from circle to circle, each of which needs a longer interval than the one before
 (Dinkelbach's method for ratios); it is a fraction, and exact.
 """
 
@@ -46,10 +46,11 @@ def least(count: int, arcs: Sequence[Arc], interval: Fraction = Fraction(0)) -> 
 
 
 def _longest(count: int, arcs: Sequence[Arc], interval: Fraction) -> tuple[list[int], list[Arc]]:
-    """Longest paths from a common beginning, in parts of a clock (Bellman and Ford); or a circle that needs a longer interval."""
+    """Longest paths from a common beginning, in parts of a clock (Bellman and Ford); or a circle that needs a longer
+    interval."""
     scale, turn = interval.denominator, interval.numerator
     weighed = [(arc.before, arc.after, arc.clocks * scale - arc.turns * turn, at) for at, arc in enumerate(arcs)]
-    begins, by = [0] * count, [-1] * count
+    begins, by, last = [0] * count, [-1] * count, -1
     for _ in range(count + 1):
         last = -1
         for before, after, weight, at in weighed:

@@ -4,10 +4,10 @@ A unit does one operation at a time. Of two that use it for `p` and `q` clocks, 
 
     p  ≤  δ + w · P  ≤  P − q,
 
-so where a schedule has both at once, δ lies between  k · P − q  and  k · P + p  for some k, and every schedule without that conflict
-is on one side or on the other. Each side is one more arc. What is relaxed is always the question without some of these conflicts,
-whose least interval is that of a circle (`ratio`): a bound of all that lies below. The one of the least bound is looked at first,
-so the first schedule without a conflict is the best.
+so where a schedule has both at once, δ lies between  k · P − q  and  k · P + p  for some k, and every schedule without that
+conflict is on one side or on the other. Each side is one more arc. What is relaxed is always the question without some of these
+conflicts, whose least interval is that of a circle (`ratio`): a bound of all that lies below. The one of the least bound is
+looked at first, so the first schedule without a conflict is the best.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ LATEST = 4
 
 
 class Bounds(Record):
-    """What no schedule is below, in clocks for a turn of a team: `resource`: of the `unit` that is asked for most; `recurrence`:
-    of what waits for each other in a circle."""
+    """What no schedule is below, in clocks for a turn of a team: `resource`: of the `unit` that is asked for most;
+    `recurrence`: of what waits for each other in a circle."""
 
     resource: Fraction
     unit: str
@@ -43,20 +43,13 @@ class Bounds(Record):
 
 
 class Found(Record):
-    """A schedule. `interval`: clocks from a turn of the stream to the next, which every team's turn takes so many times as there
-    are teams. `begins`: of each operation. `is_best`: no other is shorter; otherwise the search ended at its limit, and
-    `least` is what none is below. `parts`: of the search."""
+    """The best schedule. `interval`: clocks from a turn of the stream to the next, which every team's turn takes so many times
+    as there are teams. `begins`: of each operation. `parts`: of the search."""
 
     interval: Fraction
     begins: tuple[Fraction, ...]
     bounds: Bounds
-    least: Fraction
     parts: int
-
-    @property
-    def is_best(self) -> bool:
-        """Whether nothing is shorter."""
-        return self.interval == self.least
 
     @property
     def is_bound(self) -> bool:
@@ -94,7 +87,7 @@ def solve(turn: Turn, limit: int = LIMIT) -> Found | None:
         part = heappop(queue)
         found = max(_conflicts(turn, part.times), key=lambda each: each.overlap, default=None)
         if found is None:
-            return Found(part.times.interval, part.times.begins[:-1], low, part.times.interval, parts)
+            return Found(part.times.interval, part.times.begins[:-1], low, parts)
         if parts >= limit:
             return None
         for arc in found.arcs:

@@ -4,9 +4,9 @@
                   ▲               │              │
                   └──── a turn ───┘◀─── a turn ──┘
 
-*Teams* go through the same turns, each by itself: warpgroups of all blocks that a multiprocessor holds. They take turns at equal
-distances, so that all of them together are one stream, in which a turn begins every `interval` clocks; of a team every `teams`-th
-turn of the stream is the next one. What is carried from turn to turn is carried over so many turns of the stream.
+*Teams* go through the same turns, each by itself: warpgroups of all blocks that a multiprocessor holds. They take turns at
+equal distances, so that all of them together are one stream, in which a turn begins every `interval` clocks; of a team every
+`teams`-th turn of the stream is the next one. What is carried from turn to turn is carried over so many turns of the stream.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Operation(Record):
 
 
 class Dependence(Record):
-    """`after`, so many `turns` of a team later, begins when `before` has been under way for so many `clocks`; both are numbers of
-    operations. `together`: for the `before` of all teams of a block."""
+    """`after`, so many `turns` of a team later, begins when `before` has been under way for so many `clocks`; both are numbers
+    of operations. `together`: for the `before` of all teams of a block."""
 
     before: int
     after: int

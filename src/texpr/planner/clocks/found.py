@@ -1,21 +1,19 @@
 """The schedule of a turn that a search finds, as a directive says it: the last statements of a turn run a turn late.
 
-    a  b  c  d  e        found: a  d  e  b  c, of which d and e are of the turn before        →        overlap(loop, d, behind=a)
+    a  b  c  d  e     found: a  d  e  b  c, of which d and e are of the turn before     →     overlap(loop, d, behind=a)
 
 A schedule that is none of this kind is brought to the nearest one; what that takes, its own code says.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
-from texpr.model.modulo.order import Code, Placed, is_own, ordered, parts_of
-from texpr.model.modulo.search import LIMIT, Found, bounds, solve
+from texpr.model.modulo.order import Code, Placed, ordered, parts_of
 from texpr.model.modulo.turn import Turn
 from texpr.model.turns import period
 from texpr.planner.clocks.operations import Steps
+from texpr.planner.clocks.told import searched
 from texpr.support.record import Record
 
 
@@ -29,14 +27,9 @@ class Late(Record):
     by_circles: bool
 
 
-@lru_cache(maxsize=1 << 8)
-def searched(turn: Turn) -> Found | None:
-    """The best schedule of a turn, if there is one within the limit of the search."""
-    return solve(turn, LIMIT)
-
-
 def late_of(steps: Steps, groups: int, blocks: int, apart: bool) -> Late | None:
-    """What a search finds for so many warpgroups of so many blocks; None where nothing of it is late, or no directive says so."""
+    """What a search finds for so many warpgroups of so many blocks; None where nothing of it is late, or no directive says
+    so."""
     turn = steps.turn(groups, blocks, apart)
     found = searched(turn)
     code = None if found is None else _suffixed(steps, ordered(turn, found, steps.numbers))
@@ -51,8 +44,8 @@ def late_of(steps: Steps, groups: int, blocks: int, apart: bool) -> Late | None:
 
 
 def _suffixed(steps: Steps, code: Code) -> Code | None:
-    """The nearest code whose late operations are the last ones of the text, side by side, and named; all else is in the order of
-    the text. None where nothing is late, or more than one turn."""
+    """The nearest code whose late operations are the last ones of the text, side by side, and named; all else is in the order
+    of the text. None where nothing is late, or more than one turn."""
     late = [each.operation for each in code if each.late]
     if not late or max(each.late for each in code) > 1 or min(late) == 0:
         return None
@@ -94,25 +87,3 @@ def _is_kept(turn: Turn, code: Code) -> bool:
             if turns < 0 or (turns == 0 and at > behind):
                 return False
     return True
-
-
-def told(steps: Steps, turn: Turn, clocks: float) -> dict[str, object]:
-    """For `explain`: of a turn that takes so many clocks."""
-    low = bounds(turn)
-    found = searched(turn)
-    names = [each.name for each in turn.operations]
-    data: dict[str, object] = {"clocks": clocks, "teams": turn.teams, "operations": names, "limit": LIMIT}
-    if low is not None:
-        data |= {"resource": float(low.resource), "unit": low.unit, "recurrence": float(low.recurrence)}
-    if found is None:
-        return {**data, "interval": None}
-    code = ordered(turn, found, steps.numbers)
-    order = [[each.operation, each.late] for each in code]
-    return {
-        **data,
-        "interval": float(found.interval),
-        "bound_reached": found.is_bound,
-        "searched": found.parts,
-        "order": order,
-        "starts": [at for at in steps.numbers if not is_own(turn.operations[at])],
-    }

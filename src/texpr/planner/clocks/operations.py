@@ -1,7 +1,7 @@
 """A turn of a row as tile operations, of which each statement is one: products, and what lanes do between.
 
-What waits for what follows from the elements that statements read and write: there is one copy of each local of a row, in registers,
-so whatever is written waits for those who read what was there, in this turn and in the one before.
+What waits for what follows from the elements that statements read and write: there is one copy of each local of a row, in
+registers, so whatever is written waits for those who read what was there, in this turn and in the one before.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from texpr.model.turns import ALONE, ISSUED, Lanes
 from texpr.planner.clocks.turns import NOTHING, Product, done, instructions_of, settled_in
 from texpr.support.record import Record
 
-MATRIX, ISSUE, SPECIAL, THREAD = "matrix", "issue", "special", "warpgroup"
-"""Units: the tensor core; the slots of issue; those for exponentials; a warpgroup, which does one thing after the other."""
+MATRIX, ISSUE, SPECIAL, THREAD, ENGINE = "matrix", "issue", "special", "warpgroup", "engine"
+"""Units: the tensor core; the slots of issue; those for exponentials; a warpgroup, which does one thing after the other; the
+engine that copies."""
 
 
 class Steps(Record):
@@ -68,19 +69,19 @@ def _grouped(stmts: Sequence[ir.Stmt], products: Sequence[Product]) -> Iterator[
     """Statements by what products they have to do with: those of lanes that have to do with the same, or with none, go with
     what is before them."""
     touched = {stmt: _touched((stmt,)) for stmt in stmts if _product((stmt,), products)}
-    group, with_ = list[ir.Stmt](), frozenset[ir.Stmt]()
+    group, near_by = list[ir.Stmt](), frozenset[ir.Stmt]()
     for stmt in stmts:
         if stmt in touched:
             yield from (tuple(each) for each in (group, [stmt]) if each)
-            group, with_ = [], frozenset()
+            group, near_by = [], frozenset[ir.Stmt]()
             continue
         read, written = _touched((stmt,))
         near = frozenset(each for each, (reads, writes) in touched.items() if writes & read or (reads | writes) & written)
-        if group and near and with_ and near != with_:
+        if group and near and near_by and near != near_by:
             yield tuple(group)
-            group, with_ = [], frozenset()
+            group, near_by = [], frozenset[ir.Stmt]()
         group.append(stmt)
-        with_ = near or with_
+        near_by = near or near_by
     if group:
         yield tuple(group)
 

@@ -30,8 +30,9 @@ from texpr.isa.speed import Device
 from texpr.isa.target import Target
 from texpr.model.machine import residence
 from texpr.model.work import Shape
-from texpr.planner.clocks.found import Late, late_of, told
+from texpr.planner.clocks.found import Late, late_of
 from texpr.planner.clocks.operations import Steps, steps_of
+from texpr.planner.clocks.told import told
 from texpr.planner.clocks.turns import Product, Turn, turn_of
 from texpr.planner.follow import Refused
 from texpr.planner.nest import NoPlan
@@ -83,7 +84,7 @@ class Teams(Strips):
     late: Sym | None = None
     apart: Sym | None = None
     found: Late | None = None
-    turn: Mapping[str, object] | None = None
+    turn: Mapping[str, Any] | None = None
 
     @property
     def groups(self) -> int:
@@ -322,7 +323,7 @@ class _Timed(Record):
         if steps is None:
             return teams
         turn = steps.turn(teams.groups, self.blocks(teams), teams.apart is not None)
-        return replace(teams, turn=told(steps, turn, self.clocks(teams)))
+        return replace(teams, turn=told(turn, steps.numbers, self.clocks(teams), STAGES))
 
 
 def _words(rows: Rows, columns: int, found: Match) -> int:
