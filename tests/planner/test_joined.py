@@ -165,7 +165,7 @@ def directives(made: Compiled) -> list[str]:
 
 OVERLAPS = {
     "rows of a line": (online(d=64, keys=64, align=WIDE), 2),
-    "rows of two lines": (online(d=128, keys=64, align=WIDE), 2),
+    "rows of two lines": (online(d=128, keys=64, align=WIDE), 3),
     "more keys": (online(d=128, keys=128, align=WIDE), 2),
 }  # fmt: skip
 """And how many warpgroups a block has."""

@@ -167,7 +167,8 @@ def _turn_lines(turn: Data | None) -> Iterator[str]:
         return
     reached = "as many as needed" if turn["bound_reached"] else "the best there is"
     order = [each["writes"] + " of the turn before" * each["late"] for each in turn["order"]]
-    yield f"a turn: {turn['clocks']:.0f} clocks of each of {turn['teams']} warpgroups; {least}"
+    teams = f"each of {turn['teams']} warpgroups" if turn["teams"] > 1 else "one warpgroup"
+    yield f"a turn: {turn['clocks']:.0f} clocks of {teams}; {least}"
     parts = f"{turn['searched']} of {turn['limit']} parts of a search"
     yield f"found: {turn['interval']:.0f} clocks, {reached}, in {parts}: {' | '.join(order)}"
     if "slots_needed" in turn:
