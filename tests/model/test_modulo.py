@@ -192,7 +192,7 @@ def _least(arcs: Sequence[tuple[int, int, int, int]], count: int, low: Fraction)
     return low if low <= high else None
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(small_turns(2))
 def test_no_schedule_is_shorter(turn: Turn) -> None:
     found = solve(turn)
@@ -201,14 +201,14 @@ def test_no_schedule_is_shorter(turn: Turn) -> None:
 
 
 @pytest.mark.long
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(small_turns(3))
 def test_no_schedule_of_three_operations_is_shorter(turn: Turn) -> None:
     found = solve(turn)
     assert (None if found is None else found.interval) == best_of_all(turn, 2)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(small_turns(6), st.integers(1, 3))
 def test_schedules_keep_to_what_is_asked(turn: Turn, teams: int) -> None:
     turn = replace(turn, teams=teams)
@@ -246,6 +246,7 @@ def by_program(turn: Turn, scale: int, most: int) -> int | None:
     return int(solver.ObjectiveValue()) if solver.Solve(model) == cp.OPTIMAL else None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", list(BY_HAND)[:6])
 def test_cp_sat_finds_the_same(name: str) -> None:
     turn, interval = BY_HAND[name]
@@ -265,7 +266,7 @@ def test_cp_sat_finds_nothing_shorter(turn: Turn) -> None:
 # Ratios of circles.
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(-5, 20), st.integers(0, 2)), max_size=8))
 def test_the_greatest_ratio_of_a_circle(arcs: list[tuple[int, int, int, int]]) -> None:
     found = least(4, [Arc(*each) for each in arcs])

@@ -6,7 +6,8 @@ stage … via=tma        what products read from memory of callers, as a descrip
 pipeline               copies one turn ahead
 mma                    an instruction of a warpgroup for each product: of matrices in shared memory; or with the left operand in
                        registers, where that is what a phase of the row before left there
-overlap                the last product of a turn goes on while lanes do the phases of the next one
+overlap                the last product of a turn goes on while lanes do the phases of the next one; or more of a turn is late,
+                       as a search finds (`planner.clocks.found`)
 roles                  warps of their own copy, so that warpgroups of a block wait for slots, and not for each other
 
 Whether turns overlap, and who copies, and how many warpgroups a block has, is decided by the time of a turn
