@@ -264,7 +264,11 @@ def test_of_a_warpgroup_alone_what_rescales_is_late_too() -> None:
     turn = made.planned.nests[0].candidate.data()["turn"]
     assert turn["teams"] == 1 and turn["clocks"] == pytest.approx(turn["interval"], rel=0.01)
     assert [(each["writes"], each["late"]) for each in turn["order"]][:3] == [("s", 0), ("acc", 1), ("acc", 1)]
-    assert open_of(made) == []
+
+
+@pytest.mark.long
+def test_of_a_warpgroup_alone_proved() -> None:
+    assert open_of(alone()) == []
 
 
 @pytest.mark.long
