@@ -6,6 +6,7 @@ What decides is the relation: attention, and two layers of a network, are rows w
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 import pytest
 from bench.common.attention import online
@@ -13,7 +14,7 @@ from tests.machine_code import built, spills_nothing
 from tests.schedule.linked import exact
 from tests.schedule.rows import differences, open_of
 
-from texpr.driver import Compiled, lower, parse
+from texpr.driver import Compiled, load, lower, parse
 from texpr.ir import program as ir
 from texpr.isa.registry import resolve
 from texpr.planner.follow import Refused
@@ -164,7 +165,7 @@ def directives(made: Compiled) -> list[str]:
 
 OVERLAPS = {
     "rows of a line": (online(d=64, keys=64, align=WIDE), 2),
-    "rows of two lines": (online(d=128, keys=64, align=WIDE), 2),
+    "rows of two lines": (online(d=128, keys=64, align=WIDE), 3),
     "more keys": (online(d=128, keys=128, align=WIDE), 2),
 }  # fmt: skip
 """And how many warpgroups a block has."""
@@ -214,8 +215,8 @@ def test_what_is_tried_after_refusals() -> None:
         assert isinstance(found.tile, joined.Teams)
         return found.tile.rows, found.tile.late is not None, found.tile.apart is not None
 
-    assert tried() == (128, True, True)
-    assert tried("reorder") == (192, True, True)
+    assert tried() == (192, True, True)
+    assert tried("reorder") == (128, True, True)
     assert tried("overlap") == (128, False, False)
     assert tried("roles") == tried(in_step=True) == (192, True, False)
     assert tried("overlap", "mma", "mma") is None
@@ -240,3 +241,42 @@ def test_few_rows_are_shared_out_in_smaller_blocks() -> None:
     made = lower(parse(online(d=128, keys=64, align=WIDE))["f"], "sm_90a", {"H": 2, "L": 4096}, schedule="auto")
     assert made.planned is not None and made.planned.nests[0].candidate is not None
     assert set(made.planned.nests[0].candidate.data()["tile"].values()) == {64}
+
+
+ALONE = {"H": 1, "L": 192, "D": 64}
+"""So few rows that a multiprocessor has one warpgroup."""
+
+TILES = Path(__file__).parents[2] / "bench" / "problems" / "attention_tiles.te"
+
+
+@cache
+def alone() -> Compiled:
+    return lower(load(TILES)["attention"], "sm_90a", ALONE, schedule="auto")
+
+
+def test_of_a_warpgroup_alone_what_rescales_is_late_too() -> None:
+    """Found, not written: a sum runs a turn late with what it waits for, behind the next scores."""
+    made = alone()
+    assert made.schedule is not None and made.planned is not None and made.planned.nests[0].candidate is not None
+    (overlap,) = [each for each in made.schedule.directives if each.name == "overlap"]
+    first, second = (each.args[0].value for each in made.schedule.directives if each.name == "mma")
+    assert str(overlap.args[2].value) == str(first) and str(overlap.args[1].value) != str(second)
+    turn = made.planned.nests[0].candidate.data()["turn"]
+    assert turn["teams"] == 1 and turn["clocks"] == pytest.approx(turn["interval"], rel=0.01)
+    assert [(each["writes"], each["late"]) for each in turn["order"]][:3] == [("s", 0), ("acc", 1), ("acc", 1)]
+
+
+@pytest.mark.long
+def test_of_a_warpgroup_alone_proved() -> None:
+    assert open_of(alone()) == []
+
+
+@pytest.mark.long
+def test_of_a_warpgroup_alone_emulated() -> None:
+    assert differences(alone(), load(TILES)["attention"], {}, 2**-7) == []
+
+
+@pytest.mark.long
+def test_of_a_warpgroup_alone_by_nvcc() -> None:
+    """Nothing spills, and ptxas waits behind no product by itself."""
+    assert spills_nothing(built(alone().source))

@@ -3,18 +3,22 @@
     start 512    lanes 40    start 512    wait 1    lanes 900    wait 0    lanes 200    meet
 
 Each warpgroup goes through the parts of a turn in order. The matrix unit does products in the order in which they are started;
-lanes of all warpgroups share the slots of issue; a wait ends when so many products are left; warpgroups of a block meet. That
-lanes work while a product goes on follows from the waits alone. It is no bound: the time of a turn that goes on steadily.
+lanes of all warpgroups share the slots of issue, and the special units, which do exponentials; a wait ends when so many
+products are left; warpgroups of a block meet. That lanes work while a product goes on follows from the waits alone. It is no
+bound: the time of a turn that goes on steadily.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from math import inf
 from typing import TypeAlias
 
+from texpr.isa.cuda import WARPGROUP
+from texpr.isa.speed import Device
 from texpr.support.record import Mutable, Record, field
 
-ISSUED, ALONE = 1.2, 1.3
+ISSUED, ALONE = 1.3, 2.0
 """Clocks of an instruction of lanes: that it keeps the slots of issue, as its unit has room less often; and until the next one
 of the same warp. What steady turns of machine code have, of 1 to 4 warps a scheduler (docs/model.md)."""
 
@@ -26,10 +30,12 @@ TURNS = 8
 
 
 class Lanes(Record):
-    """What lanes do: `issued` clocks in which their instructions are issued, `clocks` that they take one behind the other."""
+    """What lanes do: `issued` clocks in which their instructions are issued, `clocks` that they take one behind the other;
+    `special`: clocks in which the special units have work of them."""
 
     issued: float
     clocks: float
+    special: float = 0.0
 
 
 class Start(Record):
@@ -48,9 +54,20 @@ class Meet(Record):
     """All warpgroups of a block."""
 
 
-def lanes(instructions: float) -> Lanes:
-    """So many instructions of a warp."""
-    return Lanes(instructions * ISSUED, instructions * ALONE)
+def lanes(instructions: float, special: float = 0.0) -> Lanes:
+    """So many instructions of a warp, with which the special units are busy for so many clocks."""
+    return Lanes(instructions * ISSUED, max(instructions * ALONE, special), special)
+
+
+def joined(every: Iterable[Lanes]) -> Lanes:
+    """One behind the other, with nothing to wait for in between: what special units do goes on beside what follows."""
+    each = tuple(every)
+    return lanes(sum(one.issued for one in each) / ISSUED, sum(one.special for one in each))
+
+
+def special_clocks(instructions: float, device: Device) -> float:
+    """For which the special units of a multiprocessor are busy with so many instructions of each warp of a warpgroup."""
+    return instructions * WARPGROUP / (device.rates.special.value or inf)
 
 
 Part: TypeAlias = Lanes | Start | Wait | Meet
@@ -135,16 +152,20 @@ def _run(
 ) -> float:
     every = [_Group(at // groups, left=_issued(parts[0])) for at in range(groups * blocks)]
     noted: list[Span] = [] if spans is None else spans
-    issue = matrix = 0.0
+    issue = matrix = special = 0.0
     while running := [each for each in every if each.turns < turns and not each.meets]:
         group = min(running, key=lambda each: each.ready)
         part, now, number = parts[group.at], group.ready, every.index(group)
         if copies is not None and isinstance(part, Start) and not _has_slot(group, number, copies, every, noted):
             continue
+        if isinstance(part, Lanes) and part.special and special > now:
+            group.ready = special
+            continue
         match part:
             case Lanes(issued, clocks):
                 slice = min(SLICE, group.left)
                 begins = max(issue, now)
+                special = begins + slice * part.special / issued if part.special else special
                 issue = begins + slice
                 group.left -= slice
                 group.ready = begins + (slice * clocks / issued if issued else clocks)

@@ -157,6 +157,24 @@ def _planned(console: Console, data: Data) -> None:
         console.say(data["text"].rstrip())
 
 
+def _turn_lines(turn: Data | None) -> Iterator[str]:
+    """What a search finds of the turn of a loop, beside what it takes as it is laid out."""
+    if turn is None:
+        return
+    least = f"units need {turn['units']:.0f} ({turn['unit']}), circles {turn['circles']:.0f}"
+    if turn["interval"] is None:
+        yield f"a turn: {turn['clocks']:.0f} clocks; {least}; nothing found within {turn['limit']} parts of a search"
+        return
+    reached = "as many as needed" if turn["bound_reached"] else "the best there is"
+    order = [each["writes"] + " of the turn before" * each["late"] for each in turn["order"]]
+    teams = f"each of {turn['teams']} warpgroups" if turn["teams"] > 1 else "one warpgroup"
+    yield f"a turn: {turn['clocks']:.0f} clocks of {teams}; {least}"
+    parts = f"{turn['searched']} of {turn['limit']} parts of a search"
+    yield f"found: {turn['interval']:.0f} clocks, {reached}, in {parts}: {' | '.join(order)}"
+    if "slots_needed" in turn:
+        yield f"slots: {turn['slots']}, of which {turn['slots_needed']} are needed for that"
+
+
 def _tile_lines(nest: Data) -> Iterator[str]:
     own = {name: size for name, size in nest.get("own", {}).items() if size > 1}
     thread = f", {' × '.join(f'{size} {name}' for name, size in own.items())} a thread" if own else ""
@@ -166,6 +184,7 @@ def _tile_lines(nest: Data) -> Iterator[str]:
         team, turns = nest.get("team", "warp"), f"operands of {nest['stages']} turns in shared memory"
         turns += "; turns overlap" if nest.get("overlaps") else ""
         yield f"{part} a {team}, by {nest['instruction']}; {turns}"
+        yield from _turn_lines(nest.get("turn"))
         if max(nest.get("cluster", (1,))) > 1:
             yield f"{' × '.join(map(str, nest['cluster']))} blocks in a cluster, which share copies"
         if nest.get("blocks"):

@@ -17,13 +17,13 @@ Units: TypeAlias = Mapping[str, float]
 
 _F32: Mapping[str, Units] = {
     "add": {"fma": 1}, "sub": {"fma": 1}, "mul": {"fma": 1}, "fma": {"fma": 1}, "neg": {"fma": 1}, "abs": {"fma": 1},
-    "max": {"alu": 3}, "min": {"alu": 3},
+    "max": {"alu": 1}, "min": {"alu": 1},
     "div": {"fma": 5, "special": 2, "imad": 1, "control": 3},
     "mod": {"alu": 9, "fma": 2, "imad": 1, "control": 3},
     "sqrt": {"alu": 2, "fma": 6, "special": 1, "control": 3},
     "rsqrt": {"alu": 1, "fma": 2, "special": 1},
     "exp": {"fma": 6, "alu": 2, "half": 1, "special": 1},
-    "exp2": {"fma": 2, "alu": 1, "special": 1},
+    "exp2": {"special": 1},
     "log": {"fma": 15, "alu": 13, "half": 1}, "log2": {"fma": 17, "alu": 13, "half": 1},
     "sin": {"fma": 11, "alu": 10, "imad": 4, "special": 1, "control": 3},
     "cos": {"fma": 11, "alu": 11, "imad": 4, "special": 1, "control": 3},

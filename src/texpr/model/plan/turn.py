@@ -16,7 +16,7 @@ from texpr.isa.cuda import WARPGROUP
 from texpr.isa.speed import Device
 from texpr.isa.target import Target
 from texpr.model.plan.walk import Walk, walk_of
-from texpr.model.turns import Meet, Part, Ring, Start, Wait, lanes, period
+from texpr.model.turns import Meet, Part, Ring, Start, Wait, lanes, period, special_clocks
 from texpr.support.record import Record, as_dict, field
 
 
@@ -37,12 +37,15 @@ class _Timed(Walk, eq=False):
     each: float = 1.0
     begun: float = 0.0
     started: float = 0.0
+    special: float = 0.0
+    device: Device | None = None
 
     def _block(self, body: tuple[k.Stmt, ...], lanes: list[Point], weight: float) -> None:
         if self.loop is None or body is not self.loop.body or not lanes or not weight:
             super()._block(body, lanes, weight)
             return
-        self.noted, self.each, self.begun, self.started = [], weight, self.counted.sums["issued"], 0.0
+        self.noted, self.each, self.started = [], weight, 0.0
+        self.begun, self.special = self.counted.sums["issued"], self.counted.sums["special"]
         super()._block(body, lanes, weight)
         self._worked()
         self.tapes.append(_Tape(weight, tuple(self.noted)))
@@ -51,8 +54,9 @@ class _Timed(Walk, eq=False):
     def _worked(self) -> None:
         """Notes what lanes did since the last part."""
         issued, self.begun = self.counted.sums["issued"] - self.begun, self.counted.sums["issued"]
-        if self.noted is not None and issued > 0:
-            self.noted.append(lanes(issued / self.each))
+        special, self.special = self.counted.sums["special"] - self.special, self.counted.sums["special"]
+        if self.noted is not None and issued > 0 and self.device is not None:
+            self.noted.append(lanes(issued / self.each, special_clocks(special / self.each, self.device)))
 
     def _operation(self, stmt: k.Stmt, lanes: list[Point], weight: float) -> None:
         super()._operation(stmt, lanes, weight)
@@ -87,7 +91,7 @@ def steady_parts(kernel: k.Kernel, sizes: Mapping[Sym, int], target: Target, dev
     clocks = {name: 1.0 / rate for name in names if (rate := device.matrix.rate(name).value)}
     plain = walk_of(kernel, sizes, target.coalescing, roughly=True)
     given = {name: value for name, value in as_dict(plain).items() if name != "counted"}
-    made = _Timed(**given, loop=ends[-1], clocks=clocks)
+    made = _Timed(**given, loop=ends[-1], clocks=clocks, device=device)
     made.run()
     return max(made.tapes, key=lambda each: each.weight).parts if made.tapes else ()
 

@@ -17,15 +17,18 @@ from texpr.isa.cuda import WARPGROUP
 from texpr.isa.levels import WARP
 from texpr.isa.speed import Device
 from texpr.model.plan.operations import instructions
-from texpr.model.turns import Meet, Part, Start, Wait, lanes, period
+from texpr.model.turns import Lanes, Meet, Part, Start, Wait, lanes, period, special_clocks
+from texpr.model.work import Totals
 from texpr.planner.nest import NOMINAL
-from texpr.support.record import Record
+from texpr.relation.facts import in_loop
+from texpr.schedule.turns.settled import settled
+from texpr.support.record import Record, replace
 
 MEETING = 24.0
 """Instructions by which four lanes that hold a row make one value of theirs."""
 
-UPDATES = {"max": 3.0, "min": 3.0}
-"""Instructions of an update that are not one."""
+
+NOTHING = Totals()
 
 
 class Product(Record):
@@ -39,12 +42,14 @@ class Product(Record):
 
 class Turn(Record):
     """The sequential loop of a row with its products inside, in order; instructions of a warp between them: `between` one and
-    the next. `behind`: how many of those behind the first one have to wait for the last product, of two, where that is late."""
+    the next. `ahead`, `behind`: of those behind the first one, what does not have to wait for the last product, of two, where
+    that is late, and what has."""
 
     loop: ir.Seq
     products: tuple[Product, ...]
-    between: tuple[float, ...]
-    behind: float = 0.0
+    between: tuple[Totals, ...]
+    ahead: Totals = NOTHING
+    behind: Totals = NOTHING
 
     @property
     def may_be_late(self) -> bool:
@@ -56,9 +61,9 @@ class Turn(Record):
         meets = () if apart else (Meet(),)
         starts = [Start(each.amount / (device.matrix.rate(each.dtype).value or 1.0)) for each in self.products]
         if late:
-            (one, other), (between,) = starts, self.between
-            return (one, other, Wait(1), lanes(between - self.behind), Wait(0), lanes(self.behind), *meets)
-        waited = [(start, Wait(0), lanes(each)) for start, each in zip(starts, self.between, strict=False)]
+            one, other = starts
+            return (one, other, Wait(1), done(self.ahead, device), Wait(0), done(self.behind, device), *meets)
+        waited = [(start, Wait(0), done(each, device)) for start, each in zip(starts, self.between, strict=False)]
         return (*chain(*waited), starts[-1], Wait(0), *meets)
 
     def clocks(self, device: Device, late: bool, apart: bool, groups: int, blocks: int) -> float:
@@ -75,14 +80,33 @@ def turn_of(row: ir.Par, products: Sequence[Product], strip: int) -> Turn | None
         if len(places) < len(products) or sorted({*places}) != places:
             continue
         each = strip / WARP
-        parts = [loop.body[one + 1 : other] for one, other in pairwise(places)]
-        between = [_lanes(part, each, strip) for part in parts]
-        between[0] += _lanes(loop.body[: places[0]], each, strip)
+        before, parts = loop.body[: places[0]], [loop.body[one + 1 : other] for one, other in pairwise(places)]
+        parts = [settled_in((*before, *part) if at == 0 else part, loop) for at, part in enumerate(parts)]
+        between = [instructions_of(part, each, strip) for part in parts]
         if len(products) > 2:
             return Turn(loop, tuple(products), tuple(between))
-        bound = next((at for at, stmt in enumerate(parts[0]) if products[-1].touched & {*_touched(stmt)}), len(parts[0]))
-        return Turn(loop, tuple(products), tuple(between), _lanes(parts[0][bound:], each, strip))
+        part = parts[0]
+        bound = next((at for at, stmt in enumerate(part) if products[-1].touched & {*_touched(stmt)}), len(part))
+        ahead, behind = (instructions_of(each_part, each, strip) for each_part in (part[:bound], part[bound:]))
+        return Turn(loop, tuple(products), tuple(between), ahead, behind)
     return None
+
+
+def settled_in(body: Sequence[ir.Stmt], loop: ir.Seq) -> tuple[ir.Stmt, ...]:
+    """Statements of a loop one by one, where several are in a loop of their own, as ptxas moves them apart; without the choices
+    that tests make which always hold."""
+    return tuple(each for stmt in settled(tuple(body), tuple(in_loop(loop.sym, loop.extent))) for each in _apart(stmt))
+
+
+def _apart(stmt: ir.Stmt) -> tuple[ir.Stmt, ...]:
+    if isinstance(stmt, ir.Par) and all(isinstance(each, ir.Bind) for each in stmt.body):
+        return tuple(replace(stmt, body=(each,)) for each in stmt.body)
+    return (stmt,)
+
+
+def done(found: Totals, device: Device) -> Lanes:
+    """What lanes do that takes these instructions of a warp."""
+    return lanes(sum(found.values()), special_clocks(found["special"], device))
 
 
 def _place(body: tuple[ir.Stmt, ...], columns: Sym) -> int | None:
@@ -96,22 +120,28 @@ def _touched(stmt: ir.Stmt) -> Iterator[Buffer]:
         yield from (target.buffer for target in each.targets) if isinstance(each, ir.Bind) else ()
 
 
-def _lanes(body: Iterable[ir.Stmt], each: float, strip: int) -> float:
-    """Instructions of a warp, of which a statement takes `each`: of a row by itself as many as a lane holds rows, of a column
-    as many as lanes have elements."""
-    total = 0.0
+def instructions_of(body: Iterable[ir.Stmt], each: float, strip: int) -> Totals:
+    """Instructions of a warp by unit, of which a statement takes `each`: of a row by itself as many as a lane holds rows, of a
+    column as many as lanes have elements."""
+    total = Totals()
     for stmt in body:
         match stmt:
             case ir.Par() | ir.Seq():
                 many = stmt.extent.constant if stmt.extent.is_constant else NOMINAL
-                total += many * _lanes(stmt.body, strip / WARPGROUP, strip) + (MEETING if stmt.reduce else 0.0)
+                total.more(instructions_of(stmt.body, strip / WARPGROUP, strip), many)
+                total["alu"] += MEETING if stmt.reduce else 0.0
             case ir.Bind():
-                update = 0.0 if stmt.update is None else UPDATES.get(str(stmt.update), 1.0)
-                total += max(1.0, update + sum(sum(instructions(value).values()) for value in stmt.values)) * each
+                found = Totals()
+                for value in stmt.values:
+                    found.more(instructions(value))
+                found["fma"] += stmt.update is not None
+                kept = [*stmt.values] == [*stmt.targets]
+                found["alu"] += 0.0 if sum(found.values()) or kept else 1.0
+                total.more(found, each)
             case ir.Let():
-                total += sum(instructions(stmt.value).values()) * each
+                total.more(instructions(stmt.value), each)
             case ir.If():
-                total += _lanes(stmt.then, each, strip) + _lanes(stmt.orelse, each, strip)
+                total.more(instructions_of((*stmt.then, *stmt.orelse), each, strip))
             case _:
                 pass
     return total

@@ -6,7 +6,8 @@ stage … via=tma        what products read from memory of callers, as a descrip
 pipeline               copies one turn ahead
 mma                    an instruction of a warpgroup for each product: of matrices in shared memory; or with the left operand in
                        registers, where that is what a phase of the row before left there
-overlap                the last product of a turn goes on while lanes do the phases of the next one
+overlap                the last product of a turn goes on while lanes do the phases of the next one; or more of a turn is late,
+                       as a search finds (`planner.clocks.found`)
 roles                  warps of their own copy, so that warpgroups of a block wait for slots, and not for each other
 
 Whether turns overlap, and who copies, and how many warpgroups a block has, is decided by the time of a turn
@@ -16,6 +17,7 @@ Whether turns overlap, and who copies, and how many warpgroups a block has, is d
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import ceil
 from typing import Any
 
 from texpr.affine.expr import Expr, Sym
@@ -29,6 +31,9 @@ from texpr.isa.speed import Device
 from texpr.isa.target import Target
 from texpr.model.machine import residence
 from texpr.model.work import Shape
+from texpr.planner.clocks.found import Late, late_of
+from texpr.planner.clocks.operations import Steps, steps_of
+from texpr.planner.clocks.told import told
 from texpr.planner.clocks.turns import Product, Turn, turn_of
 from texpr.planner.follow import Refused
 from texpr.planner.nest import NoPlan
@@ -53,7 +58,7 @@ from texpr.planner.tensor.described import lies_so
 from texpr.planner.tensor.product import WORD
 from texpr.schedule.joint.match import Match
 from texpr.schedule.joint.records import called
-from texpr.support.record import replace
+from texpr.support.record import Record, replace
 
 GROUPS_OF_A_BLOCK = (2, 1)
 """Warpgroups of a block, in the order in which they are tried: more of them read operands less often."""
@@ -64,13 +69,23 @@ GROUPS_OF_TURNS = (3, 2, 1)
 COPYING = 24
 """Registers of a thread of a warpgroup that copies."""
 
+CLOSE = 1.1
+"""How much longer than another way turns of one may take that counts as about as good: within so much turns are known, and more
+warpgroups hide from each other what a model does not see."""
+
+WORTH = 0.98
+"""Of the time of what is tried in any case, how much that takes at most which a search finds: less is within what a model can
+tell."""
+
 
 class Teams(Strips):
     """Strips of warpgroups. `late`: the loop in whose next turn the last product of a turn goes on; `apart`: that in which
-    warps of their own copy, if there is one."""
+    warps of their own copy, if there is one. `found`: what else is late, as a search has found; `turn`: what it says."""
 
     late: Sym | None = None
     apart: Sym | None = None
+    found: Late | None = None
+    turn: Mapping[str, Any] | None = None
 
     @property
     def groups(self) -> int:
@@ -97,18 +112,20 @@ class Teams(Strips):
 
     def data(self) -> dict[str, Any]:
         """For `explain`."""
-        return {**super().data(), "team": "warpgroup", "overlaps": self.late is not None, "roles": self.apart is not None}
+        told = {"overlaps": self.late is not None, "roles": self.apart is not None}
+        return {**super().data(), "team": "warpgroup", **told, "turn": self.turn}
 
 
 class JoinedScript(LinkedScript, kw_only=True):
     """Gives strips of rows to warpgroups."""
 
-    def turned(self, strips: Sequence[ir.Loop]) -> None:
-        """Has turns overlap, and warps of their own copy. `strips`: the loops over rows of each product."""
+    def turned(self, own: str) -> None:
+        """Has turns overlap, and warps of their own copy."""
         tile = self.tile
         if isinstance(tile, Teams) and tile.late is not None:
-            first, *_, last = (strip.sym.name for strip in strips)
-            self.must("overlap", tile.late.name, last, behind=first)
+            products = [each.columns.sym for each in tile.of.products]
+            first, behind = (products[-1], products[0]) if tile.found is None else (tile.found.first, tile.found.behind)
+            self.must("overlap", tile.late.name, self.strip_of(first, own), behind=self.strip_of(behind, own))
         if isinstance(tile, Teams) and tile.apart is not None:
             shares = ir.Group((ir.Argument(COPYING), ir.Argument(tile.kept)))
             self.must("roles", tile.apart.name, copy=WARPGROUP // WARP, compute=tile.groups, registers=shares)
@@ -179,7 +196,8 @@ def teams_of(rows: Rows, target: Target, refused: Sequence[Refused], in_step: bo
         fitting = [each for each in ways if each.fits(target, target.registers_thread)]
     found = busy(fitting) if fitting else []
     if turn is not None and device is not None:
-        found.sort(key=lambda each: (each.rows == each.own, _time(each, turn, target, device)))
+        timed = _Timed(rows, turn, target, device)
+        found = timed.sorted(timed.searched(found))
     for reason in refused:
         first = found.pop(0) if found else None
         if first is not None and reason.directive.name == "overlap":
@@ -187,7 +205,9 @@ def teams_of(rows: Rows, target: Target, refused: Sequence[Refused], in_step: bo
         elif first is not None and reason.directive.name == "roles":
             found = [each for each in found if each.apart is None]
     found = [each for each in found if each.apart is None or not in_step]
-    return found[0] if found else None
+    if not found or turn is None or device is None:
+        return found[0] if found else None
+    return _Timed(rows, turn, target, device).told(found[0])
 
 
 def _ways(rows: Rows, turn: Turn | None, words: int, target: Target) -> Iterator[Teams]:
@@ -231,14 +251,80 @@ def _kept(product: Linked, rows: Rows) -> frozenset[Buffer]:
     return frozenset((*product.operands, *targets)) & rows.local
 
 
-def _time(teams: Teams, turn: Turn, target: Target, device: Device) -> float:
-    """Microseconds of all turns of all rows, or those that products and operands need at least."""
-    held = residence(teams.shape, target, device)
-    of_a_turn = turn.clocks(device, teams.late is not None, teams.apart is not None, teams.groups, held.blocks)
-    one_more = teams.late is not None and teams.of.row.sym in turn.loop.extent.syms()  # where blocks have few turns, and many
-    clocks = of_a_turn * (trips(turn.loop.extent, teams.of.row) + one_more) * teams.groups * teams.blocks
-    each = (device.multiprocessors.value or 1.0) * (device.clock.value or 1.0)
-    return max(clocks * held.loss / each, microseconds(teams, target, sync=False))
+class _Timed(Record):
+    """How long turns of all rows take."""
+
+    rows: Rows
+    turn: Turn
+    target: Target
+    device: Device
+
+    def order(self, teams: Teams) -> tuple[bool, float]:
+        """Blocks of one warpgroup come last."""
+        return teams.rows == teams.own, self.us(teams, self.clocks(teams))
+
+    def sorted(self, ways: Sequence[Teams]) -> list[Teams]:
+        """The best first: of those whose turns are about as long the one of which a multiprocessor has most warpgroups."""
+        every = sorted(ways, key=self.order)
+        alone, least = self.order(every[0])
+        close = [each for each in every if self.order(each) <= (alone, CLOSE * least) and self.least(each) <= least]
+        first = max(close, key=lambda each: each.groups * self.blocks(each))
+        return [first, *(each for each in every if each is not first)]
+
+    def blocks(self, teams: Teams) -> int:
+        """That a multiprocessor has at once: no more than its share."""
+        held = residence(teams.shape, self.target, self.device).blocks
+        return min(held, ceil(teams.blocks / (self.device.multiprocessors.value or 1.0)))
+
+    def clocks(self, teams: Teams) -> float:
+        """Of a turn, by the warpgroup."""
+        if teams.found is not None:
+            return teams.found.clocks
+        late, apart = teams.late is not None, teams.apart is not None
+        return self.turn.clocks(self.device, late, apart, teams.groups, self.blocks(teams))
+
+    def us(self, teams: Teams, clocks: float) -> float:
+        """Microseconds of all turns of all rows, or those that products and operands need at least."""
+        loss = residence(teams.shape, self.target, self.device).loss
+        one_more = teams.late is not None and self.is_masked  # where blocks have few turns, and many
+        total = clocks * (trips(self.turn.loop.extent, self.rows.row) + one_more) * teams.groups * teams.blocks
+        each = (self.device.multiprocessors.value or 1.0) * (self.device.clock.value or 1.0)
+        return max(total * loss / each, self.least(teams))
+
+    def least(self, teams: Teams) -> float:
+        """Microseconds that products and operands need."""
+        return microseconds(teams, self.target, sync=False)
+
+    @property
+    def is_masked(self) -> bool:
+        """Whether how many turns there are depends on the row."""
+        return self.rows.row.sym in self.turn.loop.extent.syms()
+
+    @property
+    def steps(self) -> Steps | None:
+        """The turn as operations."""
+        return steps_of(self.turn.loop, self.turn.products, self.rows.strip, self.device)
+
+    def searched(self, ways: Sequence[Teams]) -> list[Teams]:
+        """The same, and what a search finds that clearly takes less of each. Only where circles decide: where units do, other
+        warpgroups fill them, and machine code shows nothing of what another order gains (docs/model.md)."""
+        steps, made = self.steps, list[Teams]()
+        for each in {(way.groups, way.apart): way for way in reversed(ways)}.values():
+            apart = each.apart is not None
+            if steps is None or (self.is_masked and not apart):
+                continue
+            late = late_of(steps, each.groups, self.blocks(each), apart)
+            if late is not None and late.by_circles and late.clocks < WORTH * self.clocks(each):
+                made.append(replace(each, late=self.turn.loop.sym, found=late))
+        return [*made, *ways]
+
+    def told(self, teams: Teams) -> Teams:
+        """The same with what `explain` says of its turn."""
+        steps = self.steps
+        if steps is None:
+            return teams
+        turn = steps.turn(teams.groups, self.blocks(teams), teams.apart is not None)
+        return replace(teams, turn=told(turn, steps.numbers, self.clocks(teams), STAGES))
 
 
 def _words(rows: Rows, columns: int, found: Match) -> int:

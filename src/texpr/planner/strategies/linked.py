@@ -163,18 +163,21 @@ class LinkedScript(Copies, kw_only=True):
             self._alone(product.columns, own, warp)
         self.must("bind", warp, "block.y")
         self._operands(block)
-        strips = [next(s for s in self.above(each.columns) if self.is_copy(s, own)) for each in rows.products]
+        strips = [self.strip_of(each.columns.sym, own) for each in rows.products]
         for product, strip in zip(rows.products, strips, strict=True):
-            names = (strip.sym.name, product.columns.sym.name, product.sum.sym.name)
-            self.must("mma", *names, product.found.instr.name)
+            self.must("mma", strip, product.columns.sym.name, product.sum.sym.name, product.found.instr.name)
         for loop in [s for s in loops(self.state.function.body) if isinstance(s, ir.Seq) and self._copies_in(s)]:
             self.may("pipeline", loop.sym.name, stages=STAGES)
-        self.turned(strips)
+        self.turned(own)
         self.require_laid_out()
         return ()
 
-    def turned(self, strips: Sequence[ir.Loop]) -> None:
-        """Has turns overlap, whose products are in loops over rows `strips`; here they do not."""
+    def strip_of(self, sym: Sym, own: str) -> str:
+        """The name of the loop over rows, one of those that fission has made of `own`, around a loop of a statement."""
+        return next(s for s in self.above(self.loop(sym.name)) if self.is_copy(s, own)).sym.name
+
+    def turned(self, own: str) -> None:
+        """Has turns overlap, whose statements are in loops over rows, which fission has made of `own`; here they do not."""
 
     def _around(self, own: str, warp: str) -> None:
         """Puts sequential loops with products inside around rows."""

@@ -31,6 +31,7 @@ from texpr.isa.instructions.wgmma import ROWS
 from texpr.isa.levels import WARP
 from texpr.isa.target import Target
 from texpr.model.tiles import Goes
+from texpr.planner.clocks.products import timed
 from texpr.planner.follow import Refused, Value
 from texpr.planner.nest import Nest
 from texpr.planner.strategies.products import (
@@ -69,7 +70,7 @@ CLUSTER = 2
 """Blocks of a cluster, which share a strip of one operand."""
 
 GAIN = 0.95
-"""What a cluster has to save of the bound: its blocks wait for each other in each turn, of which a bound says nothing."""
+"""What a cluster has to save of the bound, which says nothing of how blocks wait for each other in each turn."""
 
 WORTH = 0.98
 """What another way of blocks through tiles has to save: less is within what a model can tell."""
@@ -420,7 +421,7 @@ def _propose(subject: Subject, refused: Sequence[Refused]) -> Proposal | None:
         return None
     cost, tile = best
     script = WarpgroupScript(subject.state, subject.span, nest=nest, tile=tile, by_threads=by_threads)
-    return Proposal(script, cost, tile)
+    return Proposal(script, cost, timed(tile, asked(tile), tile.shape.stages, tile.seen_in(nest), target))
 
 
 def chosen(
@@ -463,8 +464,7 @@ def _going(tiles: Sequence[Operands], asks: Asks, limits: Limits, nest: Nest, ta
     ways = [way for tile in tiles for way in going(tile, asks, limits, nest, target)]
     if not ways:
         return None
-    found = (_in_order([way for way in ways if way.is_clustered is each], asks, nest, target) for each in (False, True))
-    alone, together = found
+    alone, together = (_in_order([way for way in ways if way.is_clustered is one], asks, nest, target) for one in (False, True))
     if alone is None or (together is not None and together[0] < WORTH * alone[0]):
         return together
     return alone

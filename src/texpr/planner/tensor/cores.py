@@ -139,6 +139,16 @@ def _turns(asked: Asked, nest: Nest, found: Bound, shape: Shape, device: Device)
     return ceil(each) * turns * _turn(product, asked.added, asked.goes.blocks > 0, asked.groups, held) / clock
 
 
+def clocks_of(asked: Asked, device: Device) -> tuple[float | None, float | None]:
+    """Clocks of a turn: of the tensor core, for the product of a warpgroup; of the engine, for what a block of its cluster
+    brings, with its share of the second-level cache. None where a rate is not published."""
+    rate, l2 = device.matrix.rate(_unit(asked.of)).value, device.bandwidth.l2.value
+    rows, columns = asked.strips[0] * asked.rows / asked.cluster[1], asked.strips[1] * asked.columns / asked.cluster[0]
+    product = asked.sums * asked.rows * asked.columns * asked.depth / (asked.groups or 1)
+    brought = (rows + columns) * asked.depth * asked.of.bytes * (device.multiprocessors.value or 1.0)
+    return None if rate is None else product / rate, None if l2 is None else brought / l2
+
+
 @lru_cache(maxsize=1 << 10)
 def _turn(product: float, added: float, apart: bool, groups: int, blocks: int) -> float:
     """Clocks of a turn of a block whose warpgroups wait for a product of so many, and add so much up."""
