@@ -25,7 +25,7 @@ from itertools import chain
 from texpr.ir import program as ir
 from texpr.ir.program.instances import numbered
 from texpr.ir.program.marked import read
-from texpr.ir.program.marks import Online
+from texpr.ir.program.marks import Computed, Online
 from texpr.ir.proof import UNPROVED, Obligation, Proof, Verdict
 from texpr.ir.value import Buffer
 from texpr.ir.value.structure import same
@@ -33,6 +33,7 @@ from texpr.presburger.formula import Formula, compare, conj
 from texpr.proof.common.asked import Asked, Claim
 from texpr.proof.read.actions import actions
 from texpr.proof.schedule.accesses import named
+from texpr.proof.schedule.factors import in_arrays
 from texpr.proof.schedule.families import pairs
 from texpr.proof.schedule.inside import inside
 from texpr.proof.schedule.match import IS_STATEMENT, IS_THERE, Matches
@@ -48,8 +49,8 @@ from texpr.support.record import replace
 
 
 def as_marked(written: ir.Function, laid: ir.Function) -> tuple[ir.Function | None, tuple[Obligation, ...]]:
-    """The program whose statements have the numbers that `laid` says: `written` with maxima in one sweep and running values in
-    chunks, as marks of `laid` say, and why that is the same; None where it is not."""
+    """The program whose statements have the numbers that `laid` says: `written` with maxima in one sweep, running values in
+    chunks, and computed factors in arrays, as marks of `laid` say, and why that is the same; None where it is not."""
     said, premises = list[Obligation](), _premises(written)
     try:
         for mark in (each for each in read(replace(laid, body=())).directives if isinstance(each, Online)):
@@ -64,7 +65,13 @@ def as_marked(written: ir.Function, laid: ir.Function) -> tuple[ir.Function | No
     if chunks is None:
         told = Claim("running values in chunks", laid.name, "", written.span)
         said.append(told.told(Verdict.REFUSED, "no loops that the program has, or not of such values"))
-    return chunks, tuple(said)
+        return None, tuple(said)
+    marks = [each for each in read(replace(laid, body=())).directives if isinstance(each, Computed)]
+    arrays = in_arrays(chunks, marks, premises)
+    if arrays is None:
+        told = Claim("computed factors", laid.name, "", written.span)
+        said.append(told.told(Verdict.REFUSED, "no factors that the program has, or not of arguments that nobody writes"))
+    return arrays, tuple(said)
 
 
 def faithful(written: ir.Function, laid: ir.Function) -> Proof:

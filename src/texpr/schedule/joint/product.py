@@ -15,7 +15,7 @@ from texpr.ir import program as ir
 from texpr.ir.instr import Operand
 from texpr.ir.instr.fitting import fitting
 from texpr.ir.instr.fragment import Misfit
-from texpr.ir.program.rewrite import replace_loads, substitute_load
+from texpr.ir.program.rewrite import replace_loads, substitute_load, substitute_value
 from texpr.ir.value import Buffer, Load
 from texpr.isa.target import Target
 from texpr.schedule.edits import Offers, instead
@@ -231,7 +231,8 @@ class Product(Mutable):
         values |= {sym: expr(new) for sym, new in loops.items()}
         ranges = {lane: (0, self.lanes - 1), **{sym: (0, digit.size - 1) for sym, digit in at.digits}}
         simple = Simplifier(Known(ranges | {loops[loop.sym]: (0, loop.extent.constant - 1) for loop in tiles}))
-        source = substitute_load(self.match.reads[operand.memory], {sym: simple(e) for sym, e in values.items()})
+        value = self.match.computed.get(operand.memory, self.match.reads[operand.memory])
+        source = substitute_value(value, {sym: simple(e) for sym, e in values.items()})
         body: Body = (ir.Bind((Load(made, (expr(lane), register)),), (source,), span=self.match.bind.span),)
         for sym, digit in reversed(at.digits):
             body = (ir.Seq(sym, expr(digit.size), body, span=self.match.bind.span),)

@@ -1,0 +1,45 @@
+"""Operands that lanes compute: what a laid-out program says of them before its nests become instructions.
+
+    acc[ii, jj] += f32(As[ii, kk]) * f32(bf16(f32(bf16(Ws[kk, jj])) * f32(scale[jj])))          statement 3, of the program
+
+The lanes compute what they hold of an operand, and the program has no array of it. So the scheduled program is compared with one
+that has: `Computed` says which factor of which statement that is. There the array comes first, so other statements have numbers
+greater by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from texpr.ir import program as ir
+from texpr.ir.program.instances import with_notes
+from texpr.ir.program.marked import mark
+from texpr.ir.program.marks import Computed, Joint
+from texpr.ir.value import Cast, Op
+from texpr.isa.target import Target
+from texpr.schedule.joint.convert import Converter
+from texpr.schedule.joint.match import Match
+from texpr.support.record import replace
+
+
+def told(function: ir.Function, target: Target) -> ir.Function:
+    """`function` with a mark for each factor that instructions read and lanes compute."""
+    tops = [s for s in ir.walk(function.body) if isinstance(s, ir.Par | ir.Seq) and mark(s, Joint)]
+    every = dict.fromkeys(made for top in tops for made in _marks(Converter(function, target, top).nest(top).match))
+    if not every:
+        return function
+    marks = tuple(replace(each, statement=each.statement + before) for before, each in enumerate(every))
+    noted = {s: s.instance for s in ir.walk(function.body) if isinstance(s, ir.Bind | ir.Let) and s.instance}
+    moved = with_notes(function, {stmt: (first + len(marks), *at) for stmt, (first, *at) in noted.items()})
+    return replace(moved, directives=(*function.directives, *marks))
+
+
+def _marks(found: Match) -> Iterator[Computed]:
+    """The marks for a nest: of two factors that are computed the second says whether they change places."""
+    product = found.bind.values[0]
+    if not found.computed or not isinstance(product, Op) or not found.bind.instance:
+        return
+    plain = [arg.arg if isinstance(arg, Cast) else arg for arg in product.args]
+    at = [number for number, arg in enumerate(plain) if any(arg is each for each in found.computed.values())]
+    for number in at:
+        yield Computed(found.bind.instance[0].constant, number, int(found.swapped and number == at[-1]))
