@@ -295,7 +295,7 @@ def convert(operand: Operand, dtype: DType) -> Draft:
 
 
 def _is_rounded(value: Value) -> bool:
-    """Whether it was computed in a type narrower than f32: where the text converts it to that, no update computes it in more."""
+    """Whether it was computed in a type narrower than f32: an update does not widen what the text converts to that."""
     return isinstance(value, Op) and value.dtype.is_float and value.dtype.bits < F32.bits
 
 

@@ -452,8 +452,8 @@ class Joint(Mark):
 MARKS: dict[str, type[Mark]] = {
     kind.NAME: kind
     for kind in (
-        Apart, Async, Bind, Cluster, Computed, Dependent, InOrder, Joint, LaunchBounds, Multicast, Online, Overlap, Partition, Persistent,
-        Pipeline, Roles, Saves, Scanned, Skip, Tensor, Together, Unguard, Unroll, Vector,
+        Apart, Async, Bind, Cluster, Computed, Dependent, InOrder, Joint, LaunchBounds, Multicast, Online, Overlap, Partition,
+        Persistent, Pipeline, Roles, Saves, Scanned, Skip, Tensor, Together, Unguard, Unroll, Vector,
     )
 }  # fmt: skip
 """The marks, by name."""

@@ -2,9 +2,9 @@
 
     acc[ii, jj] += f32(As[ii, kk]) * f32(bf16(f32(bf16(Ws[kk, jj])) * f32(scale[jj])))          statement 3, of the program
 
-The lanes compute what they hold of an operand, and the program has no array of it. So the scheduled program is compared with one
-that has: `Computed` says which factor of which statement that is. There the array comes first, so other statements have numbers
-greater by one.
+The lanes compute what they hold of an operand, and the program has no array of it. So the scheduled program is compared with
+one that has: `Computed` says which factor of which statement that is. There the array comes first, so other statements have
+numbers greater by one.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ def _is_computed(value: Value) -> bool:
 
 
 def _operands(values: Mapping[Buffer, Value]) -> tuple[Mapping[Buffer, Load], Mapping[Buffer, Value]]:
-    """What is read for each operand; and what is computed, of which that is a name, with an element for all that it depends on."""
+    """What is read for each operand; and what is computed, for which that is a name, of all that it depends on."""
     computed = {memory: value for memory, value in values.items() if not isinstance(value, Load)}
     reads = {memory: value for memory, value in values.items() if isinstance(value, Load)}
     for memory, value in computed.items():
@@ -156,7 +156,9 @@ def _values(meant: Value, given: Value, known: Mapping[Buffer, Value]) -> Iterat
             pass
 
 
-def _arguments(meant: Sequence[Value], given: Sequence[Value], known: Mapping[Buffer, Value]) -> Iterator[Mapping[Buffer, Value]]:
+def _arguments(
+    meant: Sequence[Value], given: Sequence[Value], known: Mapping[Buffer, Value]
+) -> Iterator[Mapping[Buffer, Value]]:
     if not meant:
         yield known
         return

@@ -44,8 +44,8 @@ class Nest(Record):
         return tuple(loop for loop in reversed(self.loops) if loop.sym in moved and level_of(loop) not in LEVELS)
 
     def turns_from(self, stmt: ir.Stmt) -> tuple[ir.Loop, ...]:
-        """The loops from a statement on, in order and of known extents, that have nothing else in them: of all their turns lanes
-        compute operands at once, if the instruction goes on while they do."""
+        """The loops from a statement on, in order and of known extents, with nothing else in them: lanes compute operands of
+        all their turns at once, if the instruction goes on meanwhile."""
         if not self.match.computed or self.match.instr.group is None or not isinstance(stmt, ir.Seq):
             return ()
         loops = self.loops[self.loops.index(stmt) :]

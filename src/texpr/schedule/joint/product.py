@@ -47,8 +47,8 @@ def _is_next(index: Expr, sym: Sym) -> bool:
 class Product(Mutable):
     """A marked nest: registers for its operands, what brings them there, and an instruction for each tile of a team.
 
-    `tile`: the registers of what it sums up, of all `lanes`; `fresh`: a symbol called like a name. `turns`: loops around, of all of
-    whose iterations lanes compute operands before, so that the instructions go on one behind the other.
+    `tile`: the registers of what it sums up, of all `lanes`; `fresh`: a symbol called like a name. `turns`: loops around, ahead
+    of which lanes compute operands of all iterations, so that the instructions go on one behind the other.
     """
 
     nest: Nest
