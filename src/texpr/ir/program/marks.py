@@ -297,7 +297,7 @@ class Online(Mark):
 
 
 class Computed(Mark):
-    """`#computed(3, 1, 0)`, of a function: the factor 1 of what its statement 3 sums up is an array, computed before all else.
+    """`#computed(3, 1, 0)`, of a function: the factor 1 of what its statement 3 sums up is an array, computed before its loops.
     `swapped`: 1 where the factors change places. (`texpr.proof.schedule.factors`)
     """
 

@@ -1,22 +1,22 @@
 """Computed factors as arrays: what a scheduled program whose lanes compute an operand of an instruction is compared with.
 
-A statement in loops sums up products, of which a factor f is computed of arguments of the function:
+A statement in loops sums up products, of which a factor f is computed:
 
     par M |m| { par N |n| { seq K |k| reduce(y) { y[m, n] += x[m, k] * f(w[k, n], n) } } }
 
-Suppose that f reads only what nobody writes, at subscripts that no data say, and depends on loops whose extents are those of
-the function's sizes; and that nothing is around the statement but loops. Then
+Suppose that f reads only what these loops do not write, and what there is before them, at subscripts that no data say; that it
+depends on loops whose extents are those of the function's sizes; and that nothing is around the statement but loops. Then
 
     new v: T[K, N]
     seq K |k| { seq N |n| { v[k, n] = f(w[k, n], n) } }
     par M |m| { par N |n| { seq K |k| reduce(y) { y[m, n] += x[m, k] * v[k, n] } } }
 
-computes the same, where f is of type T and reads within its arrays for all k and n. *Proof*: nothing that f reads changes, so
-v[k, n] is its value in each iteration, and f(…) is there where it is read, as the statement is executed for such k and n alone.
-That f reads within its arrays is asked: where there is no m the program as written reads nothing. ∎
+computes the same, where f is of type T and reads within its arrays for all k and n. *Proof*: the loops change nothing that f
+reads, so v[k, n] is its value in each iteration, and is there where it is read, as the statement is executed for such k and n
+alone. That f reads within its arrays is asked: where there is no m the program as written reads nothing. ∎
 
 A product of two factors is the same the other way round. A scheduled program names factors by marks (`Computed`), which are
-claims: where they are false, so is the comparison.
+claims: where they are false, so is the comparison. Statements keep their numbers, and those of arrays have the last ones.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from collections.abc import Iterator, Sequence
 
 from texpr.affine.expr import Sym, expr
 from texpr.ir import program as ir
+from texpr.ir.program.instances import numbered, with_notes
 from texpr.ir.program.marks import Computed
 from texpr.ir.program.rewrite import substitute_value, with_blocks
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Value, walk
@@ -35,16 +36,35 @@ from texpr.support.record import replace
 
 Body = tuple[ir.Stmt, ...]
 
+ARRAY = "v◆"
+"""How the names of arrays begin, as those of no text do."""
+
 
 def in_arrays(written: ir.Function, marks: Sequence[Computed], premises: Formula) -> ir.Function | None:
     """`written` with an array for each factor that a mark names; None where one is no such factor."""
     for number, mark in enumerate(marks):
-        found = next((each for at, each in enumerate(_statements(written.body, ())) if at == mark.statement), None)
+        every = (each for each in _statements(written.body, ()) if not _is_of_array(each[0]))
+        found = next((each for at, each in enumerate(every) if at == mark.statement), None)
         made = None if found is None else _array(written, *found, mark, number, premises)
         if made is None:
             return None
         written = made
     return written
+
+
+def numbered_last(function: ir.Function) -> ir.Function:
+    """`function` with each statement noted as an instance of itself, those of such arrays with the last numbers."""
+    every = [stmt for stmt, _ in _statements(function.body, ())]
+    order = sorted(range(len(every)), key=lambda at: _is_of_array(every[at]))
+    plain = numbered(function)
+    notes = {stmt: stmt.instance for stmt in ir.walk(plain.body) if isinstance(stmt, ir.Bind | ir.Let)}
+    numbers = {old: new for new, old in enumerate(order)}
+    moved = {stmt: (expr(numbers[first.constant]), *at) for stmt, (first, *at) in notes.items()}
+    return with_notes(plain, moved) if order != sorted(order) else plain
+
+
+def _is_of_array(stmt: ir.Stmt) -> bool:
+    return isinstance(stmt, ir.Bind) and stmt.targets[0].buffer.name.startswith(ARRAY)
 
 
 def _statements(body: Body, around: tuple[ir.Stmt, ...]) -> Iterator[tuple[ir.Stmt, tuple[ir.Stmt, ...]]]:
@@ -61,7 +81,7 @@ def _array(
 ) -> ir.Function | None:
     """`written` with an array for a factor of a statement."""
     loops = [loop for loop in around if isinstance(loop, ir.Par | ir.Seq)]
-    if not isinstance(stmt, ir.Bind) or stmt.update != "add" or len(loops) < len(around):
+    if not isinstance(stmt, ir.Bind) or stmt.update != "add" or not loops or len(loops) < len(around):
         return None
     product = stmt.values[0]
     if not isinstance(product, Op) or product.name != "mul" or mark.factor >= len(product.args):
@@ -69,17 +89,19 @@ def _array(
     factor = product.args[mark.factor]
     value = factor.arg if isinstance(factor, Cast) else factor
     own = [loop for loop in loops if loop.sym in _syms(value)]
-    if not _is_of_arguments(value, written) or any(not loop.extent.syms() <= {*written.sizes} for loop in own):
+    if not _is_kept(value, loops[0], written) or any(not loop.extent.syms() <= {*written.sizes} for loop in own):
         return None
     if not _is_inside(value, own, premises):
         return None
-    array = Buffer(f"v◆{number}", value.dtype, tuple(loop.extent for loop in own), "local")
+    array = Buffer(f"{ARRAY}{number}", value.dtype, tuple(loop.extent for loop in own), "local")
     there = Load(array, tuple(expr(loop.sym) for loop in own), span=stmt.span)
     args = list(product.args)
     args[mark.factor] = replace(factor, arg=there) if isinstance(factor, Cast) else there
     made = replace(stmt, values=(replace(product, args=tuple(reversed(args) if mark.swapped else args)),))
-    body = _replaced(written.body, stmt, made)
-    return replace(written, body=(ir.New(array), *_filled(there, value, own, number), *body))
+    filled, body = (ir.New(array), *_filled(there, value, own, number)), list[ir.Stmt]()
+    for each in written.body:
+        body += (*filled, *_replaced((each,), stmt, made)) if each is loops[0] else (each,)
+    return replace(written, body=tuple(body))
 
 
 def _filled(there: Load, value: Value, own: Sequence[ir.Loop], number: int) -> Body:
@@ -94,16 +116,17 @@ def _filled(there: Load, value: Value, own: Sequence[ir.Loop], number: int) -> B
     return body
 
 
-def _is_of_arguments(value: Value, written: ir.Function) -> bool:
-    """Whether a value is computed of what nobody writes, at subscripts that no data say."""
+def _is_kept(value: Value, top: ir.Loop, written: ir.Function) -> bool:
+    """Whether a value is computed of what there is before a loop, and is not written in it, at subscripts that no data say."""
     nodes = [*walk(value)]
     loads = [node for node in nodes if isinstance(node, Load)]
     known = all(isinstance(node, Load | Index | Literal | Op | Cast) for node in nodes)
-    return known and bool(loads) and all(load.buffer in written.params and _is_kept(load) for load in loads)
-
-
-def _is_kept(load: Load) -> bool:
-    return load.buffer.role == "input" and not load.data
+    before = written.body[: next(at for at, stmt in enumerate(written.body) if stmt is top)]
+    there = {*written.params, *(stmt.buffer for stmt in before if isinstance(stmt, ir.New))}
+    inside = [*ir.walk((top,))]
+    changed = {target.buffer for stmt in inside if isinstance(stmt, ir.Bind) for target in stmt.targets}
+    plain = not any(isinstance(stmt, ir.Instruction) for stmt in inside)
+    return known and plain and bool(loads) and all(x.buffer in there - changed and not x.data for x in loads)
 
 
 def _is_inside(value: Value, own: Sequence[ir.Loop], premises: Formula) -> bool:

@@ -33,7 +33,7 @@ from texpr.presburger.formula import Formula, compare, conj
 from texpr.proof.common.asked import Asked, Claim
 from texpr.proof.read.actions import actions
 from texpr.proof.schedule.accesses import named
-from texpr.proof.schedule.factors import in_arrays
+from texpr.proof.schedule.factors import in_arrays, numbered_last
 from texpr.proof.schedule.families import pairs
 from texpr.proof.schedule.inside import inside
 from texpr.proof.schedule.match import IS_STATEMENT, IS_THERE, Matches
@@ -70,7 +70,7 @@ def as_marked(written: ir.Function, laid: ir.Function) -> tuple[ir.Function | No
     arrays = in_arrays(chunks, marks, premises)
     if arrays is None:
         told = Claim("computed factors", laid.name, "", written.span)
-        said.append(told.told(Verdict.REFUSED, "no factors that the program has, or not of arguments that nobody writes"))
+        said.append(told.told(Verdict.UNDECIDED, "not factors of what their loops leave as it is, of extents of sizes"))
     return arrays, tuple(said)
 
 
@@ -82,7 +82,7 @@ def faithful(written: ir.Function, laid: ir.Function) -> Proof:
         return Proof(written.name, (), tuple(said))
     written = form[0]
     known = [*zip(laid.params, written.params, strict=False), *zip(laid.results, written.results, strict=False)]
-    noted = numbered(written)
+    noted = numbered_last(written)
     both = actions(by_number(noted)), actions(by_number(narrowed(noted, laid)))
     matches = Matches(*both, dict(known), premises)
     matches.run()

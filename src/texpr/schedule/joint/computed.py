@@ -3,8 +3,7 @@
     acc[ii, jj] += f32(As[ii, kk]) * f32(bf16(f32(bf16(Ws[kk, jj])) * f32(scale[jj])))          statement 3, of the program
 
 The lanes compute what they hold of an operand, and the program has no array of it. So the scheduled program is compared with
-one that has: `Computed` says which factor of which statement that is. There the array comes first, so other statements have
-numbers greater by one.
+one that has: `Computed` says which factor of which statement that is.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from texpr.ir import program as ir
-from texpr.ir.program.instances import with_notes
 from texpr.ir.program.marked import mark
 from texpr.ir.program.marks import Computed, Joint
 from texpr.ir.value import Cast, Op
@@ -26,12 +24,7 @@ def told(function: ir.Function, target: Target) -> ir.Function:
     """`function` with a mark for each factor that instructions read and lanes compute."""
     tops = [s for s in ir.walk(function.body) if isinstance(s, ir.Par | ir.Seq) and mark(s, Joint)]
     every = dict.fromkeys(made for top in tops for made in _marks(Converter(function, target, top).nest(top).match))
-    if not every:
-        return function
-    marks = tuple(replace(each, statement=each.statement + before) for before, each in enumerate(every))
-    noted = {s: s.instance for s in ir.walk(function.body) if isinstance(s, ir.Bind | ir.Let) and s.instance}
-    moved = with_notes(function, {stmt: (first + len(marks), *at) for stmt, (first, *at) in noted.items()})
-    return replace(moved, directives=(*function.directives, *marks))
+    return replace(function, directives=(*function.directives, *every))
 
 
 def _marks(found: Match) -> Iterator[Computed]:
