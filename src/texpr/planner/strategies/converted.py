@@ -3,8 +3,8 @@
 split, split, …        blocks, warpgroups of a block, and a warpgroup's part, of rows and of columns; turns of the sum
 reorder, bind          grid, the sum's turns, warpgroups, their part
 stage … in=registers   what is summed up
-stage … via=tma        the operand in shared memory, as a descriptor says, and what the other one is computed of, as it is
-stage … via=cp_async   what that has alike for many terms, as scales
+stage … via=tma        the operand in shared memory, as a descriptor says, and what the other one is computed of, as it is, with
+                       what that has alike for many terms, as scales
 mma, pipeline          lanes compute their fragments of a turn, and then instructions do the part of a warpgroup
 
 What lanes compute is the left operand: rows of the product are those of the text, or its columns, as the narrow one has them.
@@ -21,6 +21,7 @@ from texpr.ir.value import Cast, Load, Op, walk
 from texpr.isa.cuda import WARPGROUP, WGMMA
 from texpr.isa.instructions.wgmma import ROWS
 from texpr.isa.target import Target
+from texpr.planner.copies import Copies
 from texpr.planner.follow import Refused, Value
 from texpr.planner.nest import Nest
 from texpr.planner.strategies.products import ADDRESSES, LEAST, WORD, WORDS, Shape, in_turn
@@ -93,6 +94,16 @@ class ConvertedScript(WarpgroupScript, kw_only=True):
         (name,) = self.fresh(load.buffer.name, "s")
         keys: dict[str, Value] = {"at": at, **self._how(tile, load), **self.which(load)}
         self.must("stage", load.buffer.name, results=(name,), of=load.buffer, **keys)
+
+    def alike_to_shared(self, load: Load, at: str) -> None:
+        """Has the engine copy it, too, as copies of threads would be waited for in each turn; or those, where it does not."""
+        state, directives = self.state, list(self.directives)
+        try:
+            self.to_shared(load, at)
+        except Refused as reason:
+            self.state, self.directives = state, directives
+            self.dropped.append(str(reason))
+            Copies.to_shared(self, load, at)
 
     def _how(self, tile: Converted, load: Load) -> dict[str, Value]:
         if load in tile.described:

@@ -20,7 +20,7 @@ from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.ir.program.marks import IEEE
 from texpr.ir.program.rewrite import with_blocks
-from texpr.ir.value import Buffer
+from texpr.ir.value import Buffer, Load
 from texpr.ir.value.types import F32
 from texpr.isa.levels import WARP
 from texpr.isa.target import Target
@@ -159,7 +159,7 @@ class ProductScript(Copies, kw_only=True):
             self.to_shared(load, turn)
         for load in product.alike:
             moved = any(moves(load, loop.sym) for loop in self.nest.seqs)
-            Copies.to_shared(self, load, turn if moved else self.tiles_at)
+            self.alike_to_shared(load, turn if moved else self.tiles_at)
         for load in product.scales:
             (name,) = self.fresh(load.buffer.name, "s")
             self.must("stage", load.buffer.name, results=(name,), of=load.buffer, at=turn, space="shared")
@@ -169,6 +169,10 @@ class ProductScript(Copies, kw_only=True):
             self._ahead(turn)
         self.require_laid_out()
         return ()
+
+    def alike_to_shared(self, load: Load, at: str) -> None:
+        """Copies what computed operands have alike for many terms."""
+        self.to_shared(load, at)
 
     def _outermost(self, grid: Sequence[str]) -> Sequence[str]:
         """Loops of the grid; those that run as often as data say go behind all others, and a block has them in turn."""
