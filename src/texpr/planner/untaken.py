@@ -131,7 +131,7 @@ def _order(found: Sum) -> str:
 def _operands(found: Sum) -> str:
     if len(found.factors) > FACTORS:
         told = ", ".join(f"`{print_value(each)}`" for each in found.factors)
-        few = next((node.dtype for each in found.factors for node in value_walk(each) if _is_narrow(node)), None)
+        few = next((node.dtype for each in found.factors for node in value_walk(each) if _is_converted(node)), None)
         own = "" if few is None else f": `{few}(…)` rounds what two of them are together"
         return f"it multiplies {len(found.factors)} elements ({told}), and an instruction {FACTORS}{own}"
     for each in found.factors:
@@ -210,6 +210,11 @@ def _factors(value: Value) -> Iterator[Value]:
             yield from _factors(arg)
         case _:
             yield value
+
+
+def _is_converted(value: Value) -> bool:
+    """Whether it is an element of few bits in a type that an instruction multiplies: what scales it may be multiplied there."""
+    return isinstance(value, Cast) and _is_narrow(value) and value.arg.dtype.bits < value.dtype.bits
 
 
 def _is_narrow(value: Value) -> bool:
