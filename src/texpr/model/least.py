@@ -187,6 +187,9 @@ def _product(stmt: ir.Bind) -> str | None:
     factors = [_source(arg) for arg in _factors(value)]
     own = [dtype for dtype in factors if dtype != F8E8M0]
     kinds = set(own if len(own) < len(factors) else (_source(arg) for arg in value.args))  # of blocks with scales, theirs
+    if len(kinds) > 1:  # of an element of few bits that is converted, and perhaps scaled: what both are made to
+        first, *others = (_given(arg) for arg in value.args)
+        kinds = {*[each for each in reversed(first) if each in _MATRIX and all(each in other for other in others)][:1]}
     if len(kinds) == 1 and (dtype := kinds.pop()) in _MATRIX:
         return f"matrix {_MATRIX[dtype]}"
     return "fma" if stmt.targets[0].dtype.is_float else "imad"
@@ -195,6 +198,15 @@ def _product(stmt: ir.Bind) -> str | None:
 def _factors(value: Value) -> tuple[Value, ...]:
     """What a product multiplies."""
     return tuple(f for arg in value.args for f in _factors(arg)) if isinstance(value, Op) and value.name == "mul" else (value,)
+
+
+def _given(value: Value) -> list[DType]:
+    """The types that a factor has, from conversion to conversion, down to what is computed, or read."""
+    found = [value.dtype]
+    while isinstance(value, Cast):
+        value = value.arg
+        found.append(value.dtype)
+    return found
 
 
 def _source(value: Value) -> DType:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from texpr.affine.expr import Sym
+from texpr.affine.expr import Sym, expr
 from texpr.ir import program as ir
 from texpr.ir.instr import GROUPS, loads_of
 from texpr.ir.program.text import print_value
@@ -131,15 +131,13 @@ def _order(found: Sum) -> str:
 def _operands(found: Sum) -> str:
     if len(found.factors) > FACTORS:
         told = ", ".join(f"`{print_value(each)}`" for each in found.factors)
-        return f"it multiplies {len(found.factors)} elements ({told}), and an instruction {FACTORS}"
+        few = next((node.dtype for each in found.factors for node in value_walk(each) if _is_converted(node)), None)
+        own = "" if few is None else f": `{few}(…)` rounds what two of them are together"
+        return f"it multiplies {len(found.factors)} elements ({told}), and an instruction {FACTORS}{own}"
     for each in found.factors:
         load = _element(each)
         if load is None:
             return f"its factor `{print_value(each)}` is computed, and an instruction reads elements of arrays"
-        rounded = next((node for node in value_walk(each) if isinstance(node, Cast) and _rounds(node)), None)
-        if rounded is not None:
-            own = f"write it to an array of `{rounded.dtype}` first"
-            return f"its factor `{print_value(rounded)}` is rounded, and an instruction reads elements of arrays: {own}"
         if named(load).data:
             return f"which element of `{load.buffer.name}` it reads is data, and an instruction reads boxes of arrays"
     return ""
@@ -208,23 +206,31 @@ def _factors(value: Value) -> Iterator[Value]:
         case Op("mul", args):
             for arg in args:
                 yield from _factors(arg)
-        case Cast(Op("mul", _) as arg):
+        case Cast(Op("mul", _) as arg) if not _is_narrow(arg):
             yield from _factors(arg)
         case _:
             yield value
 
 
-def _rounds(cast: Cast) -> bool:
-    """Whether it makes fewer bits of a number: of those of f32, which tf32 takes as much memory as, as well."""
-    source, target = cast.arg.dtype, cast.dtype
-    return target.bits < source.bits or (target is TF32 and source is F32)
+def _is_converted(value: Value) -> bool:
+    """Whether it is an element of few bits in a type that an instruction multiplies: what scales it may be multiplied there."""
+    return isinstance(value, Cast) and _is_narrow(value) and value.arg.dtype.bits < value.dtype.bits
+
+
+def _is_narrow(value: Value) -> bool:
+    """Whether it is of a type that an instruction multiplies, of fewer bits than f32 has."""
+    return value.dtype.is_float and (value.dtype.bits < F32.bits or value.dtype is TF32)
 
 
 def _element(value: Value) -> Load | None:
-    """The element that a factor is, perhaps of an array that is padded with zero."""
+    """The element that a factor is, perhaps of an array that is padded with zero; or a name for what is computed of some in a
+    type that an instruction multiplies."""
     match value:
         case Load():
             return value
+        case Cast() | Op() if _is_narrow(value) and reads_memory(value) and not any(load.data for load in _loads(value)):
+            syms = tuple(map(expr, sorted({s for load in _loads(value) for e in load.index for s in e.syms()}, key=str)))
+            return Load(Buffer(print_value(value), value.dtype, syms, "local"), syms)
         case Cast():
             return _element(value.arg)
         case Op("select", (test, arm, Literal(0))) if not reads_memory(test):

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from texpr.affine.expr import Expr
 from texpr.frontend.elaboration.drafts import Affine, Draft, Open, Real, Typed, affine_of, height, index_value, natural, size
 from texpr.frontend.tree import Ident
+from texpr.ir.program.rewrite import map_value
 from texpr.ir.value import Cast, Index, Literal, Load, Op, Ref, Value
 from texpr.ir.value.operators import OPS, OpInfo
 from texpr.ir.value.types import BF16, BOOL, DTYPES, F8E4M3, F8E5M2, F8E8M0, F16, F32, F64, I64, TF32, U64, DType, Kind
@@ -288,7 +289,14 @@ def convert(operand: Operand, dtype: DType) -> Draft:
         case Real() | Open():
             return Typed(Cast(settle_natural(operand), dtype), None, 1 + height(draft))
         case Typed(value):
-            return Typed(Cast(value, dtype), None, 1 + draft.height) if value.dtype != dtype else draft
+            if value.dtype != dtype or _is_rounded(value):
+                return Typed(Cast(value, dtype), None, 1 + draft.height)
+            return draft
+
+
+def _is_rounded(value: Value) -> bool:
+    """Whether it was computed in a type narrower than f32: an update does not widen what the text converts to that."""
+    return isinstance(value, Op) and value.dtype.is_float and value.dtype.bits < F32.bits
 
 
 def widen(operand: Operand, dtype: DType, what: str) -> Value:
@@ -310,12 +318,23 @@ def _widened(value: Value, dtype: DType, span: Span) -> Value:
             return literal(value.value, dtype, span)
         case Index():
             return Index(value.expr, dtype, value.span)
+        case Cast() if value.arg.dtype == value.dtype:
+            return Cast(value.arg, dtype)
         case Load() | Ref() | Cast():
             return Cast(value, dtype)
         case Op("select", (condition, then, orelse)):
             return Op("select", (condition, _widened(then, dtype, span), _widened(orelse, dtype, span)), dtype, value.span)
         case Op():
             return Op(value.name, tuple(_widened(a, dtype, span) for a in value.args), dtype, value.span)
+
+
+def without_idle(value: Value) -> Value:
+    """The same without conversions to the type that something has."""
+
+    def leaf(node: Value) -> Value | None:
+        return without_idle(node.arg) if isinstance(node, Cast) and node.arg.dtype == node.dtype else None
+
+    return map_value(value, leaf)
 
 
 def truth(value: Value) -> bool | None:

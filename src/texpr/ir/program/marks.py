@@ -296,6 +296,32 @@ class Online(Mark):
                 return None
 
 
+class Computed(Mark):
+    """`#computed(3, 1, 0)`, of a function: the factor 1 of what its statement 3 sums up is an array, computed before its loops.
+    `swapped`: 1 where the factors change places. (`texpr.proof.schedule.factors`)
+    """
+
+    NAME = "computed"
+
+    statement: int
+    factor: int
+    swapped: int
+
+    @property
+    def words(self) -> tuple[Word, ...]:
+        """Its fields."""
+        return (self.statement, self.factor, self.swapped)
+
+    @classmethod
+    def read(cls, words: Sequence[Word]) -> Self | None:
+        """Three numbers, the last two 0 or 1."""
+        match tuple(words):
+            case (int() as statement, (0 | 1) as factor, (0 | 1) as swapped) if statement >= 0:
+                return cls(statement, factor, swapped)
+            case _:
+                return None
+
+
 class Skip(Mark):
     """`#skip`: the loop is skipped where nothing reads what it makes; removed at the end of the schedule."""
 
@@ -426,8 +452,8 @@ class Joint(Mark):
 MARKS: dict[str, type[Mark]] = {
     kind.NAME: kind
     for kind in (
-        Apart, Async, Bind, Cluster, Dependent, InOrder, Joint, LaunchBounds, Multicast, Online, Overlap, Partition, Persistent,
-        Pipeline, Roles, Saves, Scanned, Skip, Tensor, Together, Unguard, Unroll, Vector,
+        Apart, Async, Bind, Cluster, Computed, Dependent, InOrder, Joint, LaunchBounds, Multicast, Online, Overlap, Partition,
+        Persistent, Pipeline, Roles, Saves, Scanned, Skip, Tensor, Together, Unguard, Unroll, Vector,
     )
 }  # fmt: skip
 """The marks, by name."""

@@ -93,10 +93,10 @@ def _products() -> Iterator[Instruction]:
     for columns in COLUMNS:
         yield from (product(columns, of) for of in ("bf16", "f16", "tf32", "f8e4m3", "f8e5m2"))
         yield from (product(columns, of, "i32") for of in ("i8", "u8"))
-        if columns >= 64:  # a swizzle of 128 bytes, along columns
-            for of in ("bf16", "f16"):
-                yield from (product(columns, of, by_m=m, by_n=n) for m, n in ((False, True), (True, False), (True, True)))
-                yield from (product(columns, of, by_n=n, in_registers=True) for n in (False, True))
+        for of in ("bf16", "f16"):
+            wide = columns >= 64  # a swizzle of 128 bytes, along columns
+            yield from (product(columns, of, by_m=m, by_n=n) for m, n in ((False, True), (True, False), (True, True)) if wide)
+            yield from (product(columns, of, by_n=n, in_registers=True) for n in ((False, True) if wide else (False,)))
 
 
 INSTRUCTIONS = tuple(_products())

@@ -20,7 +20,7 @@ from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.ir.program.marks import IEEE
 from texpr.ir.program.rewrite import with_blocks
-from texpr.ir.value import Buffer
+from texpr.ir.value import Buffer, Load
 from texpr.ir.value.types import F32
 from texpr.isa.levels import WARP
 from texpr.isa.target import Target
@@ -128,6 +128,8 @@ class ProductScript(Copies, kw_only=True):
 
     nest: Nest
     tile: Tile
+    tiles_at: str = ""
+    """The loop whose iterations are tiles."""
 
     def run(self) -> Sequence[Subject]:
         """Applies every directive. Raises Refused."""
@@ -148,12 +150,16 @@ class ProductScript(Copies, kw_only=True):
         nests = self._apart(rows[2], columns[2], inner, warps)
         for warp, level in zip(warps, ("block.z", "block.y"), strict=False):
             self.must("bind", warp, level)
-        self._sums(self._grid(grid, rows, columns))
+        self.tiles_at = self._grid(grid, rows, columns)
+        self._sums(self.tiles_at)
         if len(product.operands) < len(product.loads):
             parts = dict(zip((product.rows.sym, product.columns.sym), nests[0], strict=False))
             self.along |= {load.index: parts[sym] for load in product.loads for sym in parts if moves(load, sym)}
         for load in product.loads:
             self.to_shared(load, turn)
+        for load in product.alike:
+            moved = any(moves(load, loop.sym) for loop in self.nest.seqs)
+            self.alike_to_shared(load, turn if moved else self.tiles_at)
         for load in product.scales:
             (name,) = self.fresh(load.buffer.name, "s")
             self.must("stage", load.buffer.name, results=(name,), of=load.buffer, at=turn, space="shared")
@@ -163,6 +169,10 @@ class ProductScript(Copies, kw_only=True):
             self._ahead(turn)
         self.require_laid_out()
         return ()
+
+    def alike_to_shared(self, load: Load, at: str) -> None:
+        """Copies what computed operands have alike for many terms."""
+        self.to_shared(load, at)
 
     def _outermost(self, grid: Sequence[str]) -> Sequence[str]:
         """Loops of the grid; those that run as often as data say go behind all others, and a block has them in turn."""
@@ -357,7 +367,7 @@ def asked(tile: Tile) -> Asked:
         threads=warps * WARP,
         registers=int(_kept(tile)) + ADDRESSES,
         shared=shape.stages * product.brought(shape.rows, shape.columns) * (tile.depth * size + COPIED[0]),
-        of=product.operands[0].dtype,
+        of=product.of,
         into=product.found.result.dtype,
         sync=True,
         sums=len(product.sums),

@@ -341,7 +341,7 @@ def asked(tile: Operands) -> Asked:
         threads=WARPGROUP * tile.groups + WARP * (tile.goes.blocks > 0),
         registers=int(unit.kept(shape.part, product.words)) + ADDRESSES,
         shared=tile.shared,
-        of=product.operands[0].dtype,
+        of=product.of,
         into=product.found.result.dtype,
         sync=False,
         sums=len(product.sums),

@@ -61,7 +61,7 @@ class Asked(Record):
     sync: bool
     sums: int = 1
     """Results of a place, which are summed up in the same turns."""
-    strips: tuple[int, int] = (1, 1)
+    strips: tuple[float, float] = (1, 1)
     """Operands along rows, and along columns."""
     cluster: tuple[int, int] = (1, 1)
     """Blocks of a cluster along rows, which share columns, and along columns, which share rows."""

@@ -24,16 +24,18 @@ Together: TypeAlias = tuple[Instruction, ...]
 """Instructions of the same number of columns, one for each sum."""
 
 
-def product_by(nest: Nest, target: Target) -> tuple[Product, tuple[Together, ...]] | None:
-    """A nest as a product that a warpgroup does, and the instructions for it, of different numbers of columns."""
+def product_by(nest: Nest, target: Target, *, computed: bool = False) -> tuple[Product, tuple[Together, ...]] | None:
+    """A nest as a product that a warpgroup does, and the instructions for it, of different numbers of columns. `computed`: of
+    those that read an operand in registers, which lanes compute."""
+    fits = _is_from_lanes if computed else _is_from_shared
     read, kinds = {touch.buffer.dtype.name for touch in nest.touches}, dict[tuple[str, ...], list[Instruction]]()
     for each in INSTRUCTIONS.values():
         types = tuple(operand.dtype for operand in each.operands)
-        if _is_from_shared(each) and each.template(target) is not None and read.issuperset(types[:-1]):
+        if fits(each) and each.template(target) is not None and read.issuperset(types[:-1]):
             kinds.setdefault(types, []).append(each)
     least = {min(records, key=columns_of).name: records for records in kinds.values()}
     found = product_of(nest, [instr for name in least if (instr := called(name)) is not None])
-    if found is None:
+    if found is None or found.is_computed != computed:
         return None
     product = _turned(found, nest)
     fitting = [{columns_of(r): r for r in least[each.instr.name] if _lies_so(r, each)} for each in product.sums]
@@ -51,6 +53,12 @@ def _is_from_shared(record: Instruction) -> bool:
     read = [o.fragment for o in record.operands if not o.inout]
     matrices = sum(each.startswith(DESCRIBED) for each in read)
     return record.effect in GROUPS and matrices > 1 and all(each.startswith((DESCRIBED, COLUMNS)) for each in read)
+
+
+def _is_from_lanes(record: Instruction) -> bool:
+    """Whether a warpgroup does it, of a matrix that lanes have in registers, and one in shared memory."""
+    read = [o.fragment for o in record.operands if not o.inout]
+    return record.effect in GROUPS and [each.startswith(DESCRIBED) for each in read] == [False, True] and COLUMNS not in read[0]
 
 
 def columns_of(record: Instruction) -> int:

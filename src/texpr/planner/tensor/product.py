@@ -8,7 +8,7 @@ The loops over rows, columns and the sum are those of all products: tiles are al
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import prod
+from math import ceil, prod
 from typing import TypeAlias
 
 from texpr.affine.expr import ZERO, Expr, Number, Sym, expr, number_of
@@ -16,7 +16,7 @@ from texpr.ir import program as ir
 from texpr.ir.instr import Instr, Operand
 from texpr.ir.program.rewrite import map_value, replace_loads
 from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value, walk
-from texpr.ir.value.types import F32
+from texpr.ir.value.types import F32, DType
 from texpr.isa.instructions.wgmma import PART
 from texpr.planner.nest import Nest
 from texpr.schedule.directives.widen import product
@@ -53,9 +53,36 @@ class Product(Record):
 
     @property
     def loads(self) -> tuple[Load, ...]:
-        """The elements that are read, each once, whatever sums they are for; scales aside."""
-        every = (each.reads[o.memory] for each in self.sums for o in _factors(each) if not o.columns)
-        return tuple({(load.buffer, load.index): load for load in every}.values())
+        """The elements that are read, each once, whatever sums they are for; without scales, and without what computed operands
+        have alike for many terms."""
+        every = (load for each in self.sums for o in _factors(each) if not o.columns for load in elements(each, o))
+        return _each([load for load in every if self.density(load) >= DENSE])
+
+    @property
+    def alike(self) -> tuple[Load, ...]:
+        """What computed operands have alike for many terms, as scales, each once."""
+        every = (load for each in self.sums for o in _factors(each) if not o.columns for load in elements(each, o))
+        return _each([load for load in every if self.density(load) < DENSE])
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether lanes compute an operand."""
+        return any(each.computed for each in self.sums)
+
+    @property
+    def of(self) -> DType:
+        """What the unit multiplies."""
+        return next(_factors(self.found)).dtype
+
+    def density(self, load: Load) -> float:
+        """Elements that are read for a term, one behind the other."""
+        return distinct(load, self.sum.sym, TERMS) / TERMS
+
+    def weight(self, load: Load) -> float:
+        """Bytes that are read for a term, relative to an operand that is read as it is."""
+        if not any(load is each for m in self.sums for o in _factors(m) if o.memory in m.computed for each in elements(m, o)):
+            return 1
+        return self.density(load) * load.buffer.dtype.bytes / self.size
 
     @property
     def scales(self) -> tuple[Load, ...]:
@@ -79,9 +106,10 @@ class Product(Record):
         return sum(each.result.dtype.bytes for each in self.sums) / WORD
 
     @property
-    def strips(self) -> tuple[int, int]:
-        """How many operands go along rows, and along columns."""
-        rows, columns = (sum(moves(load, loop.sym) for load in self.loads) for loop in (self.rows, self.columns))
+    def strips(self) -> tuple[float, float]:
+        """How many operands go along rows, and along columns; those that are narrow are parts of one."""
+        sides = (self.rows, self.columns)
+        rows, columns = (sum(self.weight(load) for load in self.loads if moves(load, loop.sym)) for loop in sides)
         return rows, columns
 
     @property
@@ -101,7 +129,7 @@ class Product(Record):
 
     def brought(self, rows: int, columns: int) -> int:
         """Rows of all operands together, for so many rows and columns of results."""
-        return rows * self.strips[0] + columns * self.strips[1]
+        return ceil(rows * self.strips[0] + columns * self.strips[1])
 
 
 def _factors(found: Match) -> Iterator[Operand]:
@@ -109,8 +137,27 @@ def _factors(found: Match) -> Iterator[Operand]:
     return (operand for operand in found.instr.operands if operand.memory in found.reads)
 
 
+def elements(found: Match, operand: Operand) -> tuple[Load, ...]:
+    """The elements that an operand is, or is computed of."""
+    value = found.computed.get(operand.memory, found.reads[operand.memory])
+    return tuple(node for node in walk(value) if isinstance(node, Load))
+
+
+def distinct(load: Load, sym: Sym, count: int) -> int:
+    """How many elements so many iterations of a loop read."""
+    others = {each: 0 for e in load.index for each in e.syms()}
+    return len({tuple(e.evaluate({**others, sym: at}) for e in load.index) for at in range(count)})
+
+
+def _each(loads: Sequence[Load]) -> tuple[Load, ...]:
+    return tuple({(load.buffer, load.index): load for load in loads}.values())
+
+
 WORD = 4
 """Bytes of a register."""
+
+TERMS, DENSE = 128, 1 / 8
+"""Of so many terms elements are counted; of what has so few for a term nothing else is copied in each turn."""
 
 ROWED = 2
 """Dimensions of an array of rows."""
@@ -156,7 +203,8 @@ def _alike(found: Match, loops: Sequence[ir.Loop], instrs: Sequence[Instr], bind
 def _are_apart(sums: Sequence[Match]) -> bool:
     """Whether each sums up in an array of its own, which none of them multiplies."""
     targets = {each.bind.targets[0].buffer for each in sums}
-    return len(targets) == len(sums) and not any(load.buffer in targets for each in sums for load in each.reads.values())
+    read = (load.buffer for each in sums for operand in _factors(each) for load in elements(each, operand))
+    return len(targets) == len(sums) and not any(buffer in targets for buffer in read)
 
 
 def _extents(found: Match, loops: Sequence[ir.Loop]) -> tuple[int, int, int]:

@@ -108,13 +108,23 @@ def _end(atom: Atom, ends: Ends) -> int | None:
 def _whole(digits: Mapping[int, tuple[int | None, Expr]], end: int | None) -> Expr | None:
     """A number below `end` assembled from its digits; None where some are missing."""
     total, stride = expr(0), 1
-    while stride in digits and (end is None or stride < end):
-        extent, value = digits[stride]
+    while (digit := _digit_at(stride, digits)) is not None and (end is None or stride < end):
+        extent, value = digit
         total = total + value * stride
         if extent is None:
             return total
         stride *= extent
     return total if end is not None and end <= stride else None
+
+
+def _digit_at(stride: int, digits: Mapping[int, tuple[int | None, Expr]]) -> tuple[int | None, Expr] | None:
+    """The digit of that stride; a part of one that begins lower, as x / 4 is of x / 2 where x % 4 is known, too."""
+    for below in sorted((each for each in digits if each <= stride and stride % each == 0), reverse=True):
+        extent, value = digits[below]
+        step = stride // below
+        if extent is None or (extent > step and extent % step == 0):
+            return (None if extent is None else extent // step), (value if step == 1 else value // step)
+    return None
 
 
 def _lowest(value: Expr, unknown: Collection[Sym]) -> tuple[Expr, int]:

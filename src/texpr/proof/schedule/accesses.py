@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
-from texpr.affine.expr import Expr, FloorDiv, Mod, Number, Sym, Xor, expr
+from texpr.affine.expr import ONE, Expr, FloorDiv, Mod, Number, Sym, Xor, expr
 from texpr.ir.value import Load, Ref
 from texpr.presburger.existential import ExistsWitness
 from texpr.presburger.formula import Eq, Formula, Ge, disj, rename
@@ -145,13 +145,21 @@ def _unturned(a: Expr, b: Expr, known: Sequence[tuple[Expr, Expr]]) -> tuple[Exp
             return a, b
 
 
-def there(each: Named, near: Named | None, pairs: Sequence[tuple[Expr, Expr]], more: Sequence[Formula] = ()) -> ExistsWitness:
-    """An access for which the first of each pair equals the second; `near`: an access in the same loops, as a hint."""
+def there(
+    each: Named,
+    near: Named | None,
+    pairs: Sequence[tuple[Expr, Expr]],
+    more: Sequence[Formula] = (),
+    turns: Mapping[Sym, Expr] | None = None,
+) -> ExistsWitness:
+    """An access for which the first of each pair equals the second; `near`: an access in the same loops, as a hint; `turns`:
+    iterations of some of its loops, which another hint says."""
     around = {} if near is None else {s: near.names(s) for s in near.access.dims}
     known, own = found(each, pairs), {s: each.only(s) for s in each.access.dims}
     if near is not None:
         extents = {near.only(x.sym): x.extent.constant for x in near.access.action.spot.loops if x.extent.is_constant}
         known |= {own[s]: _shifted(known[own[s]], here, extents) for s, here in around.items() if own.get(s) in known}
+    known |= turns or {}
     facts = (*each.where, *(Eq(a - b) for a, b in pairs if a is not b), *more)
     return ExistsWitness(own, facts, (tuple(known.get(mine, around.get(s, expr(0))) for s, mine in own.items()),))
 
@@ -170,3 +178,17 @@ def found(each: Named, pairs: Sequence[tuple[Expr, Expr]]) -> dict[Sym, Expr]:
     """Coordinates for which the first of each pair equals the second, by name, as far as that determines them."""
     extents = {each.only(x.sym): each.names(x.extent) for x in each.access.action.spot.loops}
     return solved(pairs, {mine: extents.get(mine) for mine in map(each.only, each.access.dims)})
+
+
+def nearest(theirs: Sequence[Expr], mine: Sequence[Expr], names: Mapping[Sym, Sym]) -> Mapping[Sym, Expr]:
+    """The nearest earlier turn in which a slot of a ring was accessed, by the symbol of its loop: a guess, which is proved."""
+    found: dict[Sym, Expr] = {}
+    for one, other in zip(theirs, mine, strict=True):
+        slot, now = (e.terms[0][0][0] if len(e.terms) == 1 and len(e.terms[0][0]) == 1 else None for e in (one, other))
+        if not isinstance(slot, Mod) or not isinstance(now, Mod) or slot.den is not now.den or not slot.den.is_constant:
+            continue
+        for sym in slot.num.syms() & names.keys():
+            ahead = now.num - slot.num.substitute({sym: expr(names[sym])})
+            if ahead.is_constant and slot.num.substitute({sym: expr(sym) + 1}) - slot.num is ONE:
+                found[sym] = expr(names[sym]) - -ahead.constant % slot.den.constant
+    return found

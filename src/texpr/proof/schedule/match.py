@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, combinations_with_replacement, islice
 from typing import TypeAlias
 
-from texpr.affine.atoms import Mod
-from texpr.affine.expr import ONE, Expr, Sym, expr, number_of
+from texpr.affine.expr import Expr, Sym, expr, number_of
 from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
 from texpr.ir import program as ir
@@ -22,7 +21,7 @@ from texpr.proof.common.asked import Asked, Claim
 from texpr.proof.common.values import Unlike
 from texpr.proof.read.actions import Action, Program, Spot, frees, indices
 from texpr.proof.read.program_order import When, when
-from texpr.proof.schedule.accesses import Access, Home, found, home_of, named, place_of, placed, same, there, touched
+from texpr.proof.schedule.accesses import Access, Home, found, home_of, named, nearest, place_of, placed, same, there, touched
 from texpr.proof.schedule.compare import Comparison, Operand, writer
 from texpr.proof.schedule.holes import changes_nothing, fill, fills, is_fill
 from texpr.proof.schedule.joins import Part
@@ -363,7 +362,7 @@ class Matches(Mutable):
                 each = named(other, "○")
                 known = found(each, [*zip(each.place, own.place, strict=True)])
                 names = {each.only(s): s for s in other.dims}
-                known = {**_nearest(each.place, own.place, names), **known}
+                known = {**nearest(each.place, own.place, names), **known}
                 here = placed(other, {s: known.get(mine, expr(s if s in access.dims else 0)) for mine, s in names.items()})
                 if any(map(is_false, same(here.place, own.place))):
                     continue  # another place
@@ -397,20 +396,6 @@ class Matches(Mutable):
         loops = indices(a.access.action.spot)
         apart = [differ(map(a.names, loops), map(b.names, loops))] if one is other else []
         return witness((*facts, *apart), self.premises)
-
-
-def _nearest(theirs: Sequence[Expr], mine: Sequence[Expr], names: Mapping[Sym, Sym]) -> Mapping[Sym, Expr]:
-    """The nearest earlier turn in which a slot of a ring was accessed, by the symbol of its loop: a guess, which is proved."""
-    found: dict[Sym, Expr] = {}
-    for one, other in zip(theirs, mine, strict=True):
-        slot, now = (e.terms[0][0][0] if len(e.terms) == 1 and len(e.terms[0][0]) == 1 else None for e in (one, other))
-        if not isinstance(slot, Mod) or not isinstance(now, Mod) or slot.den is not now.den or not slot.den.is_constant:
-            continue
-        for sym in slot.num.syms() & names.keys():
-            ahead = now.num - slot.num.substitute({sym: expr(names[sym])})
-            if ahead.is_constant and slot.num.substitute({sym: expr(sym) + 1}) - slot.num is ONE:
-                found[sym] = expr(names[sym]) - -ahead.constant % slot.den.constant
-    return found
 
 
 def _name(let: Action) -> str:

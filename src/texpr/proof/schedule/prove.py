@@ -25,7 +25,7 @@ from itertools import chain
 from texpr.ir import program as ir
 from texpr.ir.program.instances import numbered
 from texpr.ir.program.marked import read
-from texpr.ir.program.marks import Online
+from texpr.ir.program.marks import Computed, Online
 from texpr.ir.proof import UNPROVED, Obligation, Proof, Verdict
 from texpr.ir.value import Buffer
 from texpr.ir.value.structure import same
@@ -33,6 +33,7 @@ from texpr.presburger.formula import Formula, compare, conj
 from texpr.proof.common.asked import Asked, Claim
 from texpr.proof.read.actions import actions
 from texpr.proof.schedule.accesses import named
+from texpr.proof.schedule.factors import in_arrays, numbered_last
 from texpr.proof.schedule.families import pairs
 from texpr.proof.schedule.inside import inside
 from texpr.proof.schedule.match import IS_STATEMENT, IS_THERE, Matches
@@ -48,8 +49,8 @@ from texpr.support.record import replace
 
 
 def as_marked(written: ir.Function, laid: ir.Function) -> tuple[ir.Function | None, tuple[Obligation, ...]]:
-    """The program whose statements have the numbers that `laid` says: `written` with maxima in one sweep and running values in
-    chunks, as marks of `laid` say, and why that is the same; None where it is not."""
+    """The program whose statements have the numbers that `laid` says: `written` with maxima in one sweep, running values in
+    chunks, and computed factors in arrays, as marks of `laid` say, and why that is the same; None where it is not."""
     said, premises = list[Obligation](), _premises(written)
     try:
         for mark in (each for each in read(replace(laid, body=())).directives if isinstance(each, Online)):
@@ -64,7 +65,13 @@ def as_marked(written: ir.Function, laid: ir.Function) -> tuple[ir.Function | No
     if chunks is None:
         told = Claim("running values in chunks", laid.name, "", written.span)
         said.append(told.told(Verdict.REFUSED, "no loops that the program has, or not of such values"))
-    return chunks, tuple(said)
+        return None, tuple(said)
+    marks = [each for each in read(replace(laid, body=())).directives if isinstance(each, Computed)]
+    arrays = in_arrays(chunks, marks, premises)
+    if arrays is None:
+        told = Claim("computed factors", laid.name, "", written.span)
+        said.append(told.told(Verdict.UNDECIDED, "not factors of what their loops leave as it is, of extents of sizes"))
+    return arrays, tuple(said)
 
 
 def faithful(written: ir.Function, laid: ir.Function) -> Proof:
@@ -75,7 +82,7 @@ def faithful(written: ir.Function, laid: ir.Function) -> Proof:
         return Proof(written.name, (), tuple(said))
     written = form[0]
     known = [*zip(laid.params, written.params, strict=False), *zip(laid.results, written.results, strict=False)]
-    noted = numbered(written)
+    noted = numbered_last(written)
     both = actions(by_number(noted)), actions(by_number(narrowed(noted, laid)))
     matches = Matches(*both, dict(known), premises)
     matches.run()

@@ -21,7 +21,7 @@ from texpr.presburger.solve.digits import in_rows
 from texpr.presburger.solve.relaxed import flat
 from texpr.proof.common.asked import Asked, Claim
 from texpr.proof.read.program_order import precedes
-from texpr.proof.schedule.accesses import Access, Home, Named, named, placed, same, there
+from texpr.proof.schedule.accesses import Access, Home, Named, named, nearest, placed, same, there
 from texpr.proof.schedule.families import pairs
 from texpr.proof.schedule.numbers import within
 from texpr.proof.schedule.order import any_of, legal, meeting
@@ -198,16 +198,18 @@ class ValueFlow(Mutable):
             pairs = [*zip(each.place, read.place, strict=True), *zip(each.element, read.element, strict=True)]
             if each.hole and len(each.hole) == len(read.hole):
                 pairs += zip(each.hole, read.hole, strict=True)
-            before = there(each, read, pairs, (precedes(each.time, read.time, None),))
-            if any(map(is_false, before.at(0))):
-                continue
-            broken = self.spoiled(write, before, read, moved)
-            if broken is not None:
-                why = broken
-                continue
-            good.append(before)
-            if everywhere(read.where, good, self.premises):
-                return None
+            turns = nearest(each.place, read.place, {each.only(s): read.only(s) for s in write.dims if s in read.access.dims})
+            for guess in ({}, turns) if turns else ({},):
+                before = there(each, read, pairs, (precedes(each.time, read.time, None),), guess)
+                if any(map(is_false, before.at(0))):
+                    continue
+                broken = self.spoiled(write, before, read, moved)
+                if broken is not None:
+                    why = broken
+                    continue
+                good.append(before)
+                if everywhere(read.where, good, self.premises):
+                    return None
         left = nowhere(read.where, good, self.premises)  # at the coordinates that were examined
         return left and (why or left)
 

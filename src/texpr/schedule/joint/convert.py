@@ -185,16 +185,19 @@ class Tile(Mutable):
         else:
             yield from self.around(stmt, inside)
 
-    def product(self, nest: Nest) -> Iterator[ir.Stmt]:
-        """A marked nest as instructions. Raises Misfit."""
+    def product(self, nest: Nest, turns: tuple[ir.Loop, ...] = ()) -> Iterator[ir.Stmt]:
+        """A marked nest as instructions, in `turns` of which operands are computed before. Raises Misfit."""
         by = self.by
-        yield from Product(nest, self.made, self.lanes, by.function, by.target, by.fresh).block()
+        yield from Product(nest, self.made, self.lanes, by.function, by.target, by.fresh, turns).block()
 
     def around(self, stmt: ir.Stmt, inside: Sequence[Nest]) -> Iterator[ir.Stmt]:
         """A statement with marked nests inside: loops over warps, and over tiles of a warp, are gone."""
         gone = {loop.sym for nest in inside for loop in (*nest.teams, *nest.tiles)}
         if isinstance(stmt, ir.If) and {s for e in exprs_of(stmt) for s in e.syms()} & gone:
             raise Misfit("a condition around the product is not the same for all that lanes do together")
+        if turns := inside[0].turns_from(stmt):
+            yield from self.product(inside[0], turns)
+            return
         bodies = tuple(tuple(made for each in block for made in self.stmt(each)) for block in ir.blocks(stmt))
         if isinstance(stmt, ir.Par | ir.Seq):
             if stmt.sym in gone:

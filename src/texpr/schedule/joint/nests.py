@@ -43,6 +43,17 @@ class Nest(Record):
         moved = {sym for e in self.match.bind.targets[0].index for sym in e.syms()}
         return tuple(loop for loop in reversed(self.loops) if loop.sym in moved and level_of(loop) not in LEVELS)
 
+    def turns_from(self, stmt: ir.Stmt) -> tuple[ir.Loop, ...]:
+        """The loops from a statement on, in order and of known extents, with nothing else in them: lanes compute operands of
+        all their turns at once, if the instruction goes on meanwhile."""
+        if not self.match.computed or self.match.instr.group is None or not isinstance(stmt, ir.Seq):
+            return ()
+        loops = self.loops[self.loops.index(stmt) :]
+        alone = all(len(loop.body) == 1 for loop in loops)
+        turns = tuple(loop for loop in loops if loop not in self.tiles)
+        known = all(loop.extent.is_constant and level_of(loop) is None for loop in turns)
+        return turns if alone and known and all(isinstance(loop, ir.Seq) for loop in turns) else ()
+
 
 def nest_of(top: ir.Loop) -> tuple[tuple[ir.Loop, ...], ir.Bind | None]:
     """The perfectly nested loops from `top` on, and the one statement inside, if it is one that gives a value."""

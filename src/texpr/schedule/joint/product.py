@@ -15,7 +15,7 @@ from texpr.ir import program as ir
 from texpr.ir.instr import Operand
 from texpr.ir.instr.fitting import fitting
 from texpr.ir.instr.fragment import Misfit
-from texpr.ir.program.rewrite import replace_loads, substitute_load
+from texpr.ir.program.rewrite import replace_loads, substitute_load, substitute_value
 from texpr.ir.value import Buffer, Load
 from texpr.isa.target import Target
 from texpr.schedule.edits import Offers, instead
@@ -25,7 +25,7 @@ from texpr.schedule.joint.moves import Move, Tiles, move_of, movers
 from texpr.schedule.joint.nests import Nest
 from texpr.schedule.joint.records import alike, usable_in
 from texpr.schedule.tree import Body
-from texpr.support.record import Mutable
+from texpr.support.record import Mutable, replace
 
 BYTE = 8
 """Bits of scales."""
@@ -47,7 +47,8 @@ def _is_next(index: Expr, sym: Sym) -> bool:
 class Product(Mutable):
     """A marked nest: registers for its operands, what brings them there, and an instruction for each tile of a team.
 
-    `tile`: the registers of what it sums up, of all `lanes`; `fresh`: a symbol called like a name.
+    `tile`: the registers of what it sums up, of all `lanes`; `fresh`: a symbol called like a name. `turns`: loops around, ahead
+    of which lanes compute operands of all iterations, so that the instructions go on one behind the other.
     """
 
     nest: Nest
@@ -56,6 +57,7 @@ class Product(Mutable):
     function: ir.Function
     target: Target
     fresh: Callable[[str], Sym]
+    turns: tuple[ir.Loop, ...] = ()
 
     @property
     def match(self) -> Match:
@@ -77,7 +79,11 @@ class Product(Mutable):
                     yield ir.New(registers[operand.memory], span=self.nest.span)
                     moves.append(move)
         yield from moves
-        yield self.use(registers)
+        made = self.use(registers)
+        for loop in reversed(self.turns):
+            reduce = tuple(self.tile if buffer is self.nest.tile else buffer for buffer in loop.reduce)
+            made = replace(loop, body=(made,), reduce=reduce)
+        yield made
 
     def brought(self, operand: Operand) -> tuple[Buffer, ir.Stmt | None]:
         """New registers of an operand, and what brings it there."""
@@ -159,9 +165,9 @@ class Product(Mutable):
         return next((new for new in made if new.space == "shared"), None)
 
     def tiles(self, operand: Operand) -> tuple[ir.Loop, ...]:
-        """The loops over tiles of a warp on which what an operand is depends, the innermost first."""
+        """The loops over tiles of a warp, and turns, on which what an operand is depends, the innermost first."""
         read = {sym for e in self.match.reads[operand.memory].index for sym in e.syms()}
-        return tuple(loop for loop in self.nest.tiles if loop.sym in read)
+        return tuple(loop for loop in (*self.nest.tiles, *reversed(self.turns)) if loop.sym in read)
 
     def warps(self, group: Expr) -> Mapping[Sym, Expr]:
         """The loops over warps, of the warp of that number."""
@@ -231,7 +237,8 @@ class Product(Mutable):
         values |= {sym: expr(new) for sym, new in loops.items()}
         ranges = {lane: (0, self.lanes - 1), **{sym: (0, digit.size - 1) for sym, digit in at.digits}}
         simple = Simplifier(Known(ranges | {loops[loop.sym]: (0, loop.extent.constant - 1) for loop in tiles}))
-        source = substitute_load(self.match.reads[operand.memory], {sym: simple(e) for sym, e in values.items()})
+        value = self.match.computed.get(operand.memory, self.match.reads[operand.memory])
+        source = substitute_value(value, {sym: simple(e) for sym, e in values.items()})
         body: Body = (ir.Bind((Load(made, (expr(lane), register)),), (source,), span=self.match.bind.span),)
         for sym, digit in reversed(at.digits):
             body = (ir.Seq(sym, expr(digit.size), body, span=self.match.bind.span),)
@@ -267,7 +274,7 @@ class Product(Mutable):
         tiles = self.nest.tiles if operand is self.match.result else self.tiles(operand)
         weight, found = operand.fragment.registers, ZERO
         for loop in tiles:
-            found, weight = found + at[loop.sym] * weight, weight * loop.extent.constant
+            found, weight = found + at.get(loop.sym, expr(loop.sym)) * weight, weight * loop.extent.constant
         return found
 
     def meaning(self, buffers: Mapping[Buffer, Buffer], first: Mapping[Buffer, Expr], at: Mapping[Sym, Expr]) -> Body:

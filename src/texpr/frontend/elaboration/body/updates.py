@@ -9,7 +9,7 @@ from texpr.frontend.elaboration.body.calls import check_writable
 from texpr.frontend.elaboration.context import Context
 from texpr.frontend.elaboration.expressions import operand, subscript_parts
 from texpr.frontend.elaboration.scope import did_you_mean
-from texpr.frontend.elaboration.typing import settle, widen
+from texpr.frontend.elaboration.typing import settle, widen, without_idle
 from texpr.frontend.elaboration.views import Range, View
 from texpr.frontend.parser.words import STATEMENTS, meant
 from texpr.frontend.tree import Bind, Exp, Ident, Name, Subscript
@@ -109,4 +109,4 @@ def _check_update(update: Update | None, at: Load, exp: Exp, op: Ident | None) -
 
 def _value(ctx: Context, e: Exp, at: Load, update: Update | None) -> Value:
     found = operand(ctx, e)
-    return settle(found, at.dtype) if update is None else widen(found, at.dtype, "the target")
+    return without_idle(settle(found, at.dtype) if update is None else widen(found, at.dtype, "the target"))
