@@ -104,6 +104,8 @@ def _assembler(instr: Instr, template: str) -> Iterator[str]:
     outs = [", ".join(_out(each, at) for at in range(each.packing.count)) for each in (found[o.name] for o in written)]
     ins = [_in(instr, each, at) for each in (found[o.name] for o in read) for at in range(each.packing.count)]
     ins += ['"r"(lanes)'] if masked else []
+    if instr.is_pair:
+        yield "if (!tx_leads_pair()) return;"
     memory = instr.effect or any(operand.is_shared or operand.columns for operand in instr.operands)
     clobbered = ' : "memory"' if memory else ""
     yield f"asm volatile({_quoted(text)}"

@@ -112,7 +112,8 @@ class CopyTensor(Operation, eq=False):
     its phase has completed, no thread may access the tile.
 
     With `peers` the box goes to several blocks of the cluster, of ranks `first` + each of `peers` (multicast): to the same tile
-    of each, with its bytes counted at the same barrier of each.
+    of each, with its bytes counted at the same barrier of each. Where each block of a pair has half of the array (`Array.halved`),
+    it goes to this block's half, for both, and counts at this block's barrier.
 
     In im2col mode `offsets`, one for each spatial dimension, W first, are added to every pixel; `at` is a channel, a pixel of
     the bounding box, and an image. With `rows` the tile is four rows of a matrix (gather4), and `at` is a column alone.
@@ -182,7 +183,8 @@ class CopyTensor(Operation, eq=False):
         at, offsets = (", ".join(map(to.index, each)) for each in (self.at, (*self.at, *self.offsets)))
         if self.peers and self.rows:
             raise CompilerBug(f"kernel {to.kernel.name} shares a copy of four rows")
-        if self.peers:
+        array = next((each for each in to.kernel.arrays if each.buffer is self.target.buffer), None)
+        if self.peers and (array is None or array.halved is None):
             mask = to.bits(sum(1 << peer for peer in self.peers), self.first)
             yield f"tx_load_{'columns' if self.offsets else 'tensor'}_multicast({ends}, {mask}, {offsets});"
         elif self.rows:

@@ -26,7 +26,7 @@ def described(
 ) -> tuple[Buffer, Held]:
     """The local that an operand is a part of, where it starts there, and its descriptor. A schedule may have staged it: the
     meaning alone says where. Raises Limitation E0541 where it is not shared, or lies otherwise."""
-    load, names = _element(stmt, instr, operand)
+    load, names = described_element(stmt, instr, operand)
     place = places.get(load.buffer)
     if place is None or place.space is not k.Space.SHARED:
         told = f"`{operand.name}` of `{instr.name}` is read from shared memory, and `{load.buffer.name}` is not there"
@@ -42,7 +42,7 @@ def described(
     return load.buffer, Held(Load(there.buffer, first, span=load.span), operand.fragment.registers, operand.access, how)
 
 
-def _element(stmt: ir.Instruction, instr: Instr, operand: Operand) -> tuple[Load, tuple[Sym, ...]]:
+def described_element(stmt: ir.Instruction, instr: Instr, operand: Operand) -> tuple[Load, tuple[Sym, ...]]:
     """An element of an operand as the program reads it, and by which indices: its own first, row and column."""
     binds = [each for each in ir.walk(stmt.body) if isinstance(each, ir.Bind)]
     loops = [each.sym for each in ir.walk(stmt.body) if isinstance(each, ir.Seq)][-len(instr.loops) :]

@@ -23,7 +23,7 @@ from texpr.ir.steps import Loop, Node, Step, Steps, leaves
 from texpr.ir.steps.threads import ALL
 from texpr.ir.steps.threads import ONE as FIRST
 from texpr.ir.steps.work import Order as Ordering
-from texpr.ir.value import Buffer, Index, Literal, Load, Op
+from texpr.ir.value import Buffer, Index, Literal, Load, Op, walk
 from texpr.ir.value.types import BOOL, I32, I64, U64
 from texpr.isa.instructions.tcgen05 import COLUMNS, LEAST
 from texpr.lowering.dependences.dependence import Dependence
@@ -70,13 +70,21 @@ class Launched(Record, eq=False):
         covers = tuple(k.Covered("RAW", name, self.span, self.span) for name in names)
         return awaited(Load(self.barrier, (before % self.slots,)), before // self.slots, covers, self.span)
 
+    @property
+    def pair(self) -> bool:
+        """Whether two blocks do it together."""
+        return any(_of_pair(step) for step in self.run.steps)
+
     def ahead(self) -> Step:
-        """The step ahead of the launches."""
-        return Step(ALL, Ordering((k.FenceColumns(AFTER, span=self.span),)))
+        """The step ahead of the launches: of a pair, both blocks have waited for what they copied, and stored, by then."""
+        span, tiles = self.span, dict.fromkeys(name for step in self.run.steps for name in _read(step))
+        covers = tuple(k.Covered("RAW", name, span, span) for name in tiles)
+        meeting = (k.Barrier(k.Level.CLUSTER, covers),) if self.pair else ()
+        return Step(ALL, Ordering((*meeting, k.FenceColumns(AFTER, span=span))))
 
     def behind(self) -> tuple[Step, ...]:
         """The steps behind the launches."""
-        commit = k.CommitColumns(Load(self.barrier, (self.before % self.slots,)), span=self.span)
+        commit = k.CommitColumns(Load(self.barrier, (self.before % self.slots,)), self.pair, span=self.span)
         wait = self.wait(self.before)
         if self.loop is not None:
             wait = self._if(self.turn, self.wait(self.before - 1 + 2 * self.slots))
@@ -110,6 +118,16 @@ class InColumns(Record, eq=False):
         return max(LEAST, 1 << (end - 1).bit_length())
 
     @property
+    def pair(self) -> bool:
+        """Whether two blocks have a part of their tensor memory together."""
+        return any(each.pair for each in self.launched.values())
+
+    @property
+    def paired(self) -> frozenset[Step]:
+        """The steps that launch something for two blocks."""
+        return frozenset(step for each in self.launched.values() if each.pair for step in each.run.steps)
+
+    @property
     def arrays(self) -> tuple[k.Array, ...]:
         """The barriers, and the word."""
         done = (k.Array(each.barrier, k.Space.SHARED, _DONE, barrier=True) for each in self.launched.values())
@@ -136,9 +154,9 @@ class InColumns(Record, eq=False):
         there = {buffer.name for buffer in self.columns}
         for need in between:  # a lane moves columns of its own lane, in its own order
             alone = need.covered.buffer in there and is_move(need.source) and is_move(need.sink)
-            if need.source not in own and not alone:
+            if need.source not in own and not alone and need.sink not in self.paired:  # both blocks meet ahead of those of a pair
                 yield need
-        for each in self.launched.values():
+        for each in (each for each in self.launched.values() if not each.pair):
             first, last = each.run.steps[0], each.run.steps[-1]
             for node in takewhile(lambda node, each=each: node is not each.run.last, around(nodes, first)):
                 if isinstance(node, Loop):
@@ -156,7 +174,7 @@ class InColumns(Record, eq=False):
 
     def begin(self, meeting: k.Stmt) -> Iterator[Step]:
         """The steps at the start, around the barrier `meeting`."""
-        take = self._by_warp(k.TakeColumns(Load(self.word, (ZERO,)), self.count))
+        take = self._by_warp(k.TakeColumns(Load(self.word, (ZERO,)), self.count, self.pair))
         have = k.HaveColumns(Load(self.word, (ZERO,)))
         yield Step(ALL, Ordering((take, k.FenceColumns(BEFORE), meeting, k.FenceColumns(AFTER), have)))
 
@@ -164,8 +182,8 @@ class InColumns(Record, eq=False):
         """The step at the end."""
         covers = tuple(k.Covered("WAR", each.barrier.name, each.run.steps[0].stmt.span, each.run.steps[0].stmt.span)
                        for each in self.launched.values())  # fmt: skip
-        free = self._by_warp(k.FreeColumns(self.count))
-        return Step(ALL, Ordering((k.FenceColumns(BEFORE), behind_start(covers, False), k.FenceColumns(AFTER), free)))
+        free = self._by_warp(k.FreeColumns(self.count, self.pair))
+        return Step(ALL, Ordering((k.FenceColumns(BEFORE), behind_start(covers, self.pair), k.FenceColumns(AFTER), free)))
 
     def _by_warp(self, op: k.Stmt) -> k.Stmt:
         first = Op("lt", (Index(self.thread // self.warp, I32), Index(expr(1), I32)), BOOL)
@@ -242,6 +260,22 @@ def moved(use: ir.Instruction, step: Step) -> tuple[Step, ...]:
         return (step,)
     behind, ahead = (Step(ALL, Ordering((k.FenceColumns(kind, span=use.span),))) for kind in (AFTER, BEFORE))
     return behind, step, ahead
+
+
+def _of_pair(step: Step) -> bool:
+    """Whether a step launches something for two blocks."""
+    use = step.stmts[0]
+    return isinstance(use, ir.Instruction) and use.instr is not None and use.instr.is_pair
+
+
+def _read(step: Step) -> Iterator[str]:
+    """The names of what a step reads in shared memory."""
+    use = step.stmts[0]
+    if isinstance(use, ir.Instruction) and use.instr is not None:
+        binds = [each for each in ir.walk(use.body) if isinstance(each, ir.Bind)]
+        written = {target.buffer for bind in binds for target in bind.targets}
+        loads = (node for bind in binds for value in bind.values for node in walk(value) if isinstance(node, Load))
+        yield from (load.buffer.name for load in loads if load.buffer not in written)
 
 
 def _summed(step: Step) -> Iterator[Buffer]:

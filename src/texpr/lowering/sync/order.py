@@ -76,7 +76,9 @@ def decide(
     split = roles.split(steps, nest, engines, cluster)
     if launched is not None:
         between = tuple(launched.needs(nodes, between, engines.level, split))
-    found = tuple(need for need in (*between, *turned.needs) if split is None or not split.covers(need))
+    paired = launched.paired if launched is not None else frozenset[Step]()  # all meet ahead of them, behind the wait
+    late = tuple(need for need in turned.needs if need.source not in paired)
+    found = tuple(need for need in (*between, *late) if split is None or not split.covers(need))
     alike, settled = partial(_is_alike, steps=steps, cluster=cluster), partial(_is_settled, turned=turned, engines=engines)
     found = tuple(need for need in found if not need.in_text)
     runs = needs.running(nest, nodes)

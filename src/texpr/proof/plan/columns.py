@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from texpr.affine.expr import Sym
 from texpr.ir.operation import Group, Lasts
 from texpr.ir.ops.columns import BEFORE, FENCED
 from texpr.ir.value import Buffer
@@ -66,10 +67,16 @@ def _done(flow: Flow, launch: Launch, steps: list[Step], by_all: bool) -> Point 
 
 
 def _unknown(flow: Flow, take: Site, have: Site) -> Point | None:
-    """A thread that asks where columns begin and has not met those that take them."""
-    sides = sides_of(take, have)
+    """A thread that asks where columns begin and has not met those that take them; of a pair, those of both blocks."""
+    sides = sides_of(take, have, _own(take))
     late = unordered(take, have, sides, Space.TENSOR, later=False)
     return witness((*domains(take, have, sides), disj(late)), flow.premises)
+
+
+def _own(site: Site) -> tuple[Sym, ...]:
+    """The coordinates of the block whose columns they are; of a pair, both blocks have some together."""
+    block, at = site.path[-1]
+    return () if getattr(block[at], "pair", False) else (*site.launch.host, *site.launch.blocks)
 
 
 def _early(flow: Flow, have: Site, access: Site) -> Point | None:
@@ -87,6 +94,6 @@ def _late(flow: Flow, access: Access, free: Site) -> Point | None:
         found = known(here, same(here), flow.ends.get(ended(access.event), ()), flow.reading, FENCED[BEFORE])
     if entry is None:
         return witness(here.where, flow.premises)
-    sides = sides_of(here, entry)
+    sides = sides_of(here, entry, _own(free))
     late: Formula = not_landed(here, entry, found, sides, Space.TENSOR, later=False)
     return witness((*domains(here, entry, sides), late), flow.premises)

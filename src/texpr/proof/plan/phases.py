@@ -140,10 +140,11 @@ class Phases(Mutable):
                 waits, lane = self.waits(phase)[0], self.lane(phase)
                 yield from (*waits, *(each.seen_by(lane) for each in waits if lane))
 
-    def committed(self, event: Event, ends: Iterable[End]) -> Iterator[Landing]:
-        """The completions of what a thread started: the waits for phases of commits behind it in that thread, of `ends`."""
+    def committed(self, event: Event, ends: Iterable[End], block: Names | None = None) -> Iterator[Landing]:
+        """The completions of what a thread started: the waits for phases of commits behind it in that thread, of `ends`. Of a
+        pair of blocks, which has one for both, those that are waited for in the `block` with these coordinates."""
         for end in ends:
-            signal, own = self.reading.signals[end.step.of], same(event.site)
+            signal, own = self.reading.signals[end.step.of], {**same(event.site), **(block or {})}
             if not isinstance(signal.what, Commits) or signal.what.group is not event.group or end.groups:
                 raise ValueError("it is waited for by what it is no part of")
             names = located(signal.site, end.step.at, own, event.site)
@@ -252,6 +253,12 @@ class Phases(Mutable):
             found, _ = self.named(parcel.copies, replace(phase, names=names, there=TRUE), Brings)
             inside = _inside(turn, said(parcel.box, phase.names, phase.site))
             yield phase.there, negate(conj((_among(found, copy), inside)))
+
+
+def carried(event: Event) -> Named | None:
+    """The bytes that a copy counts somewhere, with the coordinates of the event."""
+    signal = event.signal
+    return None if signal is None else Named(signal.site, {**same(signal.site), **event.afar}, TRUE, signal)
 
 
 def itself(signal: Signal) -> Named:

@@ -54,6 +54,7 @@ from texpr.proof.read.events import (
 from texpr.proof.read.folded import folded
 from texpr.proof.read.instructs import instructed, not_understood, premises
 from texpr.proof.read.lanes import joins_lanes
+from texpr.proof.read.pairs import Half, half_of, led, part_of, sent
 from texpr.support.record import Mutable, Record, field, replace
 
 
@@ -84,6 +85,11 @@ def _first(sym: Sym) -> Sym:
     return Sym(first) if first and number.isdecimal() else sym
 
 
+def _near_of(copy: Copy) -> Buffer:
+    """The array in shared memory that a copy may fill."""
+    return copy.source.buffer if isinstance(copy, k.StoreTensor) else copy.target.buffer
+
+
 def _read(value: Value, meant: Value) -> dict[Sym, Expr]:
     """The indices for which `value` is `meant`, by the subscripts of loads in both: divided loops have other names."""
     loads = zip(*([each for each in walk(v) if isinstance(each, Load)] for v in (value, meant)), strict=False)
@@ -100,6 +106,7 @@ class _Reader(Mutable):
     found: Reading = field(default_factory=Reading)
     numbers: Iterator[int] = field(default_factory=count)
     lanes: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
+    halves: dict[Buffer, Half] = field(default_factory=dict[Buffer, Half])
 
     def steps(self, steps: tuple[k.HostStep, ...], time: Host, domain: tuple[Formula, ...]) -> None:
         for at, step in enumerate(steps):
@@ -118,6 +125,9 @@ class _Reader(Mutable):
             own = array.space in (Space.LANES, Space.TENSOR)
             made = self.lanes.setdefault(array.buffer, rows) if own else array.buffer
             self.found.spaces[made] = array.space
+            if (half := half_of(array)) is not None:
+                self.halves[array.buffer] = half
+                self.found.spaces[half.whole] = array.space
         blocks: list[Sym] = []
         threads: list[Sym] = []
         skip = 0
@@ -205,8 +215,9 @@ class _Body(Mutable):
         match what:
             case Makes():
                 what = Makes(self.load(what.at, scope), what.count)
-            case Commits(group=group):
-                what = Commits(self.load(what.at, scope), what.bytes, group)
+            case Commits():
+                what = Commits(self.load(what.at, scope), what.bytes, what.group, what.pair)
+                site = led(site) if what.pair else site
             case Arrives():
                 what = Arrives(self.load(what.at, scope), what.bytes)
             case Releases():
@@ -282,18 +293,19 @@ class _Body(Mutable):
     def engine(self, stmt: Copy, site: Site, scope: _Scope) -> None:
         """Decomposes a copy of a tile into elements; a multicast copy into those that one block receives, from each sender."""
         found, name = self.reader.found, f"box{next(self.reader.numbers)}"
-        moved, signal, by = self.moved(stmt, scope), None, Sender()
+        moved, signal, by, half = self.moved(stmt, scope), None, Sender(), self.reader.halves.get(_near_of(stmt))
+        own = moved, site
         if moved.moved(self.maps).peers:
             if site.tests:
                 raise ValueError("a test of data decides whether a box is sent")
             by = sender(moved, self.launch.kernel, name)
-            site, known = self.sent(site, by), Simplifier(Known({loop.sym: (0, loop.hi.constant - 1) for loop in by.loops}))
+            site, known = sent(site, by), Simplifier(Known({loop.sym: (0, loop.hi.constant - 1) for loop in by.loops}))
             seen = _Scope({sym: known(e.substitute(by.values)) for sym, e in {**by.values, **scope.exprs}.items()}, scope.refs)
             self.site, self.data = site, {}
             moved = self.moved(stmt, seen)
         what = moved.completion(self.maps)
         if isinstance(what, Brings):
-            signal = Signal(moved, site, what)
+            signal = Signal(moved, site, what) if half is None else Signal(*own, own[0].completion(self.maps))
             found.signals.append(signal)
         group = what.group if isinstance(what, Joins) else None
         sizes = {*self.launch.kernel.sizes}
@@ -313,7 +325,11 @@ class _Body(Mutable):
                 if (op := moved.moved(self.maps).reduce) is not None:
                     value, joins = Op(op, (far, near), far.dtype), True
             place = self.within(site, piece, scope)
-            found.events.append(Event(place, target, value, stmt, "async", signal=signal, group=group, joins=joins))
+            if half is not None:
+                found.needed.append((stmt, place, between(ZERO, near.index[half.dim], expr(half.rows))))
+                target = half.of(near, part_of(by, by.needs))
+            afar = {} if half is None else by.values
+            found.events.append(Event(place, target, value, stmt, "async", signal=signal, group=group, joins=joins, afar=afar))
 
     def moved(self, stmt: Copy, scope: _Scope) -> Copy:
         """A copy with unique names of coordinates and registers."""
@@ -322,13 +338,6 @@ class _Body(Mutable):
             return self.load(value, scope) if isinstance(value, Load) else self.value(value, scope)
 
         return cast("Copy", stmt.over(operand, lambda e: e.substitute(scope.exprs)))
-
-    def sent(self, site: Site, by: Sender) -> Site:
-        """A site of the sender of a box, in coordinates of the receiver."""
-        domain = tuple(rename(fact, by.values) for fact in site.domain)
-        bounds = {loop: (lo.substitute(by.values), hi.substitute(by.values)) for loop, (lo, hi) in site.bounds.items()}
-        own = tuple(expr(sym).substitute(by.values) for sym in site.launch.blocks)
-        return over(replace(site, domain=(*domain, *by.domain), bounds=bounds, sender=own), by.loops)
 
     def within(self, site: Site, piece: Piece, scope: _Scope) -> Site:
         """The domain and time of the elements of a copy."""
@@ -480,7 +489,11 @@ class _Here(Record):
             self.found.strange.append((self.stmt, self.site, why))
             return
         use = cast("k.Collective", op)
-        self.found.events += instructed(use, self.site, self.body.kept, placed)
+        try:
+            self.found.events += instructed(use, self.site, self.body.kept, placed, self.body.reader.halves)
+        except ValueError as why:
+            self.found.strange.append((self.stmt, self.site, str(why)))
+            return
         needs = [fact for fact in premises(use, self.site, placed, self.body.reader.known) if fact != TRUE]
         self.found.needed += [(self.stmt, self.site, conj(needs))] if needs else []
 

@@ -1,0 +1,41 @@
+"""Tiles of which each block of a pair has one half in its shared memory, since one instruction reads both.
+
+    tcgen05_pair_m128n256k16 of Bs[t % 4, j, …], j < 256      →      128 rows in each block: row j % 128 of block j / 128
+
+Which half is whose is said by the instruction; the blocks are those of a cluster of two, which share the copy of the tile.
+"""
+
+from __future__ import annotations
+
+from texpr.affine.expr import expr
+from texpr.ir import program as ir
+from texpr.ir.steps import Steps
+from texpr.ir.steps.place import Parts
+from texpr.ir.value import Buffer
+from texpr.isa.instructions.tcgen05 import PAIR
+from texpr.isa.levels import Level
+from texpr.lowering.engine.described import described_element
+from texpr.support.diagnostic import limitation
+
+
+def halved(body: tuple[ir.Stmt, ...], steps: Steps) -> dict[Buffer, Parts]:
+    """The locals of which instructions of a nest read halves, each with its parts. Raises Limitation E0918, E0541."""
+    found: dict[Buffer, Parts] = {}
+    for use in ir.walk(body):
+        instr = use.instr if isinstance(use, ir.Instruction) else None
+        if not isinstance(use, ir.Instruction) or instr is None or not instr.is_pair:
+            continue
+        ranks = [axis for axis in steps.axes if axis.level is Level.CLUSTER]
+        if [axis.extent for axis in ranks] != [expr(PAIR)]:
+            told = f"`{instr.name}` is done by two blocks together, and these are in no cluster of {PAIR}"
+            raise limitation("E0918", use.span, told, help=f"write `cluster(LOOP, {PAIR})` of the grid's loop over its rows")
+        for operand in (each for each in instr.operands if each.halved is not None):
+            load, names = described_element(use, instr, operand)
+            half = operand.part[operand.halved or 0]
+            dims = [at for at, e in enumerate(load.index) if e.as_sym is names[operand.halved or 0]]
+            if len(dims) != 1 or load.buffer.shape[dims[0]] is not expr(PAIR * half):
+                told = f"`{instr.name}` reads `{operand.name}` in halves of {half}, one in each block, and `{load.buffer.name}`"
+                help = f"stage a tile of {PAIR * half}, of which both blocks copy a half: `multicast=`"
+                raise limitation("E0541", load.span or use.span, f"{told} has no such halves", help=help)
+            found[load.buffer] = Parts(dims[0], half, PAIR, ranks[0].sym)
+    return found

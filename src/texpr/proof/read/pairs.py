@@ -1,0 +1,82 @@
+"""Pairs of blocks: what a thread of the first one does for both, and tiles of which each has one half for both.
+
+An event of a pair is told in coordinates of the block whose rows of tensor memory it is about; the block that executes it is the
+first one of its pair (`Site.sender`). A halved tile is read as if each block had all of it: a copy for both blocks writes one
+half in both, at the same time, and nothing else writes there, so that at any time both blocks would have the same as the one
+that has the half. It counts at a barrier of the block that copies it, which is another one than that of the tile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from texpr.affine.expr import ZERO, Expr, Sym, expr
+from texpr.ir import kernel as k
+from texpr.ir.value import Buffer, Load
+from texpr.isa.instructions.tcgen05 import PAIR
+from texpr.presburger.formula import rename
+from texpr.proof.read.boxes import Sender
+from texpr.proof.read.events import Launch, Site, over
+from texpr.proof.read.order import ranks
+from texpr.support.record import Record, replace
+
+
+class Half(Record):
+    """A tile of which each block of a pair has a half along dimension `dim`: `whole`, as if each had all of it."""
+
+    whole: Buffer
+    dim: int
+    rows: int
+
+    def of(self, load: Load, part: Expr) -> Load:
+        """An element of one block's half, as one of the whole tile."""
+        index = (*load.index[: self.dim], load.index[self.dim] + part * self.rows, *load.index[self.dim + 1 :])
+        return replace(load, buffer=self.whole, index=index)
+
+
+Halves: TypeAlias = Mapping[Buffer, Half]
+
+
+def half_of(array: k.Array) -> Half | None:
+    """What there is of an array in both blocks of a pair, if it is halved."""
+    if array.halved is None or array.halved >= array.buffer.rank or not array.buffer.shape[array.halved].is_constant:
+        return None
+    rows, shape = array.buffer.shape[array.halved].constant, list(array.buffer.shape)
+    shape[array.halved] = expr(rows * PAIR)
+    return Half(replace(array.buffer, shape=tuple(shape)), array.halved, rows)
+
+
+def sent(site: Site, by: Sender) -> Site:
+    """A site of the sender of a box, in coordinates of the receiver."""
+    domain = tuple(rename(fact, by.values) for fact in site.domain)
+    bounds = {loop: (lo.substitute(by.values), hi.substitute(by.values)) for loop, (lo, hi) in site.bounds.items()}
+    own = tuple(expr(sym).substitute(by.values) for sym in site.launch.blocks)
+    return over(replace(site, domain=(*domain, *by.domain), bounds=bounds, sender=own), by.loops)
+
+
+def led(site: Site) -> Site:
+    """A site of the first block of a pair, in coordinates of either block. Raises ValueError where blocks are in no pairs."""
+    if site.tests:
+        raise ValueError("a test of data decides whether a pair of blocks does it")
+    return sent(site, Sender({sym: first for sym, first in _firsts(site.launch).items()}))
+
+
+def beside(launch: Launch, number: int) -> dict[Sym, Expr]:
+    """The coordinates in which a block of a pair, first or second, differs from the other one of its pair."""
+    return {sym: first + number for sym, first in _firsts(launch).items()}
+
+
+def _firsts(launch: Launch) -> dict[Sym, Expr]:
+    found = dict(ranks(launch))
+    if list(found.values()) != [PAIR]:
+        raise ValueError("blocks that are no pair do it together")
+    ends = {axis.sym: axis.extent for axis in launch.kernel.axes}
+    return {s: ZERO if ends[s] is expr(n) else expr(s) // n * n for s, n in found.items()}
+
+
+def part_of(by: Sender, needed: object) -> Expr:
+    """The half that the sender of a box for both blocks of a pair has: its rank. Raises ValueError for other boxes."""
+    if len(by.loops) != 1 or by.domain or needed is not None or by.loops[0].hi is not expr(PAIR):
+        raise ValueError("a copy into a half that is not for both blocks of a pair")
+    return expr(by.loops[0].sym)
