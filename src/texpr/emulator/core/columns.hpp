@@ -361,12 +361,13 @@ inline bool launch_some(bool any) {
     return false;
 }
 
-inline void free_columns(unsigned first, long long count) {
+inline void free_columns(unsigned first, long long count, bool pair) {
     before_access();
     Fiber &me = machine.current();
     Columns *columns = columns_of("gave back columns that the block does not have");
     if (!columns) return;
     View &view = *columns->view;
+    if (pair != columns->pair) return found(Fault::illegal_address, view, 0, party(columns->taker, "took columns"), party(me, "gave them back of another number of blocks"));
     if (first != columns->first || count * ROWS != view.count || me.index / LANES != columns->taker.thread / LANES)
         return found(Fault::illegal_address, view, 0, party(columns->taker, "took columns"), party(me, "gave back other ones, or of another warp"));
     columns->freed = true;

@@ -176,7 +176,7 @@ struct Core {
     void (*take_registers)(View *view, long long at, int count);
     void (*take_columns)(View *word, long long at, View *columns, bool pair);
     unsigned (*first_column)(View *word, long long at);
-    void (*free_columns)(unsigned first, long long count);
+    void (*free_columns)(unsigned first, long long count, bool pair);
     void (*fence_columns)(bool after);
     void *(*touch_column)(unsigned column, unsigned lane, bool write);
     void (*launch_work)(const LaunchOrder &order);

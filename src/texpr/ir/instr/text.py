@@ -1,7 +1,7 @@
 """Instructions as clauses of a kernel's text: printing and parsing.
 
-clause  = "instr" NAME {"operand" buffer ACCESS ["columns"] ["halved" INT] "fragment" STRING} {"asm" STRING STRING} ["rounding" STRING]
-          ["effect" STRING] "means" steps
+clause  = "instr" NAME {"operand" buffer ACCESS ["columns"] ["halved" INT] "fragment" STRING} {"asm" STRING STRING}
+          ["rounding" STRING] ["effect" STRING] "means" steps
 steps   = "{" {step} "}"
 step    = "for" NAME "<" INT ["free" "(" NAME, … ")" ["ieee"]] steps | element [UPDATE] "=" value
 """

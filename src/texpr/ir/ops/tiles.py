@@ -112,8 +112,8 @@ class CopyTensor(Operation, eq=False):
     its phase has completed, no thread may access the tile.
 
     With `peers` the box goes to several blocks of the cluster, of ranks `first` + each of `peers` (multicast): to the same tile
-    of each, with its bytes counted at the same barrier of each. Where each block of a pair has half of the array (`Array.halved`),
-    it goes to this block's half, for both, and counts at this block's barrier.
+    of each, with its bytes counted at the same barrier of each. Where each block of a pair has half of the array
+    (`Array.halved`), it goes to this block's half, for both, and counts at this block's barrier.
 
     In im2col mode `offsets`, one for each spatial dimension, W first, are added to every pixel; `at` is a channel, a pixel of
     the bounding box, and an image. With `rows` the tile is four rows of a matrix (gather4), and `at` is a column alone.

@@ -82,9 +82,9 @@ def product(
     there: bool = False,
     pair: bool = False,
 ) -> Instruction:
-    """128 rows by `columns`, of one type, of one block, or of each of a `pair`. `by_m`, `by_n`: whether consecutive elements of a go along rows of the
-    product, and of b along its columns, as 16-bit types may; else they go along the sum. `there`: a is in tensor memory, too:
-    a lane has a row, in words of consecutive elements.
+    """128 rows by `columns`, of one type, of one block, or of each of a `pair`. `by_m`, `by_n`: whether consecutive elements of
+    a go along rows of the product, and of b along its columns, as 16-bit types may; else they go along the sum. `there`: a is
+    in tensor memory, too: a lane has a row, in words of consecutive elements.
 
     PTX ISA, "tcgen05.mma": the sum is always added to (enable-input-d).
     """
@@ -100,9 +100,11 @@ def product(
     first = "[{a}]" if there else "{a}"
     text = f"tcgen05.mma.cta_group::{blocks}.kind::{kind} [{{d}}], {first}, {{b}}, {bits:#x}, 1;"
     targets = _TARGETS[:1] if kind == "i8" else _TARGETS  # PTX ISA, "tcgen05.mma": .kind::i8 is not of sm_103a
+    shape = f"{'pair_' if pair else ''}m{ROWS}n{columns}k{depth}"
+    where = "tensor memory, in each block of a pair" if pair else "tensor memory"
     return Instruction(
-        f"tcgen05_{'pair_' if pair else ''}m{ROWS}n{columns}k{depth}_{into}_{of}{'_at' if there else '_am' if by_m else ''}{'_bn' if by_n else ''}",
-        f"d += a · b, of {ROWS} × {depth} and {depth} × {columns} elements, in tensor memory{', in each block of a pair' if pair else ''}, later",
+        f"tcgen05_{shape}_{into}_{of}{'_at' if there else '_am' if by_m else ''}{'_bn' if by_n else ''}",
+        f"d += a · b, of {ROWS} × {depth} and {depth} × {columns} elements, in {where}, later",
         Level.WARP,
         (
             Operand(

@@ -14,7 +14,7 @@ from texpr.ir.steps.place import Parts
 from texpr.ir.value import Buffer
 from texpr.isa.instructions.tcgen05 import PAIR
 from texpr.isa.levels import Level
-from texpr.lowering.engine.described import described_element
+from texpr.lowering.build.instructions import described_element
 from texpr.support.diagnostic import limitation
 
 

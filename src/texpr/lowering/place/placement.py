@@ -31,8 +31,8 @@ from texpr.lowering.dependences.lives import Lives
 from texpr.lowering.dependences.needs import Needs
 from texpr.lowering.place.arena import room
 from texpr.lowering.place.distributed import Distributed, distributed
-from texpr.lowering.place.owners import Lanes, Unfit
 from texpr.lowering.place.halves import halved
+from texpr.lowering.place.owners import Lanes, Unfit
 from texpr.lowering.place.registers import columns, registers
 from texpr.lowering.place.shuffles import Shuffles
 from texpr.mapping.nest import Nest

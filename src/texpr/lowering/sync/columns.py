@@ -154,7 +154,9 @@ class InColumns(Record, eq=False):
         there = {buffer.name for buffer in self.columns}
         for need in between:  # a lane moves columns of its own lane, in its own order
             alone = need.covered.buffer in there and is_move(need.source) and is_move(need.sink)
-            if need.source not in own and not alone and need.sink not in self.paired:  # both blocks meet ahead of those of a pair
+            if (
+                need.source not in own and not alone and need.sink not in self.paired
+            ):  # both blocks meet ahead of those of a pair
                 yield need
         for each in (each for each in self.launched.values() if not each.pair):
             first, last = each.run.steps[0], each.run.steps[-1]

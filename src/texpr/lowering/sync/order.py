@@ -72,12 +72,10 @@ def decide(
     launched = columns.in_columns(steps, nest, engines.launched, needs, names)
     going_on = copying | started.keys()
     between = needs.between(nest, nodes, places, engines.loads, going_on, engines.shared)
-    turned = turns(engines, met, nodes)
-    split = roles.split(steps, nest, engines, cluster)
+    turned, split = turns(engines, met, nodes), roles.split(steps, nest, engines, cluster)
     if launched is not None:
         between = tuple(launched.needs(nodes, between, engines.level, split))
-    paired = launched.paired if launched is not None else frozenset[Step]()  # all meet ahead of them, behind the wait
-    late = tuple(need for need in turned.needs if need.source not in paired)
+    late = turned.needs if launched is None else tuple(need for need in turned.needs if need.source not in launched.paired)
     found = tuple(need for need in (*between, *late) if split is None or not split.covers(need))
     alike, settled = partial(_is_alike, steps=steps, cluster=cluster), partial(_is_settled, turned=turned, engines=engines)
     found = tuple(need for need in found if not need.in_text)

@@ -24,7 +24,6 @@ from texpr.ir.ops.columns import BEFORE, FENCED
 from texpr.ir.ops.warpgroup import REGISTERS
 from texpr.ir.proof.tags import ELEMENTS, End, Tags
 from texpr.ir.value import Buffer, Load, Ref
-from texpr.isa.instructions.tcgen05 import PAIR
 from texpr.isa.levels import Space
 from texpr.presburger.existential import ExistsWitness, is_plain, nowhere
 from texpr.presburger.formula import FALSE, TRUE, Eq, Formula, between, compare, conj, differ, disj, negate, rename
@@ -40,7 +39,7 @@ from texpr.proof.read import order, program_order
 from texpr.proof.read.actions import Action, Program, Spot
 from texpr.proof.read.events import Event, Launch, Reading, Site, plainly, ranged
 from texpr.proof.read.order import Names, Sides
-from texpr.proof.read.pairs import beside, led
+from texpr.proof.read.pairs import led
 from texpr.proof.read.program_order import When, when
 from texpr.support.record import Mutable, Record, field
 
@@ -339,7 +338,7 @@ class Flow(Mutable):
             if (b.event.engine or b.event.group in TENSOR_CORES) and not a.event.engine and a.write and not (lanes or columns):
                 raise Undecided("a copy of the engine reads what another asynchronous copy wrote")
             own = self.landed(a.event, a.write, a.site, Load(a.home, a.index) if lanes else None)
-            return (*own, *self.of_pair(a.event)) if a.event.of_pair else own
+            return (*own, *self.phases.of_pair(a.event, self.ends.get(ended(a.event), ()))) if a.event.of_pair else own
         if b.event.group is Group.WGMMA and lanes:  # what a lane did to registers ends at a fence of its own
             register = Load(a.home, a.index)
             return known(a.site, same(a.site), self.ends.get(ended(a.event), ()), self.reading, REGISTERS, register)
@@ -385,12 +384,6 @@ class Flow(Mutable):
             found = landed(event, here, self.ends.get(ended(event), ()), self.reading, write, register)
             self.ended[key] = tuple(each.settled(here, self.premises) for each in found)
         return self.ended[key]
-
-    def of_pair(self, event: Event) -> Iterator[Landing]:
-        """Where what a pair of blocks does is waited for in either of both: it is one launch, and one commit for both."""
-        for number in range(PAIR):
-            found = self.phases.committed(event, self.ends.get(ended(event), ()), beside(event.site.launch, number))
-            yield from (each.settled(event.site, self.premises) for each in found)
 
     def confused(self, a: Access, b: Access) -> Point | None:
         """Two instances at one place that are of different elements of one instance of program memory. Raises Undecided."""

@@ -20,6 +20,7 @@ from typing import TypeAlias
 from texpr.affine.expr import ZERO, Expr, Sym
 from texpr.ir.operation import Arrives, Brings, Commits, Makes, Releases, Waits
 from texpr.ir.proof.tags import TURNS, End, Instance, Turn
+from texpr.isa.instructions.tcgen05 import PAIR
 from texpr.isa.levels import Space
 from texpr.presburger.formula import FALSE, TRUE, Eq, Formula, Ge, between, compare, conj, differ, disj, equal, negate
 from texpr.presburger.questions import Point, witness
@@ -28,6 +29,7 @@ from texpr.proof.plan.channels import Ring
 from texpr.proof.plan.landing import Landing, Names, anyone, known, located, not_landed, own_dims, said, same, there
 from texpr.proof.read.events import Channel, Event, Reading, Signal
 from texpr.proof.read.order import Sides, equal_all, not_behind, unordered
+from texpr.proof.read.pairs import beside
 from texpr.support.record import Mutable, replace
 
 
@@ -152,6 +154,12 @@ class Phases(Mutable):
             behind = negate(disj(not_behind(event.site, signal.site, sides, False)))
             facts = there(signal.site, names), *equal_all(event.site.launch.threads, sides), behind
             yield from self.landings([Named(signal.site, names, conj(facts), signal)])
+
+    def of_pair(self, event: Event, ends: Sequence[End]) -> Iterator[Landing]:
+        """Where what a pair of blocks does is waited for in either of both: it is one launch, with one commit for both."""
+        for number in range(PAIR):
+            for each in self.committed(event, ends, beside(event.site.launch, number)):
+                yield each.settled(event.site, self.premises)
 
     def lane(self, phase: Named) -> dict[Sym, int]:
         """In a ring, `anyone` as the first lane that uses slots: what it saw, others learn along the channel."""

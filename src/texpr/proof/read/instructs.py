@@ -41,9 +41,7 @@ def not_understood(op: k.Collective, launch: Launch) -> str | None:
     return None if len(launch.threads) == 1 else "lanes of a block in several dimensions"
 
 
-def instructed(
-    op: k.Collective, site: Site, kept: Kept, placed: Callable[[Load], Load], halves: Halves
-) -> Iterator[Event]:
+def instructed(op: k.Collective, site: Site, kept: Kept, placed: Callable[[Load], Load], halves: Halves) -> Iterator[Event]:
     """The events of an instruction at a site. All lanes read before any register is written.
 
     One that goes on by itself, or to which lanes say addresses, reads shared memory for all of its lanes: as if each of them

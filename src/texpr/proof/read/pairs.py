@@ -1,9 +1,9 @@
 """Pairs of blocks: what a thread of the first one does for both, and tiles of which each has one half for both.
 
-An event of a pair is told in coordinates of the block whose rows of tensor memory it is about; the block that executes it is the
-first one of its pair (`Site.sender`). A halved tile is read as if each block had all of it: a copy for both blocks writes one
-half in both, at the same time, and nothing else writes there, so that at any time both blocks would have the same as the one
-that has the half. It counts at a barrier of the block that copies it, which is another one than that of the tile.
+An event of a pair is told in coordinates of the block whose rows of tensor memory it is about; the block that executes it is
+the first one of its pair (`Site.sender`). A halved tile is read as if each block had all of it: a copy for both blocks writes
+one half in both, at the same time, and nothing else writes there, so that at any time both blocks would have the same as the
+one that has the half. It counts at a barrier of the block that copies it, which may be another one than that of the tile.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from texpr.affine.expr import ZERO, Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir.value import Buffer, Load
 from texpr.isa.instructions.tcgen05 import PAIR
-from texpr.presburger.formula import rename
-from texpr.proof.read.boxes import Sender
+from texpr.presburger.formula import Formula, between, rename
+from texpr.proof.read.boxes import Copy, Sender
 from texpr.proof.read.events import Launch, Site, over
 from texpr.proof.read.order import ranks
 from texpr.support.record import Record, replace
@@ -33,6 +33,10 @@ class Half(Record):
         """An element of one block's half, as one of the whole tile."""
         index = (*load.index[: self.dim], load.index[self.dim] + part * self.rows, *load.index[self.dim + 1 :])
         return replace(load, buffer=self.whole, index=index)
+
+    def holds(self, load: Load) -> Formula:
+        """The condition that an element is in a half."""
+        return between(ZERO, load.index[self.dim], expr(self.rows))
 
 
 Halves: TypeAlias = Mapping[Buffer, Half]
@@ -75,8 +79,13 @@ def _firsts(launch: Launch) -> dict[Sym, Expr]:
     return {s: ZERO if ends[s] is expr(n) else expr(s) // n * n for s, n in found.items()}
 
 
-def part_of(by: Sender, needed: object) -> Expr:
+def near_of(copy: Copy) -> Buffer:
+    """The array in shared memory that a copy may fill."""
+    return copy.source.buffer if isinstance(copy, k.StoreTensor) else copy.target.buffer
+
+
+def part_of(by: Sender) -> Expr:
     """The half that the sender of a box for both blocks of a pair has: its rank. Raises ValueError for other boxes."""
-    if len(by.loops) != 1 or by.domain or needed is not None or by.loops[0].hi is not expr(PAIR):
+    if len(by.loops) != 1 or by.domain or by.needs is not None or by.loops[0].hi is not expr(PAIR):
         raise ValueError("a copy into a half that is not for both blocks of a pair")
     return expr(by.loops[0].sym)

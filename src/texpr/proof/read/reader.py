@@ -30,7 +30,7 @@ from texpr.ir.program.rewrite import map_value
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, walk
 from texpr.ir.value.types import BOOL, DType
 from texpr.isa.levels import Level, Space
-from texpr.presburger.formula import TRUE, Eq, Formula, Ge, between, compare, conj, negate, rename
+from texpr.presburger.formula import TRUE, Eq, Formula, Ge, between, compare, conj, negate
 from texpr.presburger.solve.products import is_never_negative
 from texpr.presburger.solve.relaxed import flat
 from texpr.proof.read.actions import Action, Program, indices
@@ -54,7 +54,7 @@ from texpr.proof.read.events import (
 from texpr.proof.read.folded import folded
 from texpr.proof.read.instructs import instructed, not_understood, premises
 from texpr.proof.read.lanes import joins_lanes
-from texpr.proof.read.pairs import Half, half_of, led, part_of, sent
+from texpr.proof.read.pairs import Half, half_of, led, near_of, part_of, sent
 from texpr.support.record import Mutable, Record, field, replace
 
 
@@ -83,11 +83,6 @@ def _first(sym: Sym) -> Sym:
     """The symbol that `sym` is a copy of, by its name."""
     first, _, number = sym.name.rpartition("_")
     return Sym(first) if first and number.isdecimal() else sym
-
-
-def _near_of(copy: Copy) -> Buffer:
-    """The array in shared memory that a copy may fill."""
-    return copy.source.buffer if isinstance(copy, k.StoreTensor) else copy.target.buffer
 
 
 def _read(value: Value, meant: Value) -> dict[Sym, Expr]:
@@ -293,7 +288,7 @@ class _Body(Mutable):
     def engine(self, stmt: Copy, site: Site, scope: _Scope) -> None:
         """Decomposes a copy of a tile into elements; a multicast copy into those that one block receives, from each sender."""
         found, name = self.reader.found, f"box{next(self.reader.numbers)}"
-        moved, signal, by, half = self.moved(stmt, scope), None, Sender(), self.reader.halves.get(_near_of(stmt))
+        moved, signal, by, half = self.moved(stmt, scope), None, Sender(), self.reader.halves.get(near_of(stmt))
         own = moved, site
         if moved.moved(self.maps).peers:
             if site.tests:
@@ -303,9 +298,10 @@ class _Body(Mutable):
             seen = _Scope({sym: known(e.substitute(by.values)) for sym, e in {**by.values, **scope.exprs}.items()}, scope.refs)
             self.site, self.data = site, {}
             moved = self.moved(stmt, seen)
-        what = moved.completion(self.maps)
+        copy, where = (moved, site) if half is None else own  # which counts at a barrier
+        what = copy.completion(self.maps)
         if isinstance(what, Brings):
-            signal = Signal(moved, site, what) if half is None else Signal(*own, own[0].completion(self.maps))
+            signal = Signal(copy, where, what)
             found.signals.append(signal)
         group = what.group if isinstance(what, Joins) else None
         sizes = {*self.launch.kernel.sizes}
@@ -324,11 +320,10 @@ class _Body(Mutable):
                 target, value = far, near
                 if (op := moved.moved(self.maps).reduce) is not None:
                     value, joins = Op(op, (far, near), far.dtype), True
-            place = self.within(site, piece, scope)
+            place, afar = self.within(site, piece, scope), dict[Sym, Expr]()
             if half is not None:
-                found.needed.append((stmt, place, between(ZERO, near.index[half.dim], expr(half.rows))))
-                target = half.of(near, part_of(by, by.needs))
-            afar = {} if half is None else by.values
+                found.needed.append((stmt, place, half.holds(near)))
+                target, afar = half.of(near, part_of(by)), {**by.values}
             found.events.append(Event(place, target, value, stmt, "async", signal=signal, group=group, joins=joins, afar=afar))
 
     def moved(self, stmt: Copy, scope: _Scope) -> Copy:

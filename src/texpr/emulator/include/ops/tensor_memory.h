@@ -108,7 +108,7 @@ template <class B> TX_FN uint32_t tx_first_column(B word, long long at) {
 }
 template <int COUNT, int BLOCKS = 1> void tx_free_columns(uint32_t first, int line = __builtin_LINE()) {
     __syncwarp(0xffffffffu, line);
-    if (threadIdx.x % 32u == 0) tx_emu::core->free_columns(first, COUNT);
+    if (threadIdx.x % 32u == 0) tx_emu::core->free_columns(first, COUNT, BLOCKS == 2);
 }
 inline void tx_fence_columns_before() { tx_emu::core->fence_columns(false); }
 inline void tx_fence_columns_after() { tx_emu::core->fence_columns(true); }
