@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tests.instr.pairs.texts import CASES, compiled
 from tests.instr.reads_back import reads_back
+from tests.instr.tensor_memory.test_records import fields
 from tests.lowering.emulated import run_plan
 from tests.proofs import undecided
 
@@ -15,7 +16,6 @@ from texpr.driver import lower
 from texpr.emulator import LOCKSTEP
 from texpr.frontend import parse
 from texpr.ir import kernel as k
-from texpr.isa.instructions.tcgen05 import descriptor
 from texpr.isa.registry import INSTRUCTIONS, resolve
 from texpr.schedule.joint.records import called
 from texpr.support.diagnostic import TexprError
@@ -32,8 +32,8 @@ def emulated(name: str, sizes: tuple[int, int, int], seed: int | None) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_emulated(name: str) -> None:
-    deep = 5 * 128 // CASES[name].arguments((1, 1, 1))[0]["A"].itemsize
-    for seed in (1,) if name == "wide" else (None, LOCKSTEP, 1):
+    deep = 5 * 128 // CASES[name].arguments((8, 8, 8))[0]["A"].itemsize
+    for seed in (1,) if CASES[name].columns > 64 else (None, LOCKSTEP, 1):
         emulated(name, (256, CASES[name].columns, deep), seed)
 
 
@@ -41,6 +41,12 @@ def test_emulated(name: str) -> None:
 def test_ragged_sizes_and_none(sizes: tuple[int, int, int]) -> None:
     """Pairs of which the second block has no rows, or some, tiles of which some columns exist, and no turns."""
     emulated("late", sizes, 3)
+
+
+def test_ragged_halves_of_columns() -> None:
+    """The second half of the last tile has no columns, or some."""
+    emulated("turned", (264, 136, 72), 2)
+    emulated("turned", (8, 232, 200), 3)
 
 
 @pytest.mark.parametrize("seed", range(4, 10))
@@ -79,18 +85,18 @@ def test_records_are_those_of_one_block_but_for_the_pair(name: str) -> None:
     b in each. The instruction descriptor has all rows, and all columns."""
     pair, one = INSTRUCTIONS[name], INSTRUCTIONS[name.replace("pair_", "")]
     _, columns = pair.operands[2].shape
-    of = pair.operands[0].dtype
     assert [(o.name, o.dtype, o.shape) for o in pair.operands] == [(o.name, o.dtype, o.shape) for o in one.operands]
     assert pair.meaning == one.meaning and pair.rounding == one.rounding
     for target in ("sm_100a", "sm_103a"):
         told, other = pair.template(resolve(target)), one.template(resolve(target))
         assert told is not None and other is not None
-        bits = int(re.findall(r"0x[0-9a-f]+", told)[0], 16)
-        assert bits == descriptor(256, columns, of, "f32") == descriptor(128, columns, of, "f32") + (8 << 24)
+        bits, alone = (fields(int(re.findall(r"0x[0-9a-f]+", text)[0], 16)) for text in (told, other))
+        assert bits == {**alone, "m": 256 // 16} and alone["m"] == 128 // 16 and bits["n"] == columns // 8
         assert re.sub("0x[0-9a-f]+", "", told) == re.sub("0x[0-9a-f]+", "", other).replace("cta_group::1", "cta_group::2")
     instr = called(name)
     assert instr is not None and instr.is_pair and instr.is_alone
     assert [operand.halved for operand in instr.operands] == [None, 1, None]
+    assert {each.fragment.replace("2@1 ", "") for each in pair.operands} == {each.fragment for each in one.operands}
     assert instr.operands[1].part == (instr.operands[1].memory.shape[0].constant, columns // 2)
 
 

@@ -14,14 +14,14 @@ from texpr.frontend import parse
 from texpr.support.record import Record
 
 _TEXT = """\
-fn product(A: {of}[M, K] align(16), B: {of}[N, K] align(16)): {out}[M, N] align(16)
-    where K % {each} == 0, N % {each} == 0
+fn product(A: {of}[{rows}] align(16), B: {of}[{cols}] align(16)): {out}[M, N] align(16)
+    where K % {each} == 0, N % {each} == 0, M % {least} == 0
 {{
     new C: {out}[M, N]
     par M |i| {{ par N |j| {{
         new total: f32
         total = 0.0
-        seq K |k| reduce(total) {{ total += A[i, k] * B[j, k] }}
+        seq K |k| reduce(total) {{ total += {a} * {b} }}
         C[i, j] = {given}
     }} }}
     return C
@@ -35,9 +35,9 @@ schedule product "tiles" for sm_100a {{
     bind(i_b, grid.y)
     bind(j_b, grid.x)
     cluster(i_b, 2)
-    stage(A, at=k_o, in=shared, via=tma, swizzle=128B) -> A_s
-    stage(B, at=k_o, in=shared, via=tma, swizzle=128B, multicast=i_b) -> B_s
-    mma(i_m, j_m, k_i, tcgen05_pair_m128n{columns}k{step}_f32_{of})
+    stage(A, at=k_o, in=shared, via=tma, swizzle=128B{a_box}) -> A_s
+    stage(B, at=k_o, in=shared, via=tma, swizzle=128B{b_box}, multicast=i_b) -> B_s
+    mma(i_m, j_m, k_i, tcgen05_pair_m128n{columns}k{step}_f32_{of}{turned})
     {ring}
 }}
 """
@@ -52,22 +52,28 @@ _TYPES: dict[str, tuple[int, DTypeLike]] = {
 
 class Case(Record):
     """A product of matrices of type `of`, with so many columns a tile, results of type `out`, and copies ahead in `stages`,
-    whose slots rest for `lag` turns."""
+    whose slots rest for `lag` turns. `turned`: of which operands neighbours in memory go along rows, or columns, of the
+    product: "_am", "_bn", or both."""
 
     of: str
     columns: int
     out: str
     stages: int = 3
     lag: int = 0
+    turned: str = ""
 
     @property
     def text(self) -> str:
         """It in the language."""
         size = _TYPES[self.of][0]
         late = f", lag={self.lag}" if self.lag else ""
+        m, n = "_am" in self.turned, "_bn" in self.turned
         return _TEXT.format(
             of=self.of, out=self.out, each=16 // size, deep=128 // size, columns=self.columns, step=32 // size,
             given="total" if self.out == "f32" else f"{self.out}(total)",
+            turned=self.turned, least=16 // size if m else 1, rows="K, M" if m else "M, K", cols="K, N" if n else "N, K",
+            a="A[k, i]" if m else "A[i, k]", b="B[k, j]" if n else "B[j, k]",
+            a_box=", box=(64, 64)" if m else "", b_box=", box=(64, 64)" if n else "",
             ring=f"pipeline(k_o, stages={self.stages}{late})" if self.stages > 1 else "",
         )  # fmt: skip
 
@@ -77,7 +83,11 @@ class Case(Record):
         random, dtype = np.random.default_rng(7), _TYPES[self.of][1]
         a, b = (random.integers(-3, 4, shape).astype(dtype) for shape in ((rows, deep), (columns, deep)))
         out = dict(bf16=ml_dtypes.bfloat16, f16=np.float16).get(self.out, np.float32)
-        return {"A": a, "B": b}, (a.astype(np.float32) @ b.astype(np.float32).T).astype(out)
+        given = {
+            "A": np.ascontiguousarray(a.T) if "_am" in self.turned else a,
+            "B": np.ascontiguousarray(b.T) if "_bn" in self.turned else b,
+        }
+        return given, (a.astype(np.float32) @ b.astype(np.float32).T).astype(out)
 
 
 CASES = {
@@ -86,6 +96,7 @@ CASES = {
     "in turn": Case("bf16", 64, "f32", 1),
     "wide": Case("bf16", 256, "bf16", 4, 1),
     "tf32": Case("tf32", 64, "f32"),
+    "turned": Case("bf16", 128, "f32", 4, 1, "_am_bn"),
     "f8e4m3": Case("f8e4m3", 128, "bf16", 4, 1),
 }
 

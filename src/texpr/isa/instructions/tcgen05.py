@@ -163,6 +163,10 @@ def _products() -> Iterator[Instruction]:
                 yield from (product(columns, of, by_n=n, there=True) for n in (False, True))
     for columns in PAIR_WIDTHS:
         yield from (product(columns, of, pair=True) for of in ("bf16", "f16", "tf32", "f8e4m3", "f8e5m2"))
+        for of in ("bf16", "f16"):
+            yield product(columns, of, by_m=True, pair=True)
+            if columns >= PAIR * 64:  # a swizzle of 128 bytes, along the columns of a half
+                yield from (product(columns, of, by_m=m, by_n=True, pair=True) for m in (False, True))
 
 
 INSTRUCTIONS = (

@@ -7,7 +7,7 @@ Which half is whose is said by the instruction; the blocks are those of a cluste
 
 from __future__ import annotations
 
-from texpr.affine.expr import expr
+from texpr.affine.expr import Expr, FloorDiv, Sym, expr
 from texpr.ir import program as ir
 from texpr.ir.steps import Steps
 from texpr.ir.steps.place import Parts
@@ -31,11 +31,20 @@ def halved(body: tuple[ir.Stmt, ...], steps: Steps) -> dict[Buffer, Parts]:
             raise limitation("E0918", use.span, told, help=f"write `cluster(LOOP, {PAIR})` of the grid's loop over its rows")
         for operand in (each for each in instr.operands if each.halved is not None):
             load, names = described_element(use, instr, operand)
-            half = operand.part[operand.halved or 0]
-            dims = [at for at, e in enumerate(load.index) if e.as_sym is names[operand.halved or 0]]
-            if len(dims) != 1 or load.buffer.shape[dims[0]] is not expr(PAIR * half):
+            half, sym = operand.part[operand.halved or 0], names[operand.halved or 0]
+            steps = [(at, step) for at, e in enumerate(load.index) if (step := _step(e, sym)) and half % step == 0]
+            dims = [(at, half // step) for at, step in steps if load.buffer.shape[at] is expr(PAIR * half // step)]
+            if len(dims) != 1:
                 told = f"`{instr.name}` reads `{operand.name}` in halves of {half}, one in each block, and `{load.buffer.name}`"
                 help = f"stage a tile of {PAIR * half}, of which both blocks copy a half: `multicast=`"
                 raise limitation("E0541", load.span or use.span, f"{told} has no such halves", help=help)
-            found[load.buffer] = Parts(dims[0], half, PAIR, ranks[0].sym)
+            found[load.buffer] = Parts(*dims[0], PAIR, ranks[0].sym)
     return found
+
+
+def _step(index: Expr, sym: Sym) -> int:
+    """How many values of a symbol are at one subscript, if it is that symbol, or a quotient of it; else 0."""
+    atom = index.as_atom
+    if isinstance(atom, FloorDiv) and atom.num is expr(sym) and atom.den.is_constant:
+        return atom.den.constant
+    return int(index.as_sym is sym)

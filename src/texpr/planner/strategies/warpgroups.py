@@ -353,7 +353,8 @@ def asked(tile: Operands) -> Asked:
 
 
 def _clusters(tile: Operands) -> Iterator[Operands]:
-    """The same in clusters of two blocks, which are whole at the sizes that are known; in pairs, where these multiply together."""
+    """The same in clusters of two blocks, which are whole at the sizes that are known; of sums in tensor memory in pairs, which
+    multiply together."""
     if tile.unit.columns:
         names = [of_pair(name) for name in tile.names]
         loop, whole = tile.product.rows, [name for name in names if name is not None]

@@ -51,7 +51,8 @@ def _is_from_shared(record: Instruction) -> bool:
     """Whether a warpgroup does it, of matrices in shared memory, and of scales that are brought from there."""
     read = [o.fragment for o in record.operands if not o.inout]
     matrices = sum(each.startswith(DESCRIBED) for each in read)
-    return record.effect in GROUPS and record.effect != PAIRED and matrices > 1 and all(each.startswith((DESCRIBED, COLUMNS)) for each in read)
+    alone = record.effect in GROUPS and record.effect != PAIRED
+    return alone and matrices > 1 and all(each.startswith((DESCRIBED, COLUMNS)) for each in read)
 
 
 def of_pair(name: str) -> str | None:
@@ -62,9 +63,7 @@ def of_pair(name: str) -> str | None:
 
 def _alike(pair: Instruction, alone: Instruction) -> bool:
     """Whether an instruction of a pair does in each block what another one does, of operands that lie alike."""
-    mine, theirs = (
-        [(o.dtype, o.shape, o.fragment.replace(f"{PAIR}@1 ", "")) for o in each.operands] for each in (pair, alone)
-    )
+    mine, theirs = ([(o.dtype, o.shape, o.fragment.replace(f"{PAIR}@1 ", "")) for o in each.operands] for each in (pair, alone))
     return mine == theirs and pair.meaning == alone.meaning
 
 

@@ -92,7 +92,8 @@ def alike(instr: Instr, operand: Operand) -> tuple[str, ...]:
     return tuple(
         each.name
         for each in _described()
-        if GROUPS.get(each.effect) == instr.group and (each.effect == PAIRED) == instr.is_pair
+        if GROUPS.get(each.effect) == instr.group
+        and (each.effect == PAIRED) == instr.is_pair
         and [(o.name, o.dtype, o.shape, o.fragment.startswith(DESCRIBED)) for o in each.operands] == told
         if not each.operands[at].fragment.endswith(layout)
     )
