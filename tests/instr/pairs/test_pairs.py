@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import TypeGuard
 
 import numpy as np
 import pytest
@@ -12,10 +13,12 @@ from tests.instr.tensor_memory.test_records import fields
 from tests.lowering.emulated import run_plan
 from tests.proofs import undecided
 
+from texpr.artifact.certificate import said
 from texpr.driver import lower
 from texpr.emulator import LOCKSTEP
 from texpr.frontend import parse
 from texpr.ir import kernel as k
+from texpr.ir import program as ir
 from texpr.isa.registry import INSTRUCTIONS, resolve
 from texpr.schedule.joint.records import called
 from texpr.support.diagnostic import TexprError
@@ -64,6 +67,20 @@ def test_proved(name: str) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_texts_read_back(name: str) -> None:
     assert reads_back(CASES[name].text, compiled(name))
+
+
+@pytest.mark.parametrize("name", ["late", "turned"])
+def test_programs_read_back_as_they_are_shipped(name: str) -> None:
+    """With the instruction, its halves and its effect among it."""
+    text, again = said(compiled(name).function)
+    assert "descriptor 2@1 (8,8):" in text and "effect joins tcgen05 commit of a pair;" in text
+    (instr,) = {use.instr.name: use.instr for use in ir.walk(again.body) if _is_pair(use) and use.instr}.values()
+    known = called(instr.name)
+    assert known is not None and known.alike(instr)
+
+
+def _is_pair(use: ir.Stmt) -> TypeGuard[ir.Instruction]:
+    return isinstance(use, ir.Instruction) and use.instr is not None and use.instr.is_pair
 
 
 def test_each_block_has_half_of_the_columns() -> None:

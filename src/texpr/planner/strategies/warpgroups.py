@@ -156,8 +156,9 @@ class Operands(Tile):
 
     def data(self) -> dict[str, Any]:
         """For `explain`."""
+        pairs = {"pairs": True} if self.halves > 1 else {}
         goes = {"blocks": self.goes.blocks, "stored": self.goes.stored, "parts": self.goes.parts}
-        return {**super().data(), "team": "warpgroup", "cluster": list(self.cluster), **goes}
+        return {**super().data(), "team": "warpgroup", "cluster": list(self.cluster), **goes, **pairs}
 
 
 class WarpgroupScript(ProductScript, kw_only=True):
