@@ -20,8 +20,8 @@ MADE = [
 
 @pytest.mark.parametrize(("name", "instruction"), MADE)
 def test_products_are_of_two_blocks(name: str, instruction: str) -> None:
-    """Four a turn, all of two blocks, with one arrival in both; columns are taken for two blocks; a barrier of the cluster in a
-    turn, one ahead and one at the end."""
+    """Four a turn, all of two blocks, with one arrival in both; columns are taken for two blocks, and copies count in one; a barrier
+    of the cluster in a turn, which makes no stores visible, two ahead and one at the end, which do."""
     binary = built(compiled(name).source, "sm_100a")
     assert spills_nothing(binary)
     code = code_of(binary)
@@ -31,4 +31,5 @@ def test_products_are_of_two_blocks(name: str, instruction: str) -> None:
     assert sum(count for (each, _), count in found.items() if each == instruction) == 4 * turns
     assert all(".2CTA" in how for _, how in found) and all(".MULTICAST" in how for each, how in found if each == "UTCBAR")
     assert re.search(r"UTCATOMSWS\.2CTA\.FIND_AND_SET", code)
-    assert len(re.findall(r"UCGABAR_WAIT", code)) == 2 + turns
+    assert len(re.findall(r"UTMALDG\.2D\.2CTA", code)) == len(re.findall(r"UTMALDG", code)) > 0
+    assert len(re.findall(r"UCGABAR_WAIT", code)) == 3 + turns and len(re.findall(r"MEMBAR\.ALL\.GPU", code)) == 3

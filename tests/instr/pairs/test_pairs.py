@@ -84,16 +84,20 @@ def _is_pair(use: ir.Stmt) -> TypeGuard[ir.Instruction]:
 
 
 def test_each_block_has_half_of_the_columns() -> None:
-    """A tile of 64 columns is 32 in each block, and each counts the bytes of its own; both meet once a turn."""
+    """A tile of 64 columns is 32 in each block; the first one counts the bytes of both, and is who waits for them; both meet once
+    ahead of the turns, and once a turn, in which nobody has to see what others stored."""
     (kernel,) = k.kernels(compiled("late").plan.steps)
     arrays = {array.buffer.name: array for array in kernel.arrays}
     assert arrays["B_s"].halved == 1 and [e.constant for e in arrays["B_s"].buffer.shape] == [4, 32, 8, 8]
     assert arrays["A_s"].halved is None and [e.constant for e in arrays["A_s"].buffer.shape] == [4, 128, 8, 8]
     (expect,) = (stmt for stmt in k.walk(kernel.body) if isinstance(stmt, k.BarrierExpect))
-    assert expect.bytes == (128 + 32) * 128
+    assert expect.bytes == 2 * (128 + 32) * 128
+    copies = [stmt for stmt in k.walk(kernel.body) if isinstance(stmt, k.CopyTensor)]
+    assert [copy.led for copy in copies] == [True, True]
     (loop,) = (stmt for stmt in kernel.body if isinstance(stmt, k.For) and stmt.sym.name == "k_o")
-    meetings = [stmt for stmt in k.walk(loop.body) if isinstance(stmt, k.Barrier)]
-    assert [(each.level, each.relaxed) for each in meetings] == [(k.Level.CLUSTER, False)]
+    outside = [stmt.relaxed for stmt in kernel.body if isinstance(stmt, k.Barrier) and stmt.level is k.Level.CLUSTER]
+    inside = [(stmt.level, stmt.relaxed) for stmt in k.walk(loop.body) if isinstance(stmt, k.Barrier)]
+    assert outside == [False] * 3 and inside == [(k.Level.CLUSTER, True)]
 
 
 @pytest.mark.parametrize("name", PAIRS)

@@ -27,8 +27,9 @@ class Planted(Record):
 
 AFTER, BEFORE, MEET = "columns fence after\n", "columns fence before\n", "barrier cluster\n"
 SOLE = "if (i32(thread) == 0:i32) {\n"
-FULL = "            mbarrier wait B_s_A_s_full[((k_o + 2) % 4)] parity ((((k_o + 2) / 4) + 1) % 2)\n"
-TURN = f"            {MEET}            {AFTER}"
+WAIT = "mbarrier wait B_s_A_s_full[((k_o + 2) % 4)] parity ((((k_o + 2) / 4) + 1) % 2)\n"
+FULL = f"            if (i32(i_b_rank) == 0:i32) uniform {{\n                {WAIT}            }}\n"
+TURN = f"            barrier cluster relaxed\n            {AFTER}"
 LAUNCH = (
     "launch instr tcgen05_pair_m128n64k16_f32_bf16 [i_1, j_1, k] A_s[((k_o + 2) % 4), 0, 2 * k_i_o, 0] 8 descriptor "
     "(128, 16, 1024), B_s[((k_o + 2) % 4), 0, 2 * k_i_o, 0] 8 descriptor (128, 16, 1024), total[0] 64 update\n"
@@ -48,12 +49,17 @@ LAST = (
     "        mbarrier wait total_done[((((K + 63) / 64) + 1) % 2)] parity ((((((K + 63) / 64) + 1) / 2) + 1) % 2)\n"
     "    }\n"
 )
-EXPECT = "                mbarrier expect B_s_A_s_full[(k_o % 4)] bytes 20480\n"
+EXPECT = (
+    "                if (i32(i_b_rank) == 0:i32) uniform {\n"
+    "                    mbarrier expect B_s_A_s_full[(k_o % 4)] bytes 40960\n                }\n"
+)
 COPY_B = (
     "                tensor load B_s[(k_o % 4), 0, 0, 0] = B_map[64 * k_o, 32 * i_b_rank + 64 * j_b] arrives "
-    "B_s_A_s_full[(k_o % 4)] to [0, 1] from 0\n"
+    "B_s_A_s_full[(k_o % 4)] to [0, 1] from 0 led\n"
 )
-COPY_A = "                tensor load A_s[(k_o % 4), 0, 0, 0] = A_map[64 * k_o, 128 * i_b] arrives B_s_A_s_full[(k_o % 4)]\n"
+COPY_A = (
+    "                tensor load A_s[(k_o % 4), 0, 0, 0] = A_map[64 * k_o, 128 * i_b] arrives B_s_A_s_full[(k_o % 4)] led\n"
+)
 FREE = "    if (i32((thread / 32)) < i32(1)) {\n        columns free 64 pair\n    }\n"
 TAKE = "    if (i32((thread / 32)) < i32(1)) {\n        columns take first_column[0] count 64 pair\n    }\n"
 START = f"    {BEFORE}    {MEET}    {AFTER}"
@@ -64,30 +70,36 @@ FIRST = "if (i32(i_b_rank) == 0:i32) uniform {\n"
 STORED = "total_part[0] 32 read, total[32 * r] 32 write\n        }\n"
 
 BUGS = {
-    # both blocks have what one product reads
-    "blocks do not meet ahead of a product": Planted(TURN, f"            {AFTER}"),
-    "a block's own threads meet alone": Planted(TURN, TURN.replace("cluster", "block")),
-    "a relaxed meeting, which shows no stores": Planted(TURN, TURN.replace("cluster", "cluster relaxed"), False),
-    "they meet before they have waited": Planted(f"{FULL}            {MEET}", f"            {MEET}{FULL}"),
-    "they meet behind the product": Planted(f"{TURN}{LAUNCHES}", f"            {AFTER}{LAUNCHES}            {MEET}"),
-    "the second block does not wait for its copies": Planted(FULL, f"            {FIRST}    {FULL}            }}\n"),
-    "the first block does not wait for its copies": Planted(FULL, f"            {SECOND}    {FULL}            }}\n"),
-    "no fence behind the meeting": Planted(TURN, f"            {MEET}"),
+    # both blocks have what one product reads, and know what it adds to
+    "blocks do not meet between stores and products": Planted(f"    {MEET}    for k_o", "    for k_o"),
+    "a block's own threads meet alone": Planted(f"    {MEET}    for k_o", "    barrier block\n    for k_o"),
+    "a relaxed meeting, which shows no stores": Planted(f"    {MEET}    for k_o", "    barrier cluster relaxed\n    for k_o"),
+    "nobody waits for copies": Planted(FULL, ""),
+    "the second block waits for copies in place of the first": Planted(FULL, FULL.replace("== 0", "== 1")),
+    "both blocks wait for copies": Planted(FULL, f"            {WAIT}"),
+    "the other parity of copies": Planted("((((k_o + 2) / 4) + 1) % 2)", "(((k_o + 2) / 4) % 2)"),
+    "blocks do not meet in a turn": Planted(TURN, f"            {AFTER}", False),
+    "blocks meet behind a commit": Planted(
+        f"{TURN}{LAUNCHES}{COMMIT}", f"            {AFTER}{LAUNCHES}{COMMIT}            barrier cluster relaxed\n", False
+    ),
+    "no fence behind the meeting": Planted(TURN, "            barrier cluster relaxed\n"),
     "no fence behind what threads stored": Planted(f"{STORED}        {BEFORE}", STORED),
     # halves
     "both blocks copy the first half": Planted("32 * i_b_rank + 64 * j_b", "64 * j_b"),
     "halves of the other block": Planted("32 * i_b_rank + 64 * j_b", "-32 * i_b_rank + 64 * j_b + 32"),
     "a half of another tile": Planted("32 * i_b_rank + 64 * j_b", "64 * i_b_rank + 64 * j_b"),
-    "a half for its own block alone": Planted(" to [0, 1] from 0", "", False),
-    "a half for the second block alone": Planted(" to [0, 1] from 0", " to [0] from 1", False),
+    "a half for its own block alone": Planted(" to [0, 1] from 0 led", " led", False),
+    "a half for the second block alone": Planted(" to [0, 1] from 0 led", " to [0] from 1 led", False),
     "a half at the second half's rows": Planted("B_s[(k_o % 4), 0, 0, 0] =", "B_s[(k_o % 4), 32, 0, 0] ="),
     "rows of the first block in both": Planted("A_map[64 * k_o, 128 * i_b]", "A_map[64 * k_o, 128 * (i_b - i_b_rank)]"),
-    "bytes of both halves": Planted("bytes 20480", "bytes 24576"),
-    "bytes of the left operand alone": Planted("bytes 20480", "bytes 16384"),
-    "the second block copies no half": Planted(
-        f"{EXPECT}{COPY_B}",
-        f"{EXPECT}                {FIRST}    {COPY_B}                }}\n",
-    ),
+    "bytes of one block alone": Planted("bytes 40960", "bytes 20480"),
+    "bytes of two halves too many": Planted("bytes 40960", "bytes 49152"),
+    "both blocks expect bytes": Planted(EXPECT, "                mbarrier expect B_s_A_s_full[(k_o % 4)] bytes 40960\n", False),
+    "the second block expects bytes": Planted(EXPECT, EXPECT.replace("== 0", "== 1")),
+    "a half counts where it is": Planted(COPY_B, COPY_B.replace(" led", "")),
+    "rows count where they are": Planted(COPY_A, COPY_A.replace(" led", "")),
+    "the second block copies no half": Planted(COPY_B, f"                {FIRST}    {COPY_B}                }}\n"),
+    "the second block copies no rows": Planted(COPY_A, f"                {FIRST}    {COPY_A}                }}\n"),
     "a product of halves in whole arrays": Planted("at 1024 halved 1", "at 1024", False),
     "a product of a whole array as of halves": Planted(WHOLE, f"{WHOLE} halved 1", False),
     "a product from within a half": Planted("B_s[((k_o + 2) % 4), 0, 2 *", "B_s[((k_o + 2) % 4), 8, 2 *"),
@@ -121,7 +133,9 @@ BUGS = {
     "launched by the second block alone": Planted(LAUNCH, f"{SECOND}{LAUNCH}}}\n"),
     "launched by both blocks' threads twice": Planted(LAUNCH, LAUNCH + LAUNCH),
     "a slice too few": Planted("for k_i_o in 0..4", "for k_i_o in 0..3"),
-    "one turn after the other without a meeting": Planted(f"        {MEET}        {AFTER}", f"        {AFTER}", case="in turn"),
+    "one turn after the other without a meeting": Planted(
+        f"        barrier cluster relaxed\n        {AFTER}", f"        {AFTER}", False, "in turn"
+    ),
     "one turn after the other without a wait": Planted(
         "        mbarrier wait total_done[0] parity (k_o % 2)\n", "", case="in turn"
     ),

@@ -127,7 +127,7 @@ struct Tile : Flying {
     unsigned size, group;
     std::size_t done;
     View near, far;
-    Block *block;
+    Block *block, *counted; /* that of the tile; that of the barrier, where it is another one */
     Phases *barrier;
     std::vector<Piece> pieces;
     std::vector<char> held;

@@ -78,6 +78,7 @@ struct TileOrder {
     unsigned mask;
     unsigned more;        /* the number of offsets of a filter, or of rows */
     long long further[4]; /* offsets, W first, of a map in im2col mode; rows of a matrix otherwise */
+    bool led;             /* the barrier is the first block's of a pair */
 };
 
 /* A run of elements between shared and global memory; loaded with a barrier, else stored: combined by `how`, as in a `TileOrder`, as

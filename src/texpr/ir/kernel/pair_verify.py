@@ -60,6 +60,20 @@ def _read_in_halves(stmt: k.Collective, instr: Instr, halves: dict[Buffer, k.Arr
             yield f"`{operand.name}` of {stmt.name} begins within a half of {held.first.buffer.name}"
 
 
+def led_copies_are_of_pairs(kernel: k.Kernel) -> Iterator[str]:
+    """What counts at a barrier of the first block of a pair is a box of a tensor, in a cluster of two."""
+    for stmt in k.walk(kernel.body):
+        if isinstance(stmt, k.CopyTensor) and stmt.led:
+            if prod(kernel.cluster) != PAIR:
+                yield f"a copy counts in the first of two blocks, in a cluster of {prod(kernel.cluster)}"
+            if stmt.rows or stmt.offsets or (stmt.peers and stmt.target.buffer not in _halved(kernel)):
+                yield "a copy counts in the first of two blocks, and is no box for one of them"
+
+
+def _halved(kernel: k.Kernel) -> set[Buffer]:
+    return {array.buffer for array in kernel.arrays if array.halved is not None}
+
+
 def _is_for_both(stmt: k.Stmt) -> bool:
     if isinstance(stmt, k.CopyTensor):
         return stmt.peers == tuple(range(PAIR)) and stmt.first is ZERO
@@ -72,5 +86,5 @@ def _touched(stmt: k.Stmt) -> Iterator[Load]:
         yield from (each.first for each in stmt.operands)
 
 
-PAIR_RULES = (pairs_are_of_two_blocks, halves_are_of_pairs)
+PAIR_RULES = (pairs_are_of_two_blocks, halves_are_of_pairs, led_copies_are_of_pairs)
 """The rules of a kernel with pairs of blocks."""

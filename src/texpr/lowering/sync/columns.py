@@ -23,7 +23,7 @@ from texpr.ir.steps import Loop, Node, Step, Steps, leaves
 from texpr.ir.steps.threads import ALL
 from texpr.ir.steps.threads import ONE as FIRST
 from texpr.ir.steps.work import Order as Ordering
-from texpr.ir.value import Buffer, Index, Literal, Load, Op, walk
+from texpr.ir.value import Buffer, Index, Literal, Load, Op
 from texpr.ir.value.types import BOOL, I32, I64, U64
 from texpr.isa.instructions.tcgen05 import COLUMNS, LEAST
 from texpr.lowering.dependences.dependence import Dependence
@@ -44,7 +44,7 @@ class Launched(Record, eq=False):
     """One commit: of the launches `run`, each turn's at the next of the barriers `barrier`; so many commits come before it.
 
     With two barriers threads wait for the commit of the turn before: in turns of `loop` behind its first one with a launch, of
-    which there were as many as `turn`, and for the last one behind the loop, if it has `turns`.
+    which there were as many as `turn`, and for the last one behind the loop, if it has `turns`. `around`: the innermost loop.
     """
 
     run: Run
@@ -53,6 +53,7 @@ class Launched(Record, eq=False):
     loop: Loop | None = None
     turn: Expr = ZERO
     turns: Expr = ZERO
+    around: Loop | None = None
 
     @property
     def slots(self) -> int:
@@ -76,10 +77,12 @@ class Launched(Record, eq=False):
         return any(_of_pair(step) for step in self.run.steps)
 
     def ahead(self) -> Step:
-        """The step ahead of the launches: of a pair, both blocks have waited for what they copied, and stored, by then."""
-        span, tiles = self.span, dict.fromkeys(name for step in self.run.steps for name in _read(step))
-        covers = tuple(k.Covered("RAW", name, span, span) for name in tiles)
-        meeting = (k.Barrier(k.Level.CLUSTER, covers),) if self.pair else ()
+        """The step ahead of the launches: of a pair, all of both blocks have waited for the phases before by then."""
+        span = self.span
+        covers = (
+            k.Covered("WAR", "the phase of a barrier", span, span, None if self.around is None else self.around.stmt.sym),
+        )
+        meeting = (k.Barrier(k.Level.CLUSTER, covers, relaxed=True),) if self.pair else ()
         return Step(ALL, Ordering((*meeting, k.FenceColumns(AFTER, span=span))))
 
     def behind(self) -> tuple[Step, ...]:
@@ -154,10 +157,8 @@ class InColumns(Record, eq=False):
         there = {buffer.name for buffer in self.columns}
         for need in between:  # a lane moves columns of its own lane, in its own order
             alone = need.covered.buffer in there and is_move(need.source) and is_move(need.sink)
-            if (
-                need.source not in own and not alone and need.sink not in self.paired
-            ):  # both blocks meet ahead of those of a pair
-                yield need
+            if need.source not in own and not alone:
+                yield replace(need, level=k.Level.CLUSTER) if need.sink in self.paired else need
         for each in (each for each in self.launched.values() if not each.pair):
             first, last = each.run.steps[0], each.run.steps[-1]
             for node in takewhile(lambda node, each=each: node is not each.run.last, around(nodes, first)):
@@ -210,11 +211,12 @@ def in_columns(steps: Steps, nest: Nest, started: Mapping[Step, Started], needs:
         loop = _resting(steps.body, run, after)
         barrier = Buffer(names.name(f"{name}_done"), U64, (expr(1 if loop is None else 2),), "local", span=span)
         before = completed(steps.body, here, needs.model.given, run.last)
+        outer = next(reversed(list(_loops(steps.body, run))), None)
         if loop is None:
-            launched[run.last] = Launched(run, barrier, before)
+            launched[run.last] = Launched(run, barrier, before, around=outer)
         else:
             first, end = turns[loop.stmt.sym]
-            launched[run.last] = Launched(run, barrier, before, loop, loop.stmt.sym - first, end - first)
+            launched[run.last] = Launched(run, barrier, before, loop, loop.stmt.sym - first, end - first, outer)
     columns, end = dict[Buffer, int](), 0
     for array in arrays:
         columns[array.buffer] = end
@@ -232,12 +234,18 @@ def _columns(buffer: Buffer) -> int:
 
 def _resting(nodes: tuple[Node, ...], run: Run, met: Sequence[Dependence]) -> Loop | None:
     """The innermost loop around launches, if whatever depends on them comes two turns later, or behind the loop."""
-    loops = [n for n in takewhile(lambda node: node is not run.last, around(nodes, run.steps[0])) if isinstance(n, Loop)]
+    loops = list(_loops(nodes, run))
     if not loops:
         return None
     inside = frozenset(leaves(loops[-1].body))
     later = (m.distance > 1 if m.carrier is loops[-1].stmt else m.carrier is not None or m.sink not in inside for m in met)
     return loops[-1] if all(later) else None
+
+
+def _loops(nodes: tuple[Node, ...], run: Run) -> Iterator[Loop]:
+    """The loops around launches, but for those that are launches alone."""
+    every = takewhile(lambda node: node is not run.last, around(nodes, run.steps[0]))
+    yield from (node for node in every if isinstance(node, Loop))
 
 
 def is_copy(step: Step) -> bool:
@@ -268,16 +276,6 @@ def _of_pair(step: Step) -> bool:
     """Whether a step launches something for two blocks."""
     use = step.stmts[0]
     return isinstance(use, ir.Instruction) and use.instr is not None and use.instr.is_pair
-
-
-def _read(step: Step) -> Iterator[str]:
-    """The names of what a step reads in shared memory."""
-    use = step.stmts[0]
-    if isinstance(use, ir.Instruction) and use.instr is not None:
-        binds = [each for each in ir.walk(use.body) if isinstance(each, ir.Bind)]
-        written = {target.buffer for bind in binds for target in bind.targets}
-        loads = (node for bind in binds for value in bind.values for node in walk(value) if isinstance(node, Load))
-        yield from (load.buffer.name for load in loads if load.buffer not in written)
 
 
 def _summed(step: Step) -> Iterator[Buffer]:

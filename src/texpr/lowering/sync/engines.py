@@ -53,6 +53,14 @@ class Engines(Record):
         return {step: each for step, each in self.started.items() if each.instr.is_alone}
 
     @property
+    def led(self) -> frozenset[BoxCopy]:
+        """The copies of tiles that pairs of blocks read alone: they are counted at barriers of the first block of each."""
+        pairs = [each for each in self.started.values() if each.instr.is_pair]
+        others = {tile for each in self.started.values() if not each.instr.is_pair for tile in each.tiles}
+        tiles = {tile for each in pairs for tile in each.tiles} - others
+        return frozenset(copy for copy in self.loads.values() if copy.tile.buffer in tiles)
+
+    @property
     def loads(self) -> dict[Step, BoxCopy]:
         """The copies to shared memory."""
         return {leaf: copy for leaf, copy in self.copies.items() if not copy.stores}

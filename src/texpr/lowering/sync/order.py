@@ -105,7 +105,7 @@ def decide(
     best, waits, last, asked = chosen.made
     placed = best.barriers if split is None else split.meeting(best.barriers, asked, nodes)
     operations = _operations(steps, engines, turned.rings, met, placed, needs, names, cluster)
-    before: dict[ProgramPoint, tuple[k.Stmt, ...]] = dict(operations.phases.waits)
+    before: dict[ProgramPoint, tuple[k.Stmt, ...]] = operations.waits
     if split is not None:
         stored = later(placed, operations.phases, engines.stores, met, nodes, steps.thread, asked, runs.__contains__)
         placed, operations = stored.barriers, replace(operations, phases=stored.phases)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from texpr.affine.expr import Sym
-from texpr.ir.operation import Group, Lasts
+from texpr.ir.operation import Group, Lasts, Waits
 from texpr.ir.ops.columns import BEFORE, FENCED
+from texpr.ir.ops.tiles import CopyTensor
 from texpr.ir.value import Buffer
 from texpr.isa.levels import WARP, Space
 from texpr.presburger.formula import TRUE, Formula, between, conj, disj, negate
@@ -19,7 +20,7 @@ from texpr.proof.common.asked import Asked, Claim
 from texpr.proof.plan.flow import Access, Flow, ended
 from texpr.proof.plan.landing import entered, known, not_landed, same
 from texpr.proof.read.events import Launch, Site, Step
-from texpr.proof.read.order import domains, not_behind, sides_of, unordered
+from texpr.proof.read.order import domains, not_behind, sides_of, unjoined, unordered
 
 
 def questions(flow: Flow) -> Iterator[Asked]:
@@ -34,6 +35,16 @@ def questions(flow: Flow) -> Iterator[Asked]:
         }
         if arrays or any(found.values()):
             yield from _of(flow, launch, found)
+        led = {s.barrier.buffer for s in flow.reading.signals if isinstance(s.stmt, CopyTensor) and s.stmt.led}
+        for wait in (s for s in flow.reading.signals if isinstance(s.what, Waits) and s.barrier.buffer in led):
+            if wait.site.launch is launch:
+                told = Claim("a block is there", "for a copy", "it ends behind a barrier of its cluster", wait.stmt.span)
+                yield told, _left, (flow, wait.site)
+
+
+def _left(flow: Flow, wait: Site) -> Point | None:
+    """A wait in the first block of a pair for what is copied to both, behind which the second one may have ended."""
+    return witness((*wait.where, unjoined(wait)), flow.premises)
 
 
 def _of(flow: Flow, launch: Launch, found: dict[str, list[Step]]) -> Iterator[Asked]:

@@ -211,7 +211,7 @@ class Phases(Mutable):
         for before in self.before(user):
             made = isinstance(before.signal.what, Makes)
             if made or not lemma:
-                settled, landed = not made and isinstance(user.signal.what, Brings), self.landings([before])
+                settled, landed = not made and isinstance(user.signal.what, Brings | Commits), self.landings([before])
                 yield before.there, not_landed(user.site, user.site, landed, sides, Space.SHARED, later=False, settled=settled)
 
     def passed_by(self, user: Named) -> Cases:

@@ -3,7 +3,8 @@
 An event of a pair is told in coordinates of the block whose rows of tensor memory it is about; the block that executes it is
 the first one of its pair (`Site.sender`). A halved tile is read as if each block had all of it: a copy for both blocks writes
 one half in both, at the same time, and nothing else writes there, so that at any time both blocks would have the same as the
-one that has the half. It counts at a barrier of the block that copies it, which may be another one than that of the tile.
+one that has the half. What copies bring may count at the barrier of another block than that of the tile: of the one that copies
+a half, or of the first block of a pair.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from texpr.affine.expr import ZERO, Expr, Sym, expr
+from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.ir import kernel as k
 from texpr.ir.value import Buffer, Load
 from texpr.isa.instructions.tcgen05 import PAIR
-from texpr.presburger.formula import Formula, between, rename
+from texpr.presburger.formula import Eq, Formula, between, rename
 from texpr.proof.read.boxes import Copy, Sender
 from texpr.proof.read.events import Launch, Site, over
 from texpr.proof.read.order import ranks
-from texpr.support.record import Record, replace
+from texpr.support.record import Record, field, replace
 
 
 class Half(Record):
@@ -77,6 +78,27 @@ def _firsts(launch: Launch) -> dict[Sym, Expr]:
         raise ValueError("blocks that are no pair do it together")
     ends = {axis.sym: axis.extent for axis in launch.kernel.axes}
     return {s: ZERO if ends[s] is expr(n) else expr(s) // n * n for s, n in found.items()}
+
+
+class Counted(Record):
+    """How bytes of a copy count at a barrier: the site of the signal, in coordinates of the barrier's block, and the coordinates
+    of it that an event has, where they differ. Those of both blocks of a pair may count in the first one."""
+
+    site: Site
+    afar: Mapping[Sym, Expr] = field(default_factory=dict[Sym, Expr])
+
+
+def counted(copy: Copy, site: Site, by: Sender, name: str) -> Counted:
+    """How a copy at a `site` counts that `by` sends to a half, or to its own block. Raises ValueError."""
+    if not isinstance(copy, k.CopyTensor) or not copy.led:
+        return Counted(site, by.values)
+    ((sym, first),) = _firsts(site.launch).items()
+    if site.tests or any(e.syms() & {*site.launch.blocks} for e in copy.barrier.index):
+        raise ValueError("at which barrier of a pair a copy counts, or whether, depends on more than turns")
+    number = k.For(Sym(f"{name}.of"), ZERO, expr(PAIR), (), ONE, "simd")
+    here = Sender({sym: first + number.sym}, (number,), (Eq(expr(sym) % PAIR),))
+    sender = part_of(by) if by.loops else expr(sym) % PAIR
+    return Counted(sent(site, here), {sym: first, number.sym: sender})
 
 
 def near_of(copy: Copy) -> Buffer:

@@ -54,7 +54,7 @@ from texpr.proof.read.events import (
 from texpr.proof.read.folded import folded
 from texpr.proof.read.instructs import instructed, not_understood, premises
 from texpr.proof.read.lanes import joins_lanes
-from texpr.proof.read.pairs import Half, half_of, led, near_of, part_of, sent
+from texpr.proof.read.pairs import Counted, Half, counted, half_of, led, near_of, part_of, sent
 from texpr.support.record import Mutable, Record, field, replace
 
 
@@ -298,10 +298,11 @@ class _Body(Mutable):
             seen = _Scope({sym: known(e.substitute(by.values)) for sym, e in {**by.values, **scope.exprs}.items()}, scope.refs)
             self.site, self.data = site, {}
             moved = self.moved(stmt, seen)
-        copy, where = (moved, site) if half is None else own  # which counts at a barrier
-        what = copy.completion(self.maps)
+        apart = half is not None or (isinstance(stmt, k.CopyTensor) and stmt.led)
+        count = counted(*own, by, name) if apart else Counted(site)
+        what = (own[0] if apart else moved).completion(self.maps)
         if isinstance(what, Brings):
-            signal = Signal(copy, where, what)
+            signal = Signal(own[0] if apart else moved, count.site, what)
             found.signals.append(signal)
         group = what.group if isinstance(what, Joins) else None
         sizes = {*self.launch.kernel.sizes}
@@ -320,11 +321,12 @@ class _Body(Mutable):
                 target, value = far, near
                 if (op := moved.moved(self.maps).reduce) is not None:
                     value, joins = Op(op, (far, near), far.dtype), True
-            place, afar = self.within(site, piece, scope), dict[Sym, Expr]()
+            place = self.within(site, piece, scope)
             if half is not None:
                 found.needed.append((stmt, place, half.holds(near)))
-                target, afar = half.of(near, part_of(by)), {**by.values}
-            found.events.append(Event(place, target, value, stmt, "async", signal=signal, group=group, joins=joins, afar=afar))
+                target = half.of(near, part_of(by))
+            made = Event(place, target, value, stmt, "async", signal=signal, group=group, joins=joins, afar=count.afar)
+            found.events.append(made)
 
     def moved(self, stmt: Copy, scope: _Scope) -> Copy:
         """A copy with unique names of coordinates and registers."""
