@@ -27,6 +27,7 @@ from texpr.ir.instr.fragment import fragment
 from texpr.isa.instruction import Instruction
 from texpr.isa.instructions.tcgen05 import product
 from texpr.isa.registry import INSTRUCTIONS
+from texpr.schedule.joint.records import called
 from texpr.toolchain import Toolchain, this_machine
 
 SAID: dict[str, Any] = json.loads(Path(__file__).with_name("cute_columns.json").read_text(encoding="utf-8"))
@@ -53,6 +54,45 @@ def test_the_instruction_has_the_descriptor_of_cute(name: str) -> None:
     assert found is not None and found[1] == kind
     assert int(found[2], 16) == int(bits, 16) & ~SATURATES
     assert bool(int(bits, 16) & SATURATES) == (kind == "i8")
+
+
+PAIRS = [name for name in INSTRUCTIONS if name.startswith("tcgen05_pair_")]
+
+
+def test_every_pair_is_compared() -> None:
+    assert {*PAIRS} == {*SAID["pairs"]}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_the_instruction_of_a_pair_has_the_descriptor_of_cute(name: str) -> None:
+    kind, bits, blocks = SAID["pairs"][name]
+    found = re.fullmatch(r"tcgen05\.mma\.cta_group::(\d)\.kind::(\w+) .* (0x[0-9a-f]+), 1;", INSTRUCTIONS[name].asm[0][1])
+    assert found is not None and (int(found[1]), found[2], int(found[3], 16)) == (blocks, kind, int(bits, 16)) and blocks == 2
+
+
+@pytest.mark.parametrize("name", [name for name in PAIRS if "_f32_bf16" in name or "_f8e4m3" in name or "_tf32" in name])
+def test_blocks_of_a_pair_have_what_they_have_in_cute(name: str) -> None:
+    """CuTe: (block, (row, column)) → row + rows · column of the whole operand, of 256 rows. Ours: each block has 128 rows of a
+    and of the sum, and that half of b's columns."""
+    instr = called(name)
+    assert instr is not None
+    a, b, d = instr.operands
+    (rows, depth), (_, columns) = ([e.constant for e in each.memory.shape] for each in (a, d))
+    halves = [pair_of(each) for each in SAID["halves"][f"{columns} {depth}"]]
+    assert [(blocks, first, apart) for blocks, apart, first, _ in halves] == [
+        (2, rows, rows),
+        (2, columns // 2, columns // 2),
+        (2, rows, rows),
+    ]
+    assert b.halved == 1 and b.part == (depth, columns // 2) and (a.halved, d.halved) == (None, None)
+    assert [across for *_, across in halves] == [2 * rows, columns, 2 * rows]
+
+
+def pair_of(layout: str) -> tuple[int, int, int, int]:
+    """How many blocks, how far apart what they have begins, how many rows each has, and how far apart columns are."""
+    (blocks, (first, _)), (apart, (one, across)) = (modes(each) for each in layout.split(":"))
+    assert one == 1
+    return blocks, apart, first, across
 
 
 PLAIN = {name for name in INSTRUCTIONS if name.startswith("tcgen05_m") and "_mx_" not in name}

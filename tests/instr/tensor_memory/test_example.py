@@ -37,6 +37,19 @@ def test_proved(made: Compiled) -> None:
     assert not list(undecided(made.function, made.plan))
 
 
+def test_pair() -> None:
+    """Of two blocks, at sizes at which the second one has some rows, and half of the columns some."""
+    function = load(EXAMPLE.parent / "pair.te")["product"]
+    made = lower(function, "sm_100a", schedule=function.schedules[0])
+    random = np.random.default_rng(4)
+    a, b = (random.integers(-3, 4, (each, 136)).astype(ml_dtypes.bfloat16) for each in (136, 144))
+    found = run_plan(made.function, made.plan, {"A": a, "B": b}, seed=1)
+    assert not found.reports, found.reports[0]
+    wanted = (a.astype(np.float32) @ b.astype(np.float32).T).astype(ml_dtypes.bfloat16)
+    np.testing.assert_array_equal(found.arrays["C"], wanted)
+    assert not list(undecided(made.function, made.plan))
+
+
 def test_scaled() -> None:
     """What the page on schedules shows, and right at ragged sizes."""
     function = load(EXAMPLE.parent / "scaled.te")["product"]

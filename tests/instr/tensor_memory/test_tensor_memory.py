@@ -95,6 +95,21 @@ def test_rows_beyond_lanes_are_tiles_beside_each_other() -> None:
     assert [stmt.count for stmt in k.walk(kernel.body) if isinstance(stmt, k.TakeColumns)] == [128]
 
 
+@pytest.mark.parametrize("name", ["ring", pytest.param("late", marks=pytest.mark.long)])
+def test_blocks_of_a_cluster_share_a_strip(name: str) -> None:
+    """Each has its own columns, and multiplies by itself."""
+    text = CASES[name].text.replace("    stage(A,", "    cluster(i_b, 2)\n    stage(A,")
+    function = parse(text.replace("swizzle=128B) -> B_s", "swizzle=128B, multicast=i_b) -> B_s"), "case.te")["product"]
+    made, (arguments, wanted) = (
+        lower(function, "sm_100a", schedule=function.schedules[0]),
+        CASES[name].arguments((264, 64, 200)),
+    )
+    found = run_plan(made.function, made.plan, arguments, seed=1)
+    assert not found.reports, found.reports[0]
+    np.testing.assert_array_equal(found.arrays["C"], wanted)
+    assert not list(undecided(made.function, made.plan))
+
+
 def test_more_columns_than_there_are_are_refused() -> None:
     text = CASES["n256"].text.replace("split(i, 128)", "split(i, 512)").replace("pipeline(k_o, stages=4)", "")
     text = text.replace("swizzle=128B) -> A_s", "swizzle=128B, box=(128, 64)) -> A_s")

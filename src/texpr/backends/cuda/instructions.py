@@ -30,6 +30,7 @@ from texpr.ir.program.updates import combine
 from texpr.ir.value import Buffer, Index, Load, Op, walk
 from texpr.ir.value.structure import same
 from texpr.ir.value.types import BOOL, F8E8M0, I32
+from texpr.isa.instructions.tcgen05 import PAIR
 from texpr.isa.target import Target
 from texpr.support.diagnostic import CompilerBug
 
@@ -104,6 +105,8 @@ def _assembler(instr: Instr, template: str) -> Iterator[str]:
     outs = [", ".join(_out(each, at) for at in range(each.packing.count)) for each in (found[o.name] for o in written)]
     ins = [_in(instr, each, at) for each in (found[o.name] for o in read) for at in range(each.packing.count)]
     ins += ['"r"(lanes)'] if masked else []
+    if instr.is_pair:
+        yield "if (!tx_leads_pair()) return;"
     memory = instr.effect or any(operand.is_shared or operand.columns for operand in instr.operands)
     clobbered = ' : "memory"' if memory else ""
     yield f"asm volatile({_quoted(text)}"
@@ -251,7 +254,6 @@ def started(instr: Instr, dialect: Dialect) -> Iterator[str]:
 def launched(instr: Instr, dialect: Dialect) -> Iterator[str]:
     """What one thread starts for all lanes: the meaning, of columns and of matrices, for later."""
     scope, (own,) = Scope.empty(), [operand for operand in instr.operands if operand.is_written]
-    matrices = [operand.name for operand in instr.operands if operand.is_described]
     there = [operand for operand in instr.operands if operand.columns]
     for operand in there:
         yield from finder(operand)
@@ -271,20 +273,44 @@ def launched(instr: Instr, dialect: Dialect) -> Iterator[str]:
     yield f"{INDENT}}}"
     yield "};"
     yield "(void)lanes;"
+    if not instr.is_pair:
+        yield from _ordered(instr, own)
+        return
+    yield "if (!tx_emu::leads_pair()) return;"
+    yield "for (unsigned pair = 1; pair <= 2; ++pair) {"  # each block's share
+    yield from (INDENT + line for line in _ordered(instr, own))
+    yield "}"
+
+
+def _ordered(instr: Instr, own: Operand) -> Iterator[str]:
+    """The launch of a `Later`, by a thread or, of a pair, for one block of it."""
+    there = [operand for operand in instr.operands if operand.columns]
+    described = [operand for operand in instr.operands if operand.is_described]
+    begun = [each for operand in described for each in _begun(instr, operand)]
     yield "Later *later = new Later;"
     yield from (f"later->held_{operand.name}.begin({operand.name}, {operand.name}_at);" for operand in there)
-    yield f"static std::vector<int> reads[{len(matrices)}];"
-    for at, name in enumerate(matrices):
-        yield f"(void){name}_how;"
-        yield f"later->held_{name}.begin({name}, {name}_at, reads[{at}]);"
-    held = ", ".join(f"later->held_{name}" for name in matrices)
-    yield f"tx_emu::learn_columns(*later, {held});"
-    yield f"tx_emu::MatrixOrder const matrices[] = {{{', '.join(f'later->held_{name}.order()' for name in matrices)}}};"
+    yield f"static std::vector<int> reads[{len(begun)}];"
+    yield from (f"(void){operand.name}_how;" for operand in described)
+    for at, (held, given, block) in enumerate(begun):
+        yield f"{held}.begin({given}, reads[{at}]{block});"
+    yield f"tx_emu::learn_columns(*later, {', '.join(held for held, _, _ in begun)});"
+    yield f"tx_emu::MatrixOrder const matrices[] = {{{', '.join(f'{held}.order()' for held, _, _ in begun)}}};"
     others = [_order(operand) for operand in there if operand is not own]
     if others:
         yield f"tx_emu::ColumnOrder const others[] = {{{', '.join(others)}}};"
     given = f"{'others' if others else 'nullptr'}, {len(others)}, {str(instr.is_copy).lower()}"
-    yield f"tx_emu::launch_work(later, {_order(own)}, matrices, {len(matrices)}, {given});"
+    pair = ", pair" if instr.is_pair else ""
+    yield f"tx_emu::launch_work(later, {_order(own)}, matrices, {len(begun)}, {given}{pair});"
+
+
+def _begun(instr: Instr, operand: Operand) -> Iterator[tuple[str, str, str]]:
+    """The matrices that an operand is in shared memory, one or a half in each block of a pair: what each is called, what it
+    begins with, and in which block."""
+    held, given = f"later->held_{operand.name}", f"{operand.name}, {operand.name}_at"
+    if operand.halved is None:
+        yield held, given, ", pair" if instr.is_pair else ""
+    else:
+        yield from ((f"{held}.part[{at}]", given, f", {at + 1}") for at in range(PAIR))
 
 
 def _all_columns(operand: Operand) -> str:
@@ -305,6 +331,9 @@ def _matrix(instr: Instr, operand: Operand) -> str:
     rows, columns = (e.constant for e in operand.memory.shape)
     unit = along(operand)
     summed = str(is_summed(instr, operand, unit)).lower()
+    if operand.halved is not None:
+        sizes = f"{rows}, {columns}, {unit}, {summed}, {operand.halved}"
+        return f"tx_emu::Halves<{C_NAMES[operand.dtype]}, H_{operand.name}, {sizes}>"
     return f"tx_emu::Matrix<{C_NAMES[operand.dtype]}, H_{operand.name}, {rows}, {columns}, {unit}, {summed}>"
 
 

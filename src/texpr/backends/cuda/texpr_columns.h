@@ -37,18 +37,20 @@ TX_FN uint64_t tx_described_columns(T const *array, int at, tx_matrix<SWIZZLE, L
     return bits >> 32 << 32 | ((uint32_t)bits + chunks);
 }
 
-/* A warp takes COUNT columns, and leaves the rest to other blocks. PTX ISA, "tcgen05.alloc", "tcgen05.relinquish_alloc_permit". */
-template <int COUNT> TX_FN void tx_take_columns(uint64_t *word, long long at) {
-    TX_ASM("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], %1;" ::"r"(tx_shared_address(word, at)), "n"(COUNT) : "memory");
-    TX_ASM("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;" ::: "memory");
+/* A warp takes COUNT columns, and leaves the rest to other blocks; one of each of two BLOCKS, as many in both, together. PTX ISA,
+   "tcgen05.alloc", "tcgen05.relinquish_alloc_permit". */
+template <int COUNT, int BLOCKS = 1> TX_FN void tx_take_columns(uint64_t *word, long long at) {
+    TX_ASM("tcgen05.alloc.cta_group::%2.sync.aligned.shared::cta.b32 [%0], %1;" ::"r"(tx_shared_address(word, at)), "n"(COUNT), "n"(BLOCKS)
+           : "memory");
+    TX_ASM("tcgen05.relinquish_alloc_permit.cta_group::%0.sync.aligned;" ::"n"(BLOCKS) : "memory");
 }
 
 /* Where they begin. */
 TX_FN uint32_t tx_first_column(uint64_t const *word, long long at) { return *reinterpret_cast<uint32_t const volatile *>(word + at); }
 
 /* PTX ISA, "tcgen05.dealloc". */
-template <int COUNT> TX_FN void tx_free_columns(uint32_t first) {
-    TX_ASM("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, %1;" ::"r"(first), "n"(COUNT) : "memory");
+template <int COUNT, int BLOCKS = 1> TX_FN void tx_free_columns(uint32_t first) {
+    TX_ASM("tcgen05.dealloc.cta_group::%2.sync.aligned.b32 %0, %1;" ::"r"(first), "n"(COUNT), "n"(BLOCKS) : "memory");
 }
 
 /* PTX ISA, "tcgen05.fence". */
@@ -58,6 +60,22 @@ TX_FN void tx_fence_columns_after() { TX_ASM("tcgen05.fence::after_thread_sync;"
 /* All that this thread started before arrives when it is done. PTX ISA, "tcgen05.commit". */
 TX_FN void tx_commit_columns(uint64_t *barriers, long long at) {
     TX_ASM("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];" ::"r"(tx_shared_address(barriers, at)) : "memory");
+}
+
+/* Whether this block is the first one of a pair, which launches for both. PTX ISA, "CTA Pair": ranks that differ in the last bit. */
+TX_FN bool tx_leads_pair() {
+    uint32_t rank;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank % 2 == 0;
+}
+
+/* The same of a pair, at the barriers of both blocks: those of a cluster of two. */
+TX_FN void tx_commit_columns_of_pair(uint64_t *barriers, long long at) {
+    if (tx_leads_pair())
+        TX_ASM("tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%0], %1;" ::"r"(
+                   tx_shared_address(barriers, at)),
+               "h"((uint16_t)3)
+               : "memory");
 }
 
 #endif

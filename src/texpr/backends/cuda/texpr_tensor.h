@@ -116,6 +116,21 @@ TX_FN void tx_prefetch(tx_tensor_map const &map) { TX_ASM("prefetch.tensormap [%
     }
 TX_EACH_RANK(TX_LOAD_TENSOR)
 
+/* The same, whose bytes arrive at the barrier of the first block of a pair (sm_100a, sm_103a). PTX ISA, "cp.async.bulk.tensor",
+   ".cta_group::2": the barrier may be in either block of the pair; "mapa". */
+#define TX_LOAD_TENSOR_LED(RANK, COORDINATES, ...) \
+    template <class T> \
+    TX_FN void tx_load_tensor_led(T *to, long long at, tx_tensor_map const &map, uint64_t *barriers, long long barrier, \
+                                  TX_UNPACK COORDINATES) { \
+        uint32_t rank, first; \
+        asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank)); \
+        asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(first) : "r"(tx_shared_address(barriers, barrier)), "r"(rank & ~1u)); \
+        TX_ASM("cp.async.bulk.tensor." #RANK "d.cta_group::2.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, " \
+               TX_TENSOR_##RANK "], [%2];" ::"r"(tx_shared_address(to, at)), "l"(&map), "r"(first), __VA_ARGS__ \
+               : "memory"); \
+    }
+TX_EACH_RANK(TX_LOAD_TENSOR_LED)
+
 /* The same for several blocks of the cluster, a bit of `mask` each by its rank: to the same tile of each, and to the same barrier.
    PTX ISA, "cp.async.bulk.tensor", ".multicast::cluster". */
 #define TX_MULTICAST_1 "{%4}"

@@ -186,7 +186,8 @@ def _tile_lines(nest: Data) -> Iterator[str]:
         yield f"{part} a {team}, by {nest['instruction']}; {turns}"
         yield from _turn_lines(nest.get("turn"))
         if max(nest.get("cluster", (1,))) > 1:
-            yield f"{' × '.join(map(str, nest['cluster']))} blocks in a cluster, which share copies"
+            shared = "multiply together, each with half of the columns' operand" if nest.get("pairs") else "share copies"
+            yield f"{' × '.join(map(str, nest['cluster']))} blocks in a cluster, which {shared}"
         if nest.get("blocks"):
             yield f"{nest['blocks']} blocks go through all tiles, and a warp of each copies for the next one meanwhile"
         if nest.get("stored"):

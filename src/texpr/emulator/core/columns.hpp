@@ -23,7 +23,7 @@ inline Columns *columns_of(const char *what) {
     return nullptr;
 }
 
-inline void take_columns(View *word, long long at, View *view) {
+inline void take_columns(View *word, long long at, View *view, bool pair) {
     before_access();
     Fiber &me = machine.current();
     Columns &columns = me.block->columns;
@@ -31,7 +31,9 @@ inline void take_columns(View *word, long long at, View *view) {
     columns.view = view;
     columns.freed = false;
     columns.taker = access_of(me);
-    columns.first = 32u * (me.block->number % 4u);
+    columns.pair = pair;
+    unsigned of = pair ? me.block->cluster->blocks[me.block->rank / 2 * 2].number : me.block->number;
+    columns.first = 32u * (of % 4u); /* as many from there on in both blocks of a pair */
     columns.word = word->base + at * (long long)word->size;
     me.block->met.resize(me.block->size);
 }
@@ -52,8 +54,10 @@ inline void fence_columns(bool after) {
     Columns &columns = block.columns;
     columns.before.resize(block.size);
     columns.seen.resize(block.size);
+    columns.seen_far.resize(block.size);
     if (!after) return columns.before[me.index].push_back(machine.now++);
     std::vector<Stamp> &row = columns.seen[me.index];
+    columns.seen_far[me.index] = block.cluster->base;
     row.assign(columns_known(block), 0);
     for (unsigned of = 0; of < row.size(); ++of) row[of] = of == me.index ? machine.now : knowledge(me, of);
 }
@@ -61,8 +65,18 @@ inline void fence_columns(bool after) {
 /* Reports what was done at an element if no fences are between that and what this thread does. */
 inline void check_columns_fenced(const Fiber &me, View &view, long long index, const Access &past, const char *action) {
     const Block &block = *me.block;
-    if (past.stamp < array_of(view).fresh || past.block != block.number) return;
+    if (past.stamp < array_of(view).fresh) return;
     const bool agent = past.thread >= FIRST_AGENT;
+    if (past.block != block.number) {
+        if (agent) return;
+        for (const Block &other : block.cluster->blocks) {
+            if (other.number != past.block || past.thread >= other.columns.before.size()) continue;
+            Stamp seen = me.index < block.columns.seen_far.size() ? block.columns.seen_far[me.index] : 0;
+            for (Stamp fence : other.columns.before[past.thread])
+                if (fence >= past.stamp && fence <= seen) return;
+        }
+        return found(Fault::missing_fence, view, index, party(past, action), party(me, AHEAD));
+    }
     unsigned of = agent ? block.size + past.thread - FIRST_AGENT : past.thread;
     if (!agent && past.thread == me.index) return;
     const auto &columns = block.columns;
@@ -101,10 +115,15 @@ inline void *touch_column(unsigned column, unsigned lane, bool write) {
     return view.base + index * (long long)view.size;
 }
 
+/* Who launches something on columns of a block, as `launcher` has it. */
+inline std::uint16_t launcher_of(const Block &home, const Block &by, unsigned thread) {
+    return (std::uint16_t)(thread + 1u + (&home == &by ? 0u : FAR_LAUNCHER));
+}
+
 /* Whether what is there was launched by this thread: what it launches next comes behind that. */
-inline bool mine(const Fiber &me, long long index) {
-    const auto &launcher = me.block->columns.launcher;
-    return !launcher.empty() && launcher[(std::size_t)index] == me.index + 1u;
+inline bool mine(const Fiber &me, const Block &home, long long index) {
+    const auto &launcher = home.columns.launcher;
+    return !launcher.empty() && launcher[(std::size_t)index] == launcher_of(home, *me.block, me.index);
 }
 
 /* What a copy overwrites its thread's products may still read, and other copies write: nothing keeps their order. */
@@ -129,14 +148,19 @@ inline bool check_read(const Fiber &me, View &view, const Matrix &read) {
         array.flying.resize((std::size_t)view.count);
         const Flying *flying = array.flying[(std::size_t)index];
         if (flying && same_thread(flying->start, access_of(me)) && static_cast<const Launch *>(flying)->copies) continue;
-        if (!flying && mine(me, index)) continue;
+        if (!flying && mine(me, *me.block, index)) continue;
         check_columns_fenced(me, view, index, Act::read);
         check_element<Act::read>(view, index);
     }
     return true;
 }
 
-inline bool check_launched(const Fiber &me, View &view, long long first, long long count) {
+/* Whether nobody wrote what a product of a pair adds to: it is of a block that has no such rows. */
+inline bool is_nothing(const Block &home, View &view, long long index) {
+    return home.columns.pair && static_cast<Cell *>(view.shadow)[index].written < array_of(view).fresh;
+}
+
+inline bool check_launched(const Fiber &me, const Block &home, View &view, long long first, long long count) {
     if (first < 0 || first + count > view.count) return outside(view, first < 0 ? first : view.count, Act::write), false;
     if (!machine.options.detect || !view.watched) return true;
     SharedArray &array = array_of(view);
@@ -144,7 +168,8 @@ inline bool check_launched(const Fiber &me, View &view, long long first, long lo
     for (long long index = first; index < first + count; ++index) {
         const Flying *flying = array.flying[(std::size_t)index];
         if (flying && same_thread(flying->start, access_of(me))) continue; /* of one thread they keep their order */
-        if (!flying && mine(me, index)) {
+        if (!flying && is_nothing(home, view, index)) continue;
+        if (!flying && mine(me, home, index)) {
             Cell &cell = array.cells[(std::size_t)index];
             Check{me, view, index, Act::write, array.fresh}.against(cell.reads, Act::read);
             for (const Access &past : cell.reads) check_columns_fenced(me, view, index, past, "read of tensor memory");
@@ -159,6 +184,22 @@ inline bool check_launched(const Fiber &me, View &view, long long first, long lo
     return true;
 }
 
+/* The block whose columns a launch is about: one of a pair, or that of the thread; null where it has none. */
+inline Block *home_of(const Fiber &me, const Columns &columns, unsigned pair) {
+    if (columns.pair != (pair != 0)) {
+        found(Fault::illegal_address, *columns.view, 0, party(columns.taker, "took columns"), party(me, "launched for as many blocks as did not"));
+        return nullptr;
+    }
+    if (!pair) return me.block;
+    unsigned rank = me.block->rank / 2 * 2 + pair - 1;
+    Block *home = rank < me.block->cluster->blocks.size() ? &me.block->cluster->blocks[rank] : nullptr;
+    if (home && home->live && home->columns.view && !home->columns.freed && home->columns.first == columns.first &&
+        (home == me.block || known_to(me, home->columns.taker)))
+        return home;
+    found(Fault::illegal_address, *columns.view, 0, party(columns.taker, "took columns"), party(me, "launched for a block that has none, as it knows"));
+    return nullptr;
+}
+
 inline std::deque<Launch> &launches_of(Fiber &me) {
     auto &all = me.block->launches;
     if (all.empty()) all.resize(me.block->size);
@@ -169,12 +210,14 @@ inline void launch_work(const LaunchOrder &order) {
     before_access();
     Fiber &me = machine.current();
     Columns *columns = columns_of("launched a product in tensor memory that the block does not have");
-    if (!columns) return order.work->end();
-    View &view = *columns->view;
+    Block *home = columns ? home_of(me, *columns, order.pair) : nullptr;
+    if (!home) return order.work->end();
+    View &view = *home->columns.view;
     long long first = ((long long)order.column - columns->first) * ROWS, count = order.count * ROWS;
     auto &mine = launches_of(me);
     Launch &launch = mine.emplace_back();
     static_cast<Flying &>(launch) = {access_of(me), "launched a product in it whose commit had not come", "launched a product that reads it whose commit had not come", false};
+    launch.block = home;
     for (unsigned at = 0; at < order.number; ++at) {
         const MatrixOrder &matrix = order.matrices[at];
         launch.matrices.push_back({matrix.view, matrix.first, matrix.span, {matrix.elements, matrix.elements + matrix.count}});
@@ -182,7 +225,7 @@ inline void launch_work(const LaunchOrder &order) {
     }
     ++machine.launched;
     launch.copies = order.copies;
-    bool fine = order.copies ? check_copied(me, view, first, count) : check_launched(me, view, first, count);
+    bool fine = order.copies ? check_copied(me, view, first, count) : check_launched(me, *home, view, first, count);
     for (unsigned at = 0; fine && at < order.others; ++at) {
         const ColumnOrder &read = order.reads[at];
         Matrix &kept = launch.matrices.emplace_back();
@@ -209,27 +252,48 @@ inline void launch_work(const LaunchOrder &order) {
     }
 }
 
-inline void commit_columns(View *barriers, long long at) {
-    before_access();
+inline Phases *committed_to(View *barriers, long long at) {
     Phases *phases = barrier_at(*barriers, at, "committed to a barrier that was not made");
-    if (!phases) return;
+    if (phases && !phases->fenced)
+        found(Fault::missing_fence, *barriers, at, party(phases->maker, "made the barrier"),
+              party(machine.current(), "committed to it, and no fence of its maker is between"));
+    return phases;
+}
+
+inline void commit_columns(View *barriers, long long at, bool pair) {
+    before_access();
     Fiber &me = machine.current();
-    if (!phases->fenced)
-        found(Fault::missing_fence, *barriers, at, party(phases->maker, "made the barrier"), party(me, "committed to it, and no fence of its maker is between"));
+    Phases *phases = committed_to(barriers, at), *beside = nullptr;
+    unsigned rank = me.block->rank ^ 1u;
+    if (pair && rank < me.block->cluster->blocks.size()) beside = committed_to(shared_of(barriers, rank), at);
+    if (!phases || (pair && !beside)) return;
     Launch &launch = launches_of(me).emplace_back();
     launch.start = access_of(me);
     launch.phases = phases;
+    launch.beside = beside;
     ++machine.launched;
 }
 
-/* What was launched is no more under way: the agent of a barrier did it. */
-inline void land_launch(Block &block, Launch &launch, const Phases &phases) {
-    Access agent = launch.start;
-    agent.stamp = machine.now;
-    agent.thread = (std::uint16_t)(FIRST_AGENT + phases.agent);
+/* The block of a cluster in which an array is. */
+inline bool has(const Block &block, const View &view) {
+    std::size_t slot = array_of(view).slot;
+    return slot < block.shared.size() && block.shared[slot].get() == view.owner;
+}
+
+/* What was launched is no more under way: in each block the agent of the barrier that its commit arrives at there did it. */
+inline void land_launch(Block &block, Launch &launch, const Launch &commit) {
+    Block *other = commit.beside ? &block.cluster->blocks[block.rank ^ 1u] : nullptr;
+    auto agent_in = [&](const Block &home) {
+        Access agent = launch.start;
+        agent.stamp = machine.now;
+        agent.block = home.number;
+        agent.thread = (std::uint16_t)(FIRST_AGENT + (&home == other ? commit.beside : commit.phases)->agent);
+        return agent;
+    };
     for (const Matrix &matrix : launch.matrices) {
         if (!matrix.view->watched || !machine.options.detect) continue;
         SharedArray &array = array_of(*matrix.view);
+        Access agent = agent_in(other && has(*other, *matrix.view) ? *other : block);
         for (long long index : matrix.elements) {
             if (!array.reading.empty() && array.reading[(std::size_t)index] == &launch) array.reading[(std::size_t)index] = nullptr;
             Check check{block.fibers[launch.start.thread], *matrix.view, index, Act::read, array.fresh};
@@ -238,13 +302,26 @@ inline void land_launch(Block &block, Launch &launch, const Phases &phases) {
     }
     if (launch.view && launch.view->watched && machine.options.detect) {
         SharedArray &array = array_of(*launch.view);
-        block.columns.launcher.resize((std::size_t)launch.view->count);
+        Block &home = *launch.block;
+        Access agent = agent_in(home);
+        home.columns.launcher.resize((std::size_t)launch.view->count);
         for (long long index = launch.first; index < launch.first + launch.count; ++index) {
-            block.columns.launcher[(std::size_t)index] = (std::uint16_t)(launch.start.thread + 1u);
             if (array.flying[(std::size_t)index] == &launch) array.flying[(std::size_t)index] = nullptr;
+            if (is_nothing(home, *launch.view, index)) continue;
+            home.columns.launcher[(std::size_t)index] = launcher_of(home, block, launch.start.thread);
             array.cells[(std::size_t)index].write = agent;
         }
     }
+}
+
+/* A commit comes at the barrier of one block. */
+inline void arrive_committed(Block &block, Phases &phases, const Launch *first, const Launch &commit) {
+    if (block.live == 0)
+        return found(Fault::early_exit, *phases.view, phases.index, party(commit.start, "committed to its barrier"), party(block.fibers[0], "had ended"));
+    if (first && first->view) phases.unseen.push_back({first->start, first->first, first->view});
+    if (phases.pending == 0) return bad_barrier(*phases.view, phases.index, "committed to a phase to which all had come");
+    --phases.pending;
+    try_complete(phases, block);
 }
 
 /* The next thing that a thread launched is done, or its commit comes. */
@@ -255,19 +332,21 @@ inline void launch_next(Block &block, std::deque<Launch> &mine) {
         launch.done = true;
         --machine.launched;
         if (launch.work) {
-            auto first = block.columns.first * (std::uintptr_t)(ROWS * launch.view->size); /* where column 0 would be */
+            if (launch.block->live == 0)
+                found(Fault::early_exit, *launch.view, launch.first, party(launch.start, "launched a product in it"), party(launch.block->fibers[0], "had ended"));
+            auto first = launch.block->columns.first * (std::uintptr_t)(ROWS * launch.view->size); /* where column 0 would be */
             launch.work->run(reinterpret_cast<void *>(reinterpret_cast<std::uintptr_t>(launch.view->base) - first));
             launch.work->end();
             return;
         }
         if (!launch.phases) return;
-        Phases &phases = *launch.phases;
-        for (std::size_t before = 0; before < at; ++before) land_launch(block, mine[before], phases);
-        if (at > 0 && mine[0].view) phases.unseen.push_back({launch.start, mine[0].first, mine[0].view});
+        Launch commit = launch;
+        for (std::size_t before = 0; before < at; ++before) land_launch(block, mine[before], commit);
+        Launch first = mine[0];
+        first.start = commit.start;
         mine.erase(mine.begin(), mine.begin() + (std::ptrdiff_t)at + 1);
-        if (phases.pending == 0) return bad_barrier(*phases.view, phases.index, "committed to a phase to which all had come");
-        --phases.pending;
-        try_complete(phases, block);
+        arrive_committed(block, *commit.phases, at > 0 ? &first : nullptr, commit);
+        if (commit.beside) arrive_committed(block.cluster->blocks[block.rank ^ 1u], *commit.beside, nullptr, commit);
         return;
     }
 }
@@ -282,12 +361,13 @@ inline bool launch_some(bool any) {
     return false;
 }
 
-inline void free_columns(unsigned first, long long count) {
+inline void free_columns(unsigned first, long long count, bool pair) {
     before_access();
     Fiber &me = machine.current();
     Columns *columns = columns_of("gave back columns that the block does not have");
     if (!columns) return;
     View &view = *columns->view;
+    if (pair != columns->pair) return found(Fault::illegal_address, view, 0, party(columns->taker, "took columns"), party(me, "gave them back of another number of blocks"));
     if (first != columns->first || count * ROWS != view.count || me.index / LANES != columns->taker.thread / LANES)
         return found(Fault::illegal_address, view, 0, party(columns->taker, "took columns"), party(me, "gave back other ones, or of another warp"));
     columns->freed = true;

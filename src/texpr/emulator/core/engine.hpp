@@ -86,8 +86,11 @@ inline void land_load(Tile &tile) {
     if (wanted > 0 && wanted < (long long)(left * tile.size)) now = std::max<std::size_t>(1, (std::size_t)wanted / tile.size);
     SharedArray &array = array_of(tile.near);
     if (tile.done == 0) check_alive(tile, party(tile.start, "copied into it"));
+    Block &counted = tile.counted ? *tile.counted : *tile.block; /* where the barrier is */
+    if (counted.live == 0)
+        found(Fault::early_exit, *phases.view, phases.index, party(tile.start, "copied, and counts at its barrier"), party(counted.fibers[0], "had ended"));
     Access agent = tile.start;
-    agent.block = tile.block->number;
+    agent.block = counted.number;
     agent.stamp = machine.now;
     agent.thread = (std::uint16_t)(FIRST_AGENT + phases.agent);
     for (std::size_t at = tile.done; at < tile.done + now; ++at) {
@@ -102,7 +105,7 @@ inline void land_load(Tile &tile) {
         forget_tensor(tile);
         phases.unseen.push_back({tile.start, element_of(tile.near, tile.pieces[0].near), &tile.near});
     }
-    complete_bytes(phases, *tile.block, (long long)(now * tile.size));
+    complete_bytes(phases, counted, (long long)(now * tile.size));
 }
 
 /* A store has read its tile. */
@@ -327,7 +330,10 @@ inline void copy_tile(const TileOrder &order) {
     tile.size = tensor.size;
     if (!combines(tile.how, tile.element)) return bad_tensor("combined elements of a type that the engine does not combine so");
     if (order.mask != 0) return multicast(order, tensor, tile, far);
-    if (!tile.store && !(tile.barrier = barrier_of_copy(order.barrier, order.barrier_at))) return;
+    Block &block = *machine.current().block;
+    View *barriers = order.led ? shared_of(order.barrier, block.rank & ~1u) : order.barrier;
+    if (order.led) tile.counted = &block.cluster->blocks[block.rank & ~1u];
+    if (!tile.store && !(tile.barrier = barrier_of_copy(barriers, order.barrier_at))) return;
     tile.pieces = pieces_of(order, tensor, address_in(near, order.place));
     start(std::move(tile), near, far);
 }

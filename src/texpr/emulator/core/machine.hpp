@@ -127,7 +127,7 @@ struct Tile : Flying {
     unsigned size, group;
     std::size_t done;
     View near, far;
-    Block *block;
+    Block *block, *counted; /* that of the tile; that of the barrier, where it is another one */
     Phases *barrier;
     std::vector<Piece> pieces;
     std::vector<char> held;
@@ -183,10 +183,12 @@ struct Works {
     std::shared_ptr<Loans> loans;
 };
 
-/* What a thread launched in tensor memory, `first` and `count` elements of it; or a commit, with the barrier that it arrives at. */
+/* What a thread launched in tensor memory of `block`, `first` and `count` elements of it; or a commit, with the barrier that it arrives
+   at, and, of a pair, that of the other block, `beside`. */
 struct Launch : Flying {
     Work *work = nullptr;
-    Phases *phases = nullptr;
+    Block *block = nullptr;
+    Phases *phases = nullptr, *beside = nullptr;
     View *view = nullptr;
     long long first = 0, count = 0;
     bool done = false;
@@ -195,14 +197,19 @@ struct Launch : Flying {
 };
 
 /* The columns of tensor memory that a block has taken, from `first` on. `before`: by thread, when it fenced off what it did there;
-   `launcher`: by element, one more than the thread that launched its last value, 0 where a thread stored it itself; `seen`: up to when it knew others and agents at its last fence "after". */
+   `launcher`: by element, one more than the thread that launched its last value, with FAR_LAUNCHER for one of the other block of a
+   pair, 0 where a thread stored it itself; `seen`: up to when it knew others and agents at its last fence "after"; `seen_far`: the
+   same of threads of the other blocks of its cluster. `pair`: both blocks of a pair took them. */
+constexpr std::uint16_t FAR_LAUNCHER = 0x8000;
+
 struct Columns {
     View *view = nullptr;
     char *word = nullptr;
     unsigned first = 0;
-    bool freed = false;
+    bool freed = false, pair = false;
     Access taker{};
     std::vector<std::vector<Stamp>> before, seen;
+    std::vector<Stamp> seen_far;
     std::vector<std::uint16_t> launcher;
 };
 

@@ -78,6 +78,7 @@ struct TileOrder {
     unsigned mask;
     unsigned more;        /* the number of offsets of a filter, or of rows */
     long long further[4]; /* offsets, W first, of a map in im2col mode; rows of a matrix otherwise */
+    bool led;             /* the barrier is the first block's of a pair */
 };
 
 /* A run of elements between shared and global memory; loaded with a barrier, else stored: combined by `how`, as in a `TileOrder`, as
@@ -129,7 +130,8 @@ struct ColumnOrder {
     int count;
 };
 
-/* Work that a thread launches on `count` columns of tensor memory, from `column` on, and that reads others; `copies`: it copies. */
+/* Work that a thread launches on `count` columns of tensor memory, from `column` on, and that reads others; `copies`: it copies.
+   `pair`: 1 or 2 where it is the first or the second block of a pair whose columns they are, else 0. */
 struct LaunchOrder {
     Work *work;
     unsigned column;
@@ -139,6 +141,7 @@ struct LaunchOrder {
     const ColumnOrder *reads;
     unsigned others;
     bool copies;
+    unsigned pair;
 };
 
 /* `line` is a line of the emitted text: it identifies a barrier. */
@@ -172,13 +175,13 @@ struct Core {
     void (*give_registers)(View *view, long long at, int count);
     void (*fence_registers)();
     void (*take_registers)(View *view, long long at, int count);
-    void (*take_columns)(View *word, long long at, View *columns);
+    void (*take_columns)(View *word, long long at, View *columns, bool pair);
     unsigned (*first_column)(View *word, long long at);
-    void (*free_columns)(unsigned first, long long count);
+    void (*free_columns)(unsigned first, long long count, bool pair);
     void (*fence_columns)(bool after);
     void *(*touch_column)(unsigned column, unsigned lane, bool write);
     void (*launch_work)(const LaunchOrder &order);
-    void (*commit_columns)(View *barriers, long long at);
+    void (*commit_columns)(View *barriers, long long at, bool pair);
     void (*shared_block)(long long bytes); /* dynamic shared memory of the launch */
     void *(*atomic_at)(void *address, unsigned size);
     View *(*shared)(Site *site);

@@ -21,15 +21,15 @@ template <class T> Place global_place(View &made, T *array, long long index) {
     return {&made, index};
 }
 
-template <class... C> void copy_tile(Place near, const void *map, Place barrier, unsigned char how, unsigned mask, C... coordinates) {
-    TileOrder order{near.view, near.index, map, sizeof...(C), {static_cast<long long>(coordinates)...}, barrier.view, barrier.index, how, mask, 0, {}};
+template <class... C> void copy_tile(Place near, const void *map, Place barrier, unsigned char how, unsigned mask, bool led, C... coordinates) {
+    TileOrder order{near.view, near.index, map, sizeof...(C), {static_cast<long long>(coordinates)...}, barrier.view, barrier.index, how, mask, 0, {}, led};
     core->copy_tile(order);
 }
 
 /* A copy with coordinates `given`, the first `rank` of which are those of its start; the others are offsets, or rows. */
 inline void copy_further(Place near, const void *map, Place barrier, unsigned rank, const long long *given, unsigned more,
                          unsigned mask = 0) {
-    TileOrder order{near.view, near.index, map, rank, {}, barrier.view, barrier.index, 0, mask, more, {}};
+    TileOrder order{near.view, near.index, map, rank, {}, barrier.view, barrier.index, 0, mask, more, {}, false};
     for (unsigned at = 0; at < rank; ++at) order.at[at] = given[at];
     for (unsigned at = 0; at < more; ++at) order.further[at] = given[rank + at];
     core->copy_tile(order);

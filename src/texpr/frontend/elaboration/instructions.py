@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 from itertools import product
@@ -23,6 +24,7 @@ from texpr.isa import rounding
 from texpr.isa.cuda import WARPGROUP
 from texpr.isa.engine import CHUNK
 from texpr.isa.instruction import capability
+from texpr.isa.instructions.tcgen05 import PAIR, PAIRED
 from texpr.isa.instructions.tcgen05_scaled import QUARTER, QUARTERS
 from texpr.isa.registry import TARGETS
 from texpr.isa.rounding import Rounding
@@ -48,6 +50,7 @@ def recorded(text: Text, function: Function) -> record.Instr | None:
     spans = {operand.name: operand.span for operand, _ in text.fragments}
     found = _fragments(text, function)
     places = {name.name: _place(layout) for name, layout in text.fragments}
+    halves = {name.name: half for name, layout in text.fragments if (half := _halved(layout)) is not None}
     held = {name: each for name, each in found.items() if places[name] != DESCRIBED}
     lanes = {each.lanes for each in held.values()}
     if len(lanes) > 1:
@@ -57,7 +60,7 @@ def recorded(text: Text, function: Function) -> record.Instr | None:
     operands = tuple(
         Operand(b, _access(b, meaning), found[b.name], columns=True)
         if places[b.name] == COLUMNS
-        else Operand(b, _used(places[b.name], _access(b, meaning)), found[b.name])
+        else Operand(b, _used(places[b.name], _access(b, meaning)), found[b.name], halved=halves.get(b.name))
         for b in function.params
     )
     made = record.Instr(text.name.name, operands, text.asm, meaning, " ".join(text.effects), _rounding(text))
@@ -104,6 +107,7 @@ def _fragments(text: Text, function: Function) -> dict[str, Fragment]:
         span, layout = said[param.name.name]
         described = _place(layout) == DESCRIBED
         layout = next((layout[len(word) + 1 :] for word in _PLACES if layout.startswith(f"{word} ")), layout)
+        layout = _HALVED.sub("", layout) if described else layout
         if not all(e.is_constant for e in memory.shape):
             raise error("E0328", span, f"the shape of `{param.name.name}` is not constant, so no lanes can hold it")
         try:
@@ -121,6 +125,16 @@ def _place(layout: str) -> str | None:
 
 
 _PLACES = {SHARED: ADDRESS, DESCRIBED: DESCRIBED, COLUMNS: COLUMNS}
+
+
+_HALVED = re.compile(rf"{PAIR}@(\d) ")
+"""What a descriptor begins with in the text whose matrix blocks of a pair have in halves, along that dimension."""
+
+
+def _halved(layout: str) -> int | None:
+    """The dimension along which blocks of a pair have halves."""
+    found = _HALVED.match(layout.removeprefix(f"{DESCRIBED} ")) if _place(layout) == DESCRIBED else None
+    return None if found is None else int(found[1])
 
 
 def _used(place: str | None, access: str) -> str:
@@ -191,10 +205,16 @@ def _require_core_matrices(operand: Operand, access: str, span: Span) -> None:
     if (rows, size) != (ROWS, CHUNK):
         told = f"a core matrix of `{name}` is {rows} rows of {size} bytes, and {ROWS} of {CHUNK} are meant"
         raise error("E0328", span, told, help=f"write `{DESCRIBED} ({ROWS},{CHUNK // operand.dtype.bytes}) : …`")
-    shape = [e.constant for e in operand.memory.shape]
-    parts = operand.fragment.shape
+    if operand.halved is not None and not (operand.halved < operand.memory.rank and _is_even(operand)):
+        raise error("E0328", span, f"`{name}` has no two halves along a dimension {operand.halved}")
+    shape, parts = operand.part, operand.fragment.shape
     if len(shape) != 2 or any(extent % part for extent, part in zip(shape, parts, strict=True)):
         raise error("E0328", span, f"`{name}` is no whole number of core matrices, of {parts[0]} by {parts[1]} elements")
+
+
+def _is_even(operand: Operand) -> bool:
+    """Whether the dimension that is halved is of an even extent."""
+    return operand.halved is not None and operand.memory.shape[operand.halved].constant % PAIR == 0
 
 
 def _require_group(instr: record.Instr, span: Span) -> None:
@@ -211,6 +231,11 @@ def _require_group(instr: record.Instr, span: Span) -> None:
     if instr.group is not None and (not described or instr.lanes != WARPGROUP):
         told = f"`{words}` is the effect of what {WARPGROUP} lanes do of an operand that is described"
         raise error("E0330", span, told, help=f"leave it out, or write a fragment that begins with `{DESCRIBED}`")
+    halved = [operand.name for operand in instr.operands if operand.halved is not None]
+    if instr.is_pair != (len(halved) == 1):
+        told = f"`{instr.name}` has {len(halved)} operands in halves, and what blocks of a pair do together has one"
+        help = f"write `effect {PAIRED};`, and `{DESCRIBED} {PAIR}@1 …` of the operand whose columns both have in halves"
+        raise error("E0330", span, told, help=help)
     stored = next((operand.name for operand in instr.operands if operand.access == STORED), None)
     if instr.group is not None and stored is not None:
         told = f"`{stored}` is stored to shared memory, and what goes on while lanes do gives values to registers"

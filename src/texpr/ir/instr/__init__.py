@@ -25,6 +25,7 @@ from texpr.ir.value import Buffer, Cast, Load, Op, Value, walk
 from texpr.ir.value.structure import same
 from texpr.ir.value.types import F8E8M0, DType
 from texpr.isa.instruction import templated
+from texpr.isa.instructions.tcgen05 import PAIR, PAIRED
 from texpr.isa.rounding import Rounding
 from texpr.isa.target import Target
 from texpr.support.record import Record
@@ -43,7 +44,7 @@ DESCRIBED = "descriptor"
 COLUMNS = "tensor"
 """What the fragment of an operand in tensor memory begins with in the text: it is of lanes and columns of that."""
 
-GROUPS = {"joins wgmma group": "wgmma", "joins tcgen05 commit": "tcgen05"}
+GROUPS = {"joins wgmma group": "wgmma", "joins tcgen05 commit": "tcgen05", PAIRED: "tcgen05"}
 """Effects of instructions that go on by themselves: which groups they are counted in, as `ir.operation.Group` calls them."""
 
 ALONE = frozenset({"tcgen05"})
@@ -55,13 +56,15 @@ class Operand(Record, eq=False):
 
     `access`: "read", "write" or "update", of registers; "address" or, where these are written, "stored": each lane gives the
     address in shared memory of consecutive elements, those that the fragment has for it; or "descriptor": the fragment is of a
-    core matrix. `columns`: it is in tensor memory, where a lane has columns for registers.
+    core matrix. `columns`: it is in tensor memory, where a lane has columns for registers. `halved`: the dimension along which
+    each block of a pair has one half of it in its shared memory, for both.
     """
 
     memory: Buffer
     access: str
     fragment: Fragment
     columns: bool = False
+    halved: int | None = None
 
     @property
     def name(self) -> str:
@@ -87,6 +90,11 @@ class Operand(Record, eq=False):
     def is_shared(self) -> bool:
         """Whether it is in shared memory."""
         return self.is_address or self.is_described
+
+    @property
+    def part(self) -> tuple[int, ...]:
+        """The extents of what one block has of it."""
+        return tuple(e.constant // (PAIR if at == self.halved else 1) for at, e in enumerate(self.memory.shape))
 
     @property
     def dtype(self) -> DType:
@@ -141,6 +149,11 @@ class Instr(Record, eq=False):
     def is_alone(self) -> bool:
         """Whether one thread starts it for all lanes."""
         return self.group in ALONE
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether a thread of the first block of a pair starts it for the lanes of both."""
+        return self.effect == PAIRED
 
     @property
     def loops(self) -> tuple[Turn, ...]:

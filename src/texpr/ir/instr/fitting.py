@@ -42,7 +42,7 @@ def _distances(
     bytes: Expr, names: Sequence[Sym], instr: Instr, operand: Operand, swizzle: int, at: Mapping[Sym, int]
 ) -> Descriptor | None:
     """The distances by a few elements, in the first rows and units, which no swizzle moves."""
-    shape, unit = [e.constant for e in operand.memory.shape], along(operand)
+    shape, unit = operand.part, along(operand)
     each = CHUNK // operand.dtype.bytes
     start = bytes.evaluate({**at, **dict.fromkeys(names, 0)})
 
@@ -83,7 +83,7 @@ def _lies_so(bytes: Expr, told: Sequence[tuple[Mapping[Sym, int], int]], how: De
 
 def _points(operand: Operand) -> Iterator[tuple[int, ...]]:
     """Elements that are looked at: the first lines and the last unit, of some rows."""
-    shape, unit = [e.constant for e in operand.memory.shape], along(operand)
+    shape, unit = operand.part, along(operand)
     each = CHUNK // operand.dtype.bytes
     rows = sorted({*range(min(2 * ROWS, shape[1 - unit])), shape[1 - unit] - 1})
     lines = min(2 * LINE // operand.dtype.bytes, shape[unit])

@@ -1,7 +1,7 @@
 """Instructions as clauses of a kernel's text: printing and parsing.
 
-clause  = "instr" NAME {"operand" buffer ACCESS ["columns"] "fragment" STRING} {"asm" STRING STRING} ["rounding" STRING]
-          ["effect" STRING] "means" steps
+clause  = "instr" NAME {"operand" buffer ACCESS ["columns"] ["halved" INT] "fragment" STRING} {"asm" STRING STRING}
+          ["rounding" STRING] ["effect" STRING] "means" steps
 steps   = "{" {step} "}"
 step    = "for" NAME "<" INT ["free" "(" NAME, … ")" ["ieee"]] steps | element [UPDATE] "=" value
 """
@@ -29,7 +29,7 @@ def instr_lines(instr: Instr, pad: str) -> Iterator[str]:
     yield f"{pad}instr {instr.name}"
     for operand in instr.operands:
         said = f"{operand.name}: {operand.dtype}{list_text(operand.memory.shape)}"
-        where = " columns" if operand.columns else ""
+        where = " columns" if operand.columns else "" if operand.halved is None else f" halved {operand.halved}"
         yield f"{pad}    operand {said} {operand.access}{where} fragment {json.dumps(operand.fragment.layout)}"
     yield from (f"{pad}    asm {json.dumps(target)} {json.dumps(template)}" for target, template in instr.asm)
     if instr.rounding is not None:
@@ -81,6 +81,7 @@ def _operand(scan: Scanner) -> Operand:
     if access not in ACCESSES:
         scan.reject(f"`{access}` is no access")
     columns = scan.accept("columns")
+    halved = scan.integer() if scan.accept("halved") else None
     scan.expect("fragment")
     layout = _string(scan)
     try:
@@ -88,7 +89,7 @@ def _operand(scan: Scanner) -> Operand:
     except Misfit as wrong:
         scan.reject(str(wrong))
     memory = Buffer(name, of, tuple(map(expr, shape)), "inout" if access in ("write", "update", STORED) else "input")
-    return Operand(memory, access, found, columns)
+    return Operand(memory, access, found, columns, halved)
 
 
 def _string(scan: Scanner) -> str:

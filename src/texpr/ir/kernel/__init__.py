@@ -82,6 +82,10 @@ class Array(Record, eq=False):
     `align`: its alignment in bytes, a power of two up to 1024. `barrier`: its elements, u64 in shared memory, are barriers for
     the operations of `texpr.ir.ops.phases`.
 
+    `halved`: each of the two blocks of a pair has the half of it, along that dimension, that its rank says, in its shared
+    memory; `buffer` is of one half. One copy for both blocks fills a half (`CopyTensor.peers`), and what one thread starts for
+    the pair reads both halves (`CollectiveAlone`); nobody else touches it.
+
     TENSOR: columns of 32 bits of tensor memory; a thread has the lane of its number. `at` is the first of them, of those that
     the kernel takes.
 
@@ -99,6 +103,7 @@ class Array(Record, eq=False):
     align: int = 16
     barrier: bool = False
     at: int | None = None
+    halved: int | None = None
 
 
 class For(Record, eq=False):

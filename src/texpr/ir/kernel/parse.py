@@ -269,8 +269,9 @@ class KernelParser:
         align = self.scan.integer() if self.scan.accept("at") else USUAL_ALIGNMENT
         start = self.scan.integer() if self.scan.accept("from") else None
         barrier = self.scan.accept("barriers")
+        halved = self.scan.integer() if self.scan.accept("halved") else None
         reason = str(json.loads(self.scan.take().text)) if self.scan.next.kind == "string" else ""
-        return k.Array(buffer, space, reason, align, barrier, start)
+        return k.Array(buffer, space, reason, align, barrier, start, halved)
 
     def map(self, earlier: list[k.TensorMap]) -> k.TensorMap:
         """Parses a map, of a buffer that is declared by one of the `earlier` maps or here."""

@@ -10,7 +10,7 @@
     kernel  = "kernel" NAME {clause} "{" {stmt} "}"
     clause  = "buffer" buffer | "scalar" buffer | "size" NAME, … | "writes" NAME, … | "blocks" INT | "warp" INT
             | "axis" LEVEL ["." DIM] NAME "<" index ["base" NAME]
-            | "array" SPACE buffer ["at" INT] ["from" INT] ["barriers"] [STRING]
+            | "array" SPACE buffer ["at" INT] ["from" INT] ["barriers"] ["halved" INT] [STRING]
             | "map" NAME "of" (buffer | NAME) ["from" index] "sizes" "[" [index, …] "]" "strides" "[" [index, …] "]"
               "box" "[" [INT, …] "]" "steps" "[" [INT, …] "]" ["lower" "[" INT, … "]" "upper" "[" INT, … "]"]
               ["swizzle" INT] ["interleave" INT] ["fill" NAME] ["as" NAME]
@@ -181,7 +181,7 @@ def _level(axis: k.Axis) -> str:
 def _array(array: k.Array) -> str:
     at = "" if array.align == USUAL_ALIGNMENT else f" at {array.align}"
     start = "" if array.at is None else f" from {array.at}"
-    barriers = " barriers" if array.barrier else ""
+    barriers = " barriers" if array.barrier else "" if array.halved is None else f" halved {array.halved}"
     reason = f" {json.dumps(array.reason)}" if array.reason else ""
     return f"{buffer_text(array.buffer, 'array')}{at}{start}{barriers}{reason}"
 

@@ -100,9 +100,13 @@ class Arrives(Record):
 
 
 class Commits(Arrives):
-    """Arrives once at the barrier `at`, with no bytes, when all of the `group` is done that the thread started before."""
+    """Arrives once at the barrier `at`, with no bytes, when all of the `group` is done that the thread started before.
+
+    `pair`: a thread of the first block of a pair started it, for both, and it arrives in each of both.
+    """
 
     group: Group
+    pair: bool = False
 
 
 class Brings(Record):

@@ -8,6 +8,9 @@
     mbarrier wait done[0] parity 0    columns fence after
     columns free 256                                    by that warp
 
+Of a pair of blocks (`pair`): warps of both take and give back columns together, and what the thread of the first one launches
+and commits, it does for both. The statement is in the text of both; that of the second one does nothing there by itself.
+
 PTX ISA, "Tensor Memory Allocation and Management Instructions", "tcgen05.mma", "tcgen05.commit", "tcgen05 memory consistency
 model instructions".
 """
@@ -22,7 +25,7 @@ from texpr.affine.facts import Known
 from texpr.ir import operation
 from texpr.ir.instr.registers import WORD, columns_of
 from texpr.ir.operation import Commits, Fences, Group, Lasts, Operation
-from texpr.ir.operation.form import Maybe, Name, Number, Word, barrier
+from texpr.ir.operation.form import Flag, Maybe, Name, Number, Word, barrier
 from texpr.ir.ops.collective import (
     CollectiveAsync,
     Loops,
@@ -33,7 +36,7 @@ from texpr.ir.ops.collective import (
 from texpr.ir.value import Load
 from texpr.ir.value.types import F8E8M0
 from texpr.isa.cuda import TCGEN05
-from texpr.isa.instructions.tcgen05 import COLUMNS, LEAST
+from texpr.isa.instructions.tcgen05 import COLUMNS, LEAST, PAIR
 from texpr.isa.instructions.tcgen05 import LANES as TENSOR_LANES
 from texpr.isa.instructions.tcgen05_scaled import WORD as SCALES
 from texpr.isa.levels import Space
@@ -115,11 +118,12 @@ class TakeColumns(_OfColumns, Operation, eq=False):
     Nobody of the block takes more: so other blocks may (PTX ISA, "tcgen05.relinquish_alloc_permit").
     """
 
-    FORM = (Word("columns"), Word("take"), barrier("word"), Word("count"), Number("count"))
+    FORM = (Word("columns"), Word("take"), barrier("word"), Word("count"), Number("count"), Flag("pair"))
     RULES = (columns_exist, columns_are_taken)
 
     word: Load
     count: int
+    pair: bool = False
 
     @property
     def meets(self) -> int:
@@ -136,7 +140,7 @@ class TakeColumns(_OfColumns, Operation, eq=False):
 
     def cuda(self, to: Printing) -> Iterator[str]:
         """A call of a device function."""
-        yield f"tx_take_columns<{self.count}>({to.place(self.word)});"
+        yield f"tx_take_columns<{_counted(self)}>({to.place(self.word)});"
 
 
 class HaveColumns(_OfColumns, Operation, eq=False):
@@ -166,10 +170,11 @@ class HaveColumns(_OfColumns, Operation, eq=False):
 class FreeColumns(_OfColumns, Operation, eq=False):
     """The warp that took columns gives them back: nobody of the block touches them any more."""
 
-    FORM = (Word("columns"), Word("free"), Number("count"))
+    FORM = (Word("columns"), Word("free"), Number("count"), Flag("pair"))
     RULES = (columns_exist, columns_are_taken)
 
     count: int
+    pair: bool = False
 
     @property
     def meets(self) -> int:
@@ -186,7 +191,12 @@ class FreeColumns(_OfColumns, Operation, eq=False):
 
     def cuda(self, to: Printing) -> Iterator[str]:
         """A call of a device function."""
-        yield f"tx_free_columns<{self.count}>(tx_columns);"
+        yield f"tx_free_columns<{_counted(self)}>(tx_columns);"
+
+
+def _counted(op: TakeColumns | FreeColumns) -> str:
+    """Template arguments: how many columns, of how many blocks."""
+    return f"{op.count}, {PAIR}" if op.pair else str(op.count)
 
 
 class FenceColumns(_OfColumns, Operation, eq=False):
@@ -210,19 +220,21 @@ class FenceColumns(_OfColumns, Operation, eq=False):
 
 
 class CommitColumns(_OfColumns, Operation, eq=False):
-    """All that the thread started before arrives at a barrier in shared memory, once, when it is done."""
+    """All that the thread started before arrives at a barrier in shared memory, once, when it is done; of a pair, at that of
+    each of both blocks."""
 
-    FORM = (Word("columns"), Word("commit"), barrier("barrier"))
+    FORM = (Word("columns"), Word("commit"), barrier("barrier"), Flag("pair"))
 
     barrier: Load
+    pair: bool = False
 
     def completion(self, maps: Mapping[str, TensorMap]) -> Commits:
         """One arrival, later."""
-        return Commits(self.barrier, ZERO, Group.TENSOR)
+        return Commits(self.barrier, ZERO, Group.TENSOR, self.pair)
 
     def cuda(self, to: Printing) -> Iterator[str]:
         """A call of a device function."""
-        yield f"tx_commit_columns({to.place(self.barrier)});"
+        yield f"tx_commit_columns{'_of_pair' if self.pair else ''}({to.place(self.barrier)});"
 
 
 def product_is_committed(stmt: Stmt, at: Place) -> Iterator[str]:

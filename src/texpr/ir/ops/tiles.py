@@ -10,7 +10,20 @@ from texpr.affine.expr import ZERO, Expr, Sym, expr
 from texpr.affine.facts import Known
 from texpr.affine.ranges import Range
 from texpr.ir.operation import Agent, Brings, Group, Joins, Moved, Operation
-from texpr.ir.operation.form import Coordinates, Indexed, Maybe, Name, Numbers, Several, Verb, Word, barrier, reads, writes
+from texpr.ir.operation.form import (
+    Coordinates,
+    Flag,
+    Indexed,
+    Maybe,
+    Name,
+    Numbers,
+    Several,
+    Verb,
+    Word,
+    barrier,
+    reads,
+    writes,
+)
 from texpr.ir.operation.tensor_map import element_of
 from texpr.ir.ops.bulk import WaitBulk
 from texpr.ir.ops.engine import wrong_combination, wrong_run
@@ -112,7 +125,10 @@ class CopyTensor(Operation, eq=False):
     its phase has completed, no thread may access the tile.
 
     With `peers` the box goes to several blocks of the cluster, of ranks `first` + each of `peers` (multicast): to the same tile
-    of each, with its bytes counted at the same barrier of each.
+    of each, with its bytes counted at the same barrier of each. Where each block of a pair has half of the array
+    (`Array.halved`), it goes to this block's half, for both, and counts at this block's barrier.
+
+    `led`: its bytes are counted at the barrier of the first block of the pair that this block is one of.
 
     In im2col mode `offsets`, one for each spatial dimension, W first, are added to every pixel; `at` is a channel, a pixel of
     the bounding box, and an image. With `rows` the tile is four rows of a matrix (gather4), and `at` is a column alone.
@@ -129,6 +145,7 @@ class CopyTensor(Operation, eq=False):
         Word("arrives"),
         barrier("barrier"),
         Maybe("peers", (), "to", (Numbers("peers"), Word("from"), Indexed("first"))),
+        Flag("led"),
     )
     RULES = (map_is_there, tile_fits_its_map, peers_are_there, tile_is_waited_for)
     AGENT = Agent.ENGINE
@@ -141,6 +158,7 @@ class CopyTensor(Operation, eq=False):
     first: Expr = ZERO
     offsets: tuple[Expr, ...] = ()
     rows: tuple[Value, ...] = ()
+    led: bool = False
 
     @property
     def by(self) -> str:
@@ -180,9 +198,13 @@ class CopyTensor(Operation, eq=False):
         """A call of a device function."""
         ends = f"{to.place(self.target)}, {to.map(self.map)}, {to.place(self.barrier)}"
         at, offsets = (", ".join(map(to.index, each)) for each in (self.at, (*self.at, *self.offsets)))
+        if self.led:
+            yield f"tx_load_tensor_led({ends}, {at});"
+            return
         if self.peers and self.rows:
             raise CompilerBug(f"kernel {to.kernel.name} shares a copy of four rows")
-        if self.peers:
+        array = next((each for each in to.kernel.arrays if each.buffer is self.target.buffer), None)
+        if self.peers and (array is None or array.halved is None):
             mask = to.bits(sum(1 << peer for peer in self.peers), self.first)
             yield f"tx_load_{'columns' if self.offsets else 'tensor'}_multicast({ends}, {mask}, {offsets});"
         elif self.rows:

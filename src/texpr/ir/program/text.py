@@ -42,6 +42,7 @@ from texpr.ir.program.marks import IEEE
 from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value
 from texpr.ir.value.operators import OPS
 from texpr.ir.value.types import BOOL, I64
+from texpr.isa.instructions.tcgen05 import PAIR
 
 Names = Mapping[Sym, str]
 Order = Mapping[Sym, int]
@@ -117,7 +118,9 @@ def _where(operand: Operand) -> str:
     """How a fragment begins that is of shared memory."""
     if operand.columns:
         return f"{COLUMNS} "
-    return f"{SHARED} " if operand.is_address else f"{DESCRIBED} " if operand.is_described else ""
+    if operand.is_described:
+        return f"{DESCRIBED} " if operand.halved is None else f"{DESCRIBED} {PAIR}@{operand.halved} "
+    return f"{SHARED} " if operand.is_address else ""
 
 
 def _meant(step: Step) -> Stmt:

@@ -3,6 +3,9 @@
 One thread starts a product for all lanes. Its operands are matrices in shared memory, made of core matrices as those of a
 warpgroup's product are (`isa.instructions.wgmma`). Tensor memory is 128 lanes of 512 columns of 32 bits; a warp of a block
 reaches the 32 lanes of its number modulo 4. With 128 rows, a row is a lane, and a column a column.
+
+Two blocks of a cluster may be a pair, for which a thread of the first one starts a product of 256 rows: each block has 128 of
+them, and half of the columns of the right operand. A record is of what such a product is for each of both.
 """
 
 from collections.abc import Iterator
@@ -21,6 +24,15 @@ LEAST = 32
 
 ROWS = 128
 """Rows of a product of one block; one of 64 leaves out half of the lanes."""
+
+PAIR = 2
+"""Blocks of a pair: those of a cluster whose ranks differ in the lowest bit (PTX ISA, "CTA Pair")."""
+
+PAIRED = "joins tcgen05 commit of a pair"
+"""The effect of what a thread of the first block of a pair starts for both."""
+
+PAIR_WIDTHS = (64, 128, 256)
+"""Columns of the products of pairs of which there are records. A text may have others, multiples of 16 up to 256."""
 
 WIDTHS = (16, 32, 64, 96, 128, 192, 256)
 """Columns of the products of which there are records. A text may have others, multiples of 16 up to 256."""
@@ -61,11 +73,18 @@ def part(columns: int) -> int:
 
 
 def product(
-    columns: int, of: str, into: str = "f32", *, by_m: bool = False, by_n: bool = False, there: bool = False
+    columns: int,
+    of: str,
+    into: str = "f32",
+    *,
+    by_m: bool = False,
+    by_n: bool = False,
+    there: bool = False,
+    pair: bool = False,
 ) -> Instruction:
-    """128 rows by `columns`, of one type, of one block. `by_m`, `by_n`: whether consecutive elements of a go along rows of the
-    product, and of b along its columns, as 16-bit types may; else they go along the sum. `there`: a is in tensor memory, too:
-    a lane has a row, in words of consecutive elements.
+    """128 rows by `columns`, of one type, of one block, or of each of a `pair`. `by_m`, `by_n`: whether consecutive elements of
+    a go along rows of the product, and of b along its columns, as 16-bit types may; else they go along the sum. `there`: a is
+    in tensor memory, too: a lane has a row, in words of consecutive elements.
 
     PTX ISA, "tcgen05.mma": the sum is always added to (enable-input-d).
     """
@@ -73,26 +92,30 @@ def product(
     depth, each = 2 * CHUNK // size, CHUNK // size
     kind = "i8" if into == "i32" else _KIND[size]
     across, along = f"descriptor (8,{each}):(1@0,1@1)", f"descriptor (8,{each}):(1@1,1@0)"
+    halved = f"descriptor {PAIR}@1 {(across if by_n else along).removeprefix('descriptor ')}"
     left, right = (f"i32({each})" if into == "i32" else each for each in ("a[i, k]", "b[k, j]"))
     moved = part(columns)
-    bits = descriptor(ROWS, columns, of, into, by_m, by_n)
+    blocks = PAIR if pair else 1
+    bits = descriptor(ROWS * blocks, columns, of, into, by_m, by_n)
     first = "[{a}]" if there else "{a}"
-    text = f"tcgen05.mma.cta_group::1.kind::{kind} [{{d}}], {first}, {{b}}, {bits:#x}, 1;"
+    text = f"tcgen05.mma.cta_group::{blocks}.kind::{kind} [{{d}}], {first}, {{b}}, {bits:#x}, 1;"
     targets = _TARGETS[:1] if kind == "i8" else _TARGETS  # PTX ISA, "tcgen05.mma": .kind::i8 is not of sm_103a
+    shape = f"{'pair_' if pair else ''}m{ROWS}n{columns}k{depth}"
+    where = "tensor memory, in each block of a pair" if pair else "tensor memory"
     return Instruction(
-        f"tcgen05_m{ROWS}n{columns}k{depth}_{into}_{of}{'_at' if there else '_am' if by_m else ''}{'_bn' if by_n else ''}",
-        f"d += a · b, of {ROWS} × {depth} and {depth} × {columns} elements, in tensor memory, later",
+        f"tcgen05_{shape}_{into}_{of}{'_at' if there else '_am' if by_m else ''}{'_bn' if by_n else ''}",
+        f"d += a · b, of {ROWS} × {depth} and {depth} × {columns} elements, in {where}, later",
         Level.WARP,
         (
             Operand(
                 "a", of, (ROWS, depth), fragment=f"tensor ({ROWS},{depth}):(1@0,1@1)" if there else along if by_m else across
             ),
-            Operand("b", of, (depth, columns), fragment=across if by_n else along),
+            Operand("b", of, (depth, columns), fragment=halved if pair else across if by_n else along),
             Operand("d", into, (ROWS, columns), True, f"tensor (128,({moved},{columns // moved})):(1@0,(1@1,{moved}@1))"),
         ),
         tuple((target, text) for target in targets),
         f"par {ROWS} |i| {{ par {columns} |j| {{ seq {depth} |k| reduce(d) {{ d[i, j] += {left} * {right} }} }} }}",
-        effect="joins tcgen05 commit",
+        effect=PAIRED if pair else "joins tcgen05 commit",
         source='PTX ISA 9.0, 9.7.16.4 "Matrix and Data Movement Shape", 9.7.16.10.9.1 "tcgen05.mma"; 9.7.16.10.5.1: layout D',
         rounding=_rounding(of, into, depth),
     )
@@ -138,6 +161,12 @@ def _products() -> Iterator[Instruction]:
             for of in ("bf16", "f16"):
                 yield from (product(columns, of, by_m=m, by_n=n) for m, n in ((False, True), (True, False), (True, True)))
                 yield from (product(columns, of, by_n=n, there=True) for n in (False, True))
+    for columns in PAIR_WIDTHS:
+        yield from (product(columns, of, pair=True) for of in ("bf16", "f16", "tf32", "f8e4m3", "f8e5m2"))
+        for of in ("bf16", "f16"):
+            yield product(columns, of, by_m=True, pair=True)
+            if columns >= PAIR * 64:  # a swizzle of 128 bytes, along the columns of a half
+                yield from (product(columns, of, by_m=m, by_n=True, pair=True) for m in (False, True))
 
 
 INSTRUCTIONS = (

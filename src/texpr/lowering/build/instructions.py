@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from texpr.affine.expr import Sym
 from texpr.ir import program as ir
-from texpr.ir.instr import Instr, stays_in_warps
+from texpr.ir.instr import Instr, Operand, loads_of, stays_in_warps
+from texpr.ir.value import Load, walk
 from texpr.isa.target import Target
 from texpr.support.diagnostic import limitation
 
@@ -41,3 +43,18 @@ def require_templates(function: ir.Function, target: Target) -> None:
             told = f"`{instr.name}` has no template for {target.name}: there are those for {known}"
             help = f'a template of its own, `asm "{target.name}": "…";`, would say how it is done there'
             raise limitation("E0541", stmt.span, told, help=help)
+
+
+def described_element(stmt: ir.Instruction, instr: Instr, operand: Operand) -> tuple[Load, tuple[Sym, ...]]:
+    """An element of an operand as the program reads it, and by which indices: its own first, row and column."""
+    binds = [each for each in ir.walk(stmt.body) if isinstance(each, ir.Bind)]
+    loops = [each.sym for each in ir.walk(stmt.body) if isinstance(each, ir.Seq)][-len(instr.loops) :]
+    called = {turn.sym: sym for turn, sym in zip(instr.loops, loops, strict=True)}
+    for give, bind in zip(instr.gives, binds, strict=True):
+        read = [node for node in walk(bind.values[0]) if isinstance(node, Load)]
+        for meant, load in zip(loads_of(give), read, strict=False):
+            syms = [e.as_sym for e in meant.index]
+            if meant.buffer is operand.memory and None not in syms:
+                return load, tuple(called[sym] for sym in syms if sym is not None)
+    told = f"`{operand.name}` of `{instr.name}` is read from shared memory by other subscripts than loops of its meaning"
+    raise limitation("E0541", stmt.span, told, help="a descriptor says where rows and columns lie")

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from texpr.affine.expr import ZERO, Sym
+from texpr.affine.expr import ZERO
 from texpr.affine.facts import Known
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
-from texpr.ir.instr import Instr, Operand, loads_of
+from texpr.ir.instr import Instr, Operand
 from texpr.ir.instr.fitting import fitting
 from texpr.ir.ops.collective import Held
 from texpr.ir.steps.place import Place
-from texpr.ir.value import Buffer, Load, walk
+from texpr.ir.value import Buffer, Load
+from texpr.lowering.build.instructions import described_element
 from texpr.support.diagnostic import limitation
 
 
@@ -26,7 +27,7 @@ def described(
 ) -> tuple[Buffer, Held]:
     """The local that an operand is a part of, where it starts there, and its descriptor. A schedule may have staged it: the
     meaning alone says where. Raises Limitation E0541 where it is not shared, or lies otherwise."""
-    load, names = _element(stmt, instr, operand)
+    load, names = described_element(stmt, instr, operand)
     place = places.get(load.buffer)
     if place is None or place.space is not k.Space.SHARED:
         told = f"`{operand.name}` of `{instr.name}` is read from shared memory, and `{load.buffer.name}` is not there"
@@ -40,18 +41,3 @@ def described(
         raise limitation("E0541", load.span or stmt.span, told, help=help)
     first = tuple(e.substitute(dict.fromkeys(names, ZERO)) for e in there.index)
     return load.buffer, Held(Load(there.buffer, first, span=load.span), operand.fragment.registers, operand.access, how)
-
-
-def _element(stmt: ir.Instruction, instr: Instr, operand: Operand) -> tuple[Load, tuple[Sym, ...]]:
-    """An element of an operand as the program reads it, and by which indices: its own first, row and column."""
-    binds = [each for each in ir.walk(stmt.body) if isinstance(each, ir.Bind)]
-    loops = [each.sym for each in ir.walk(stmt.body) if isinstance(each, ir.Seq)][-len(instr.loops) :]
-    called = {turn.sym: sym for turn, sym in zip(instr.loops, loops, strict=True)}
-    for give, bind in zip(instr.gives, binds, strict=True):
-        read = [node for node in walk(bind.values[0]) if isinstance(node, Load)]
-        for meant, load in zip(loads_of(give), read, strict=False):
-            syms = [e.as_sym for e in meant.index]
-            if meant.buffer is operand.memory and None not in syms:
-                return load, tuple(called[sym] for sym in syms if sym is not None)
-    told = f"`{operand.name}` of `{instr.name}` is read from shared memory by other subscripts than loops of its meaning"
-    raise limitation("E0541", stmt.span, told, help="a descriptor says where rows and columns lie")

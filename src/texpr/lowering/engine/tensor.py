@@ -13,6 +13,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from math import prod
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, maximum
+from texpr.affine.facts import Known
+from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.operation.tensor_map import combined_as, element
@@ -249,7 +251,9 @@ class Maps(Mutable):
         """The bytes that a step's copies bring if they are complete, elements outside of the tensor included."""
         if step.in_runs:
             return prod(step.boxes.extent) * step.boxes.size
-        return self.of(step).bytes * len(step.boxes.numbers) * (GROUP if step.by_rows else 1)
+        place = self.places[step.tile.buffer]
+        parts = 1 if place.parts is None else place.parts.blocks  # of a pair, each block counts its own
+        return self.of(step).bytes * len(step.boxes.numbers) * (GROUP if step.by_rows else 1) // parts
 
     def exactly(self, steps: Iterable[BoxCopy]) -> Expr | None:
         """The bytes that several steps bring, if that differs from `bytes`: runs only bring elements inside of the tensor."""
@@ -372,9 +376,12 @@ class Maps(Mutable):
         self, step: BoxCopy, numbers: Iterable[tuple[int | Expr, ...]] | None = None
     ) -> Iterator[tuple[Load, tuple[Expr, ...]]]:
         place, copy = self.places[step.tile.buffer], self.planned(step)
+        plain = Simplifier(Known({a.rank: (0, a.blocks - 1) for a in self.cluster.along.values()}))
         for number in step.boxes.numbers if numbers is None else numbers:
             tile = step.at(step.tile, number)
-            yield replace(tile, buffer=place.buffer, index=place.index(tile.index)), copy.coordinates(number)
+            index = place.index(tile.index)
+            index = index if place.parts is None else tuple(map(plain, index))
+            yield replace(tile, buffer=place.buffer, index=index), copy.coordinates(number)
 
 
 def _content(map: k.TensorMap) -> tuple[object, ...]:

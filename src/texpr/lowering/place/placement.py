@@ -23,7 +23,7 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.program.marked import atomic_binds
 from texpr.ir.steps import Steps
-from texpr.ir.steps.place import Place
+from texpr.ir.steps.place import Parts, Place
 from texpr.ir.value import Buffer
 from texpr.isa.target import Target
 from texpr.lowering.build.team import COPIES, replicated_buffers
@@ -31,6 +31,7 @@ from texpr.lowering.dependences.lives import Lives
 from texpr.lowering.dependences.needs import Needs
 from texpr.lowering.place.arena import room
 from texpr.lowering.place.distributed import Distributed, distributed
+from texpr.lowering.place.halves import halved
 from texpr.lowering.place.owners import Lanes, Unfit
 from texpr.lowering.place.registers import columns, registers
 from texpr.lowering.place.shuffles import Shuffles
@@ -124,6 +125,11 @@ class _Placer(Mutable, dict=True):
         return frozenset() if self.nest.team == 1 else replicated_buffers(self.nest)
 
     @cached_property
+    def halves(self) -> dict[Buffer, Parts]:
+        """The locals of which blocks of a pair have halves."""
+        return halved(self.nest.body, self.steps)
+
+    @cached_property
     def shuffles(self) -> Shuffles:
         """What shuffles between lanes cost."""
         atomics = frozenset(atomic_binds(tuple(m.loop for m in self.nest.grid), self.nest.body))
@@ -161,6 +167,16 @@ class _Placer(Mutable, dict=True):
                 return self._wanted_in_lanes(new, own)
             case "shared" | "cluster" if self.nest.blocks > 1 or new.space == "cluster":
                 return self._wanted_of_cluster(new, own)
+            case "shared" if buffer in self.halves:
+                part = self.halves[buffer]
+                reason = "each block of a pair has half of it, for both"
+                needed = self._with(buffer, (size or 0) // part.blocks * buffer.dtype.bytes, self.target.shared)
+                if own or size is None or needed > self.target.shared:
+                    why = f"a block would need {needed} bytes, and has {self.target.shared}"
+                    raise self._misplaced(new, why, "smaller tiles need less")
+                made = self._array(buffer, k.Space.SHARED, reason, part.shape(buffer.shape))
+                self.arrays[-1] = replace(self.arrays[-1], halved=part.dim)
+                return replace(made, parts=part)
             case "shared":
                 teams = self.nest.threads // self.nest.team
                 if own or size is None or teams > 1:

@@ -44,7 +44,7 @@ class Launched(Record, eq=False):
     """One commit: of the launches `run`, each turn's at the next of the barriers `barrier`; so many commits come before it.
 
     With two barriers threads wait for the commit of the turn before: in turns of `loop` behind its first one with a launch, of
-    which there were as many as `turn`, and for the last one behind the loop, if it has `turns`.
+    which there were as many as `turn`, and for the last one behind the loop, if it has `turns`. `around`: the innermost loop.
     """
 
     run: Run
@@ -53,6 +53,7 @@ class Launched(Record, eq=False):
     loop: Loop | None = None
     turn: Expr = ZERO
     turns: Expr = ZERO
+    around: Loop | None = None
 
     @property
     def slots(self) -> int:
@@ -70,13 +71,23 @@ class Launched(Record, eq=False):
         covers = tuple(k.Covered("RAW", name, self.span, self.span) for name in names)
         return awaited(Load(self.barrier, (before % self.slots,)), before // self.slots, covers, self.span)
 
+    @property
+    def pair(self) -> bool:
+        """Whether two blocks do it together."""
+        return any(_of_pair(step) for step in self.run.steps)
+
     def ahead(self) -> Step:
-        """The step ahead of the launches."""
-        return Step(ALL, Ordering((k.FenceColumns(AFTER, span=self.span),)))
+        """The step ahead of the launches: of a pair, all of both blocks have waited for the phases before by then."""
+        span = self.span
+        covers = (
+            k.Covered("WAR", "the phase of a barrier", span, span, None if self.around is None else self.around.stmt.sym),
+        )
+        meeting = (k.Barrier(k.Level.CLUSTER, covers, relaxed=True),) if self.pair else ()
+        return Step(ALL, Ordering((*meeting, k.FenceColumns(AFTER, span=span))))
 
     def behind(self) -> tuple[Step, ...]:
         """The steps behind the launches."""
-        commit = k.CommitColumns(Load(self.barrier, (self.before % self.slots,)), span=self.span)
+        commit = k.CommitColumns(Load(self.barrier, (self.before % self.slots,)), self.pair, span=self.span)
         wait = self.wait(self.before)
         if self.loop is not None:
             wait = self._if(self.turn, self.wait(self.before - 1 + 2 * self.slots))
@@ -110,6 +121,16 @@ class InColumns(Record, eq=False):
         return max(LEAST, 1 << (end - 1).bit_length())
 
     @property
+    def pair(self) -> bool:
+        """Whether two blocks have a part of their tensor memory together."""
+        return any(each.pair for each in self.launched.values())
+
+    @property
+    def paired(self) -> frozenset[Step]:
+        """The steps that launch something for two blocks."""
+        return frozenset(step for each in self.launched.values() if each.pair for step in each.run.steps)
+
+    @property
     def arrays(self) -> tuple[k.Array, ...]:
         """The barriers, and the word."""
         done = (k.Array(each.barrier, k.Space.SHARED, _DONE, barrier=True) for each in self.launched.values())
@@ -137,8 +158,8 @@ class InColumns(Record, eq=False):
         for need in between:  # a lane moves columns of its own lane, in its own order
             alone = need.covered.buffer in there and is_move(need.source) and is_move(need.sink)
             if need.source not in own and not alone:
-                yield need
-        for each in self.launched.values():
+                yield replace(need, level=k.Level.CLUSTER) if need.sink in self.paired else need
+        for each in (each for each in self.launched.values() if not each.pair):
             first, last = each.run.steps[0], each.run.steps[-1]
             for node in takewhile(lambda node, each=each: node is not each.run.last, around(nodes, first)):
                 if isinstance(node, Loop):
@@ -156,7 +177,7 @@ class InColumns(Record, eq=False):
 
     def begin(self, meeting: k.Stmt) -> Iterator[Step]:
         """The steps at the start, around the barrier `meeting`."""
-        take = self._by_warp(k.TakeColumns(Load(self.word, (ZERO,)), self.count))
+        take = self._by_warp(k.TakeColumns(Load(self.word, (ZERO,)), self.count, self.pair))
         have = k.HaveColumns(Load(self.word, (ZERO,)))
         yield Step(ALL, Ordering((take, k.FenceColumns(BEFORE), meeting, k.FenceColumns(AFTER), have)))
 
@@ -164,8 +185,8 @@ class InColumns(Record, eq=False):
         """The step at the end."""
         covers = tuple(k.Covered("WAR", each.barrier.name, each.run.steps[0].stmt.span, each.run.steps[0].stmt.span)
                        for each in self.launched.values())  # fmt: skip
-        free = self._by_warp(k.FreeColumns(self.count))
-        return Step(ALL, Ordering((k.FenceColumns(BEFORE), behind_start(covers, False), k.FenceColumns(AFTER), free)))
+        free = self._by_warp(k.FreeColumns(self.count, self.pair))
+        return Step(ALL, Ordering((k.FenceColumns(BEFORE), behind_start(covers, self.pair), k.FenceColumns(AFTER), free)))
 
     def _by_warp(self, op: k.Stmt) -> k.Stmt:
         first = Op("lt", (Index(self.thread // self.warp, I32), Index(expr(1), I32)), BOOL)
@@ -190,11 +211,12 @@ def in_columns(steps: Steps, nest: Nest, started: Mapping[Step, Started], needs:
         loop = _resting(steps.body, run, after)
         barrier = Buffer(names.name(f"{name}_done"), U64, (expr(1 if loop is None else 2),), "local", span=span)
         before = completed(steps.body, here, needs.model.given, run.last)
+        outer = next(reversed(list(_loops(steps.body, run))), None)
         if loop is None:
-            launched[run.last] = Launched(run, barrier, before)
+            launched[run.last] = Launched(run, barrier, before, around=outer)
         else:
             first, end = turns[loop.stmt.sym]
-            launched[run.last] = Launched(run, barrier, before, loop, loop.stmt.sym - first, end - first)
+            launched[run.last] = Launched(run, barrier, before, loop, loop.stmt.sym - first, end - first, outer)
     columns, end = dict[Buffer, int](), 0
     for array in arrays:
         columns[array.buffer] = end
@@ -212,12 +234,18 @@ def _columns(buffer: Buffer) -> int:
 
 def _resting(nodes: tuple[Node, ...], run: Run, met: Sequence[Dependence]) -> Loop | None:
     """The innermost loop around launches, if whatever depends on them comes two turns later, or behind the loop."""
-    loops = [n for n in takewhile(lambda node: node is not run.last, around(nodes, run.steps[0])) if isinstance(n, Loop)]
+    loops = list(_loops(nodes, run))
     if not loops:
         return None
     inside = frozenset(leaves(loops[-1].body))
     later = (m.distance > 1 if m.carrier is loops[-1].stmt else m.carrier is not None or m.sink not in inside for m in met)
     return loops[-1] if all(later) else None
+
+
+def _loops(nodes: tuple[Node, ...], run: Run) -> Iterator[Loop]:
+    """The loops around launches, but for those that are launches alone."""
+    every = takewhile(lambda node: node is not run.last, around(nodes, run.steps[0]))
+    yield from (node for node in every if isinstance(node, Loop))
 
 
 def is_copy(step: Step) -> bool:
@@ -242,6 +270,12 @@ def moved(use: ir.Instruction, step: Step) -> tuple[Step, ...]:
         return (step,)
     behind, ahead = (Step(ALL, Ordering((k.FenceColumns(kind, span=use.span),))) for kind in (AFTER, BEFORE))
     return behind, step, ahead
+
+
+def _of_pair(step: Step) -> bool:
+    """Whether a step launches something for two blocks."""
+    use = step.stmts[0]
+    return isinstance(use, ir.Instruction) and use.instr is not None and use.instr.is_pair
 
 
 def _summed(step: Step) -> Iterator[Buffer]:

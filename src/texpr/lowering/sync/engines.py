@@ -6,14 +6,15 @@ holds. Raised are refusals of those that are no longer as the schedule made them
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from texpr.affine.expr import Expr
 from texpr.affine.facts import Known
 from texpr.ir import kernel as k
+from texpr.ir import program as ir
 from texpr.ir.program.marked import mark
 from texpr.ir.program.marks import Tensor
-from texpr.ir.steps import Step, Steps, leaves
+from texpr.ir.steps import Node, Step, Steps, leaves
 from texpr.ir.steps.place import Place
 from texpr.ir.value import Buffer, Load
 from texpr.isa.engine import CHUNK
@@ -26,7 +27,7 @@ from texpr.lowering.sync.warpgroup import Started, started
 from texpr.mapping.nest import Nest
 from texpr.relation.facts import known
 from texpr.schedule.edits import staged_by, without
-from texpr.support.diagnostic import limitation
+from texpr.support.diagnostic import Note, limitation
 from texpr.support.record import Record, replace
 
 
@@ -50,6 +51,14 @@ class Engines(Record):
     def launched(self) -> dict[Step, Started]:
         """What one thread starts, in tensor memory."""
         return {step: each for step, each in self.started.items() if each.instr.is_alone}
+
+    @property
+    def led(self) -> frozenset[BoxCopy]:
+        """The copies of tiles that pairs of blocks read alone: they are counted at barriers of the first block of each."""
+        pairs = [each for each in self.started.values() if each.instr.is_pair]
+        others = {tile for each in self.started.values() if not each.instr.is_pair for tile in each.tiles}
+        tiles = {tile for each in pairs for tile in each.tiles} - others
+        return frozenset(copy for copy in self.loads.values() if copy.tile.buffer in tiles)
 
     @property
     def loads(self) -> dict[Step, BoxCopy]:
@@ -80,6 +89,7 @@ def engines(steps: Steps, nest: Nest, needs: Needs, cluster: Cluster) -> Engines
     shared = (each.loop for each in lists(nodes) if each.loop is not None and mark(each.loop, Tensor))
     if (loop := next(shared, None)) is not None:
         raise changed(loop)
+    halved = {array.buffer for array in steps.arrays if array.halved is not None}
     copies = {leaf: found for leaf in leaves(nodes) if (found := step_of(leaf, places, needs.around))}
     if copies and nest.blocks > 1:
         reason = "where blocks of a cluster share an iteration, copies of the tensor memory accelerator are not supported"
@@ -91,6 +101,7 @@ def engines(steps: Steps, nest: Nest, needs: Needs, cluster: Cluster) -> Engines
             corner = copy.at(copy.seen, tuple(0 for _ in copy.loops)).index
             cluster.require_same(corner, copy.among, needs.around(leaf.stmt), copy.span)
             cluster.require_alike(around(nodes, leaf), f"copy `{copy.tensor.buffer.name}`", copy.span)
+    _require_for_both(nodes, copies, {local for local, place in steps.places if place.buffer in halved})
     level = k.Level.WARP if nest.team <= nest.warp else k.Level.BLOCK
     return Engines(copies, started(nodes, places, needs.around), level, needs.model.given)
 
@@ -107,3 +118,17 @@ def _require_shared(step: BoxCopy, places: Mapping[Buffer, Place], here: Known) 
     if not here.multiple(begin, align):
         reason = f"tiles of `{tile.buffer.name}` need not begin at multiples of {align} bytes: {begin} bytes"
         raise limitation("E0916", step.span, reason, offers=staged_by(step.span, "ld"))
+
+
+def _require_for_both(nodes: tuple[Node, ...], copies: Mapping[Step, BoxCopy], halved: Collection[Buffer]) -> None:
+    """Refuses steps that touch locals of which blocks of a pair have halves, unless they copy for both blocks, or are what both
+    blocks do together: E0918."""
+    for leaf in leaves(nodes) if halved else ():
+        use, copy = leaf.stmts[0] if leaf.stmts else None, copies.get(leaf)
+        if copy.among if copy else isinstance(use, ir.Instruction) and use.instr is not None and use.instr.is_pair:
+            continue
+        touched = next((each.buffer for each in (*leaf.reads, *leaf.writes) if each.buffer in halved), None)
+        if touched is not None:
+            told = f"`{touched.name}` is read in halves, one in each of two blocks, and each of both would have all of it"
+            help = "stage it for both blocks: `via=tma, multicast=` of the loop along which they are"
+            raise limitation("E0918", leaf.stmt.span, told, Note("it is declared here", touched.span), help=help)

@@ -13,7 +13,10 @@ from texpr.affine.expr import ZERO, expr
 from texpr.ir import kernel as k
 from texpr.ir.operation import Group as Kind
 from texpr.ir.steps import AtBarrier, Completion, InGroup, Step
-from texpr.ir.value import conjunction
+from texpr.ir.value import Index, Literal, Op, conjunction
+from texpr.ir.value.types import BOOL, I32
+from texpr.isa.instructions.tcgen05 import PAIR
+from texpr.lowering.build.paths import ProgramPoint
 from texpr.lowering.engine.box_copy import BoxCopy
 from texpr.lowering.engine.tensor import Maps
 from texpr.lowering.sync.engines import Engines
@@ -21,7 +24,7 @@ from texpr.lowering.sync.phases import Group, Phases
 from texpr.lowering.sync.turns import Phase
 from texpr.schedule.edits import without
 from texpr.support.diagnostic import limitation
-from texpr.support.record import Record
+from texpr.support.record import Record, replace
 
 
 class Operations(Record):
@@ -62,15 +65,39 @@ class Operations(Record):
         assert group is not None
         barrier = group.at(group.phase)
         most, exactly = sum(map(self.maps.bytes, group.members)), self.maps.exactly(group.members)
-        expect = k.BarrierExpect(barrier, most, span=step.span, exactly=exactly)
-        loads = self.maps.loads(step, barrier)
+        if self.is_led(group) and (exactly is not None or (needed is not None and is_left_out(step, self.maps))):
+            raise limitation(
+                "E0918", step.span, "blocks of a pair may copy something or not, and the first one counts for both"
+            )
+        expect: k.Stmt = k.BarrierExpect(barrier, most * (PAIR if self.is_led(group) else 1), span=step.span, exactly=exactly)
+        expect = self.first(expect) if self.is_led(group) else expect
+        loads = tuple(map(_led, self.maps.loads(step, barrier))) if self.is_led(group) else self.maps.loads(step, barrier)
         if needed is not None and is_left_out(step, self.maps):
             yield k.If(needed, (expect, *loads), (k.BarrierArrive(barrier, span=step.span),), span=step.span)
             return
         if step is group.members[0]:
             yield expect
         fillings = () if needed is None else self.maps.fillings(step, barrier)
+        fillings = tuple(map(_led, fillings)) if self.is_led(group) else fillings
         yield from loads if needed is None else (k.If(needed, loads, fillings, span=step.span),)
+
+    def is_led(self, group: Group) -> bool:
+        """Whether the copies of a barrier are counted in the first block of a pair, for both."""
+        return all(member in self.engines.led for member in group.members)
+
+    def first(self, stmt: k.Stmt) -> k.Stmt:
+        """A statement of the first block of a pair."""
+        (along,) = self.maps.cluster.along.values()
+        return k.If(Op("eq", (Index(expr(along.rank), I32), Literal(0, I32)), BOOL), (stmt,), uniform=True)
+
+    @property
+    def waits(self) -> dict[ProgramPoint, tuple[k.Stmt, ...]]:
+        """The waits for phases, by the threads that know of them."""
+        led = {group.barrier for group in self.phases.groups if self.is_led(group)}
+        return {
+            gap: tuple(self.first(wait) if wait.barrier.buffer in led else wait for wait in waits)
+            for gap, waits in self.phases.waits.items()
+        }
 
     def completion(self, leaf: Step) -> Completion:
         """When the copy of a step is complete: a load with a phase of its barrier, a store with its group."""
@@ -83,6 +110,13 @@ class Operations(Record):
     def finish(self) -> tuple[k.Stmt, ...]:
         """The operation of one thread at the end: the wait for its stores."""
         return (k.WaitBulk(0),) if self.engines.stores else ()
+
+
+def _led(copy: k.Stmt) -> k.Stmt:
+    """A copy, or those under a test, counted in the first block of a pair."""
+    if isinstance(copy, k.If):
+        return replace(copy, then=tuple(map(_led, copy.then)), orelse=tuple(map(_led, copy.orelse)))
+    return replace(copy, led=True) if isinstance(copy, k.CopyTensor) else copy
 
 
 def is_left_out(copy: BoxCopy, maps: Maps) -> bool:

@@ -72,11 +72,11 @@ def decide(
     launched = columns.in_columns(steps, nest, engines.launched, needs, names)
     going_on = copying | started.keys()
     between = needs.between(nest, nodes, places, engines.loads, going_on, engines.shared)
-    turned = turns(engines, met, nodes)
-    split = roles.split(steps, nest, engines, cluster)
+    turned, split = turns(engines, met, nodes), roles.split(steps, nest, engines, cluster)
     if launched is not None:
         between = tuple(launched.needs(nodes, between, engines.level, split))
-    found = tuple(need for need in (*between, *turned.needs) if split is None or not split.covers(need))
+    late = turned.needs if launched is None else tuple(need for need in turned.needs if need.source not in launched.paired)
+    found = tuple(need for need in (*between, *late) if split is None or not split.covers(need))
     alike, settled = partial(_is_alike, steps=steps, cluster=cluster), partial(_is_settled, turned=turned, engines=engines)
     found = tuple(need for need in found if not need.in_text)
     runs = needs.running(nest, nodes)
@@ -105,7 +105,7 @@ def decide(
     best, waits, last, asked = chosen.made
     placed = best.barriers if split is None else split.meeting(best.barriers, asked, nodes)
     operations = _operations(steps, engines, turned.rings, met, placed, needs, names, cluster)
-    before: dict[ProgramPoint, tuple[k.Stmt, ...]] = dict(operations.phases.waits)
+    before: dict[ProgramPoint, tuple[k.Stmt, ...]] = operations.waits
     if split is not None:
         stored = later(placed, operations.phases, engines.stores, met, nodes, steps.thread, asked, runs.__contains__)
         placed, operations = stored.barriers, replace(operations, phases=stored.phases)

@@ -24,7 +24,7 @@ from texpr.ir import program as ir
 from texpr.ir.value import Load
 from texpr.isa.cuda import TCGEN05, WARPGROUP, WGMMA
 from texpr.isa.engine import CHUNK, LINE
-from texpr.isa.instructions.tcgen05 import COLUMNS, LANES
+from texpr.isa.instructions.tcgen05 import COLUMNS, LANES, PAIR
 from texpr.isa.instructions.tcgen05 import PART as MOVED
 from texpr.isa.instructions.tcgen05_scaled import QUARTER
 from texpr.isa.instructions.wgmma import ROWS
@@ -49,7 +49,7 @@ from texpr.planner.strategies.products import (
 )
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
 from texpr.planner.tensor.cores import Asked, at_once, microseconds, most_saved, require_filled, tiles_in
-from texpr.planner.tensor.described import Together, columns_of, product_by
+from texpr.planner.tensor.described import Together, columns_of, of_pair, product_by
 from texpr.planner.tensor.gathered import Gathered, gatherings, sides
 from texpr.planner.tensor.going import Limits, by_parts, limits_of, ordered, paired, ways, written
 from texpr.planner.tensor.product import Along, Product, by_warps, is_by_parts, keeps_few_bits
@@ -88,11 +88,6 @@ class Unit(Record):
     lag: int = 0
     columns: int = 0
 
-    @property
-    def clusters(self) -> bool:
-        """Whether blocks may share strips in clusters."""
-        return not self.columns
-
     def kept(self, part: tuple[int, int], words: float) -> float:
         """Registers of a thread for sums of a part."""
         return MOVED if self.columns else prod(part) * words / WARPGROUP
@@ -118,7 +113,8 @@ def unit_of(target: Target) -> Unit | None:
 class Operands(Tile):
     """A tile whose instructions, `names` for each sum, read operands in shared memory. `cluster`: blocks of one along rows, and
     columns; `goes`: how blocks go through tiles; `result`: what is written of each place, where that is one
-    element; `along`: the loops with which operands vary."""
+    element; `along`: the loops with which operands vary; `halves`: blocks that multiply together, each with such a part of the
+    columns in its shared memory."""
 
     names: tuple[str, ...] = ()
     cluster: tuple[int, int] = (1, 1)
@@ -126,6 +122,7 @@ class Operands(Tile):
     goes: Goes = Goes()
     result: Load | None = None
     along: Along = (frozenset(), frozenset())
+    halves: int = 1
 
     @property
     def instructions(self) -> tuple[str, ...]:
@@ -143,7 +140,8 @@ class Operands(Tile):
         shape, result = self.shape, self.result
         stored = shape.rows * shape.columns * result.dtype.bytes if result is not None and self.goes.stored else 0
         stored //= self.goes.parts
-        return shape.stages * self.product.brought(shape.rows, shape.columns) * SPAN + stored + BARRIERS
+        brought = self.product.brought(shape.rows, shape.columns // self.halves)
+        return shape.stages * brought * SPAN + stored + BARRIERS
 
     @property
     def is_clustered(self) -> bool:
@@ -159,8 +157,9 @@ class Operands(Tile):
 
     def data(self) -> dict[str, Any]:
         """For `explain`."""
+        pairs = {"pairs": True} if self.halves > 1 else {}
         goes = {"blocks": self.goes.blocks, "stored": self.goes.stored, "parts": self.goes.parts}
-        return {**super().data(), "team": "warpgroup", "cluster": list(self.cluster), **goes}
+        return {**super().data(), "team": "warpgroup", "cluster": list(self.cluster), **goes, **pairs}
 
 
 class WarpgroupScript(ProductScript, kw_only=True):
@@ -337,7 +336,7 @@ def asked(tile: Operands) -> Asked:
         rows=shape.rows,
         columns=shape.columns,
         depth=tile.depth,
-        read=times * (unit.rows + shape.part[1]) * SPAN,
+        read=times * (unit.rows + shape.part[1] / tile.halves) * SPAN,
         threads=WARPGROUP * tile.groups + WARP * (tile.goes.blocks > 0),
         registers=int(unit.kept(shape.part, product.words)) + ADDRESSES,
         shared=tile.shared,
@@ -347,6 +346,7 @@ def asked(tile: Operands) -> Asked:
         sums=len(product.sums),
         strips=product.strips,
         cluster=tile.cluster,
+        halves=tile.halves,
         along=tile.along,
         goes=tile.goes,
         writes=0 if tile.result is None else tile.result.dtype.bytes,
@@ -355,9 +355,17 @@ def asked(tile: Operands) -> Asked:
 
 
 def _clusters(tile: Operands) -> Iterator[Operands]:
-    """The same in clusters of two blocks, which are whole at the sizes that are known."""
+    """The same in clusters of two blocks, which are whole at the sizes that are known; of sums in tensor memory in pairs, which
+    multiply together."""
+    if tile.unit.columns:
+        names = [of_pair(name) for name in tile.names]
+        loop, whole = tile.product.rows, [name for name in names if name is not None]
+        blocks = -(-loop.extent.constant // tile.shape.rows) if loop.extent.is_constant else 1
+        if len(whole) == len(names) and blocks % PAIR == 0 and tile.gathered is None and not any(tile.product.scaled):
+            yield replace(tile, names=tuple(whole), cluster=(PAIR, 1), halves=PAIR, goes=Goes(group=0))
+        return
     sides = (tile.product.rows, tile.shape.rows), (tile.product.columns, tile.shape.columns)
-    for at, (loop, size) in enumerate(sides if tile.unit.clusters else ()):
+    for at, (loop, size) in enumerate(sides):
         blocks = -(-loop.extent.constant // size) if loop.extent.is_constant else 1
         if blocks % CLUSTER == 0:
             yield replace(tile, cluster=(CLUSTER, 1) if at == 0 else (1, CLUSTER), goes=Goes(group=0))

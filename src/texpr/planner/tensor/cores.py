@@ -65,6 +65,8 @@ class Asked(Record):
     """Operands along rows, and along columns."""
     cluster: tuple[int, int] = (1, 1)
     """Blocks of a cluster along rows, which share columns, and along columns, which share rows."""
+    halves: int = 1
+    """Blocks each of which has such a part of the columns in its shared memory, for all of them."""
     along: Along = (frozenset(), frozenset())
     """The loops with which operands along rows vary, and those along columns."""
     goes: Goes = Goes()
@@ -199,7 +201,7 @@ def _work(asked: Asked, nest: Nest, device: Device) -> Work:
     moved = left * down * rows / asked.cluster[1] + right * across * columns / asked.cluster[0]
     name = _unit(asked.of)
     products = asked.sums * others * blocks * asked.rows * asked.columns * turns * asked.depth
-    written = (left * asked.rows + right * asked.columns) * asked.depth * size
+    written = (left * asked.rows + right * asked.columns / asked.halves) * asked.depth * size
     results = rows * columns * (asked.writes if asked.goes.stored else _by_lanes(asked))
     strips = left * rows * along * size / across, right * columns * along * size / down
     one, other = asked.along

@@ -13,6 +13,7 @@ from texpr.ir.instr import COLUMNS, DESCRIBED, GROUPS, Operand
 from texpr.ir.instr.fragment import core_matrix
 from texpr.isa.instruction import Instruction
 from texpr.isa.instruction import Operand as RecordOperand
+from texpr.isa.instructions.tcgen05 import PAIR, PAIRED
 from texpr.isa.registry import INSTRUCTIONS
 from texpr.isa.target import Target
 from texpr.planner.nest import Nest
@@ -52,7 +53,20 @@ def _is_from_shared(record: Instruction) -> bool:
     """Whether a warpgroup does it, of matrices in shared memory, and of scales that are brought from there."""
     read = [o.fragment for o in record.operands if not o.inout]
     matrices = sum(each.startswith(DESCRIBED) for each in read)
-    return record.effect in GROUPS and matrices > 1 and all(each.startswith((DESCRIBED, COLUMNS)) for each in read)
+    alone = record.effect in GROUPS and record.effect != PAIRED
+    return alone and matrices > 1 and all(each.startswith((DESCRIBED, COLUMNS)) for each in read)
+
+
+def of_pair(name: str) -> str | None:
+    """The instruction by which a pair of blocks does what each does by that of a name, if there is one."""
+    alone = INSTRUCTIONS[name]
+    return next((each.name for each in INSTRUCTIONS.values() if each.effect == PAIRED and _alike(each, alone)), None)
+
+
+def _alike(pair: Instruction, alone: Instruction) -> bool:
+    """Whether an instruction of a pair does in each block what another one does, of operands that lie alike."""
+    mine, theirs = ([(o.dtype, o.shape, o.fragment.replace(f"{PAIR}@1 ", "")) for o in each.operands] for each in (pair, alone))
+    return mine == theirs and pair.meaning == alone.meaning
 
 
 def _is_from_lanes(record: Instruction) -> bool:

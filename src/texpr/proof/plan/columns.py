@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from texpr.ir.operation import Group, Lasts
+from texpr.affine.expr import Sym
+from texpr.ir.operation import Group, Lasts, Waits
 from texpr.ir.ops.columns import BEFORE, FENCED
+from texpr.ir.ops.tiles import CopyTensor
 from texpr.ir.value import Buffer
 from texpr.isa.levels import WARP, Space
 from texpr.presburger.formula import TRUE, Formula, between, conj, disj, negate
@@ -18,7 +20,7 @@ from texpr.proof.common.asked import Asked, Claim
 from texpr.proof.plan.flow import Access, Flow, ended
 from texpr.proof.plan.landing import entered, known, not_landed, same
 from texpr.proof.read.events import Launch, Site, Step
-from texpr.proof.read.order import domains, not_behind, sides_of, unordered
+from texpr.proof.read.order import domains, not_behind, sides_of, unjoined, unordered
 
 
 def questions(flow: Flow) -> Iterator[Asked]:
@@ -33,6 +35,16 @@ def questions(flow: Flow) -> Iterator[Asked]:
         }
         if arrays or any(found.values()):
             yield from _of(flow, launch, found)
+        led = {s.barrier.buffer for s in flow.reading.signals if isinstance(s.stmt, CopyTensor) and s.stmt.led}
+        for wait in (s for s in flow.reading.signals if isinstance(s.what, Waits) and s.barrier.buffer in led):
+            if wait.site.launch is launch:
+                told = Claim("a block is there", "for a copy", "it ends behind a barrier of its cluster", wait.stmt.span)
+                yield told, _left, (flow, wait.site)
+
+
+def _left(flow: Flow, wait: Site) -> Point | None:
+    """A wait in the first block of a pair for what is copied to both, behind which the second one may have ended."""
+    return witness((*wait.where, unjoined(wait)), flow.premises)
 
 
 def _of(flow: Flow, launch: Launch, found: dict[str, list[Step]]) -> Iterator[Asked]:
@@ -66,10 +78,16 @@ def _done(flow: Flow, launch: Launch, steps: list[Step], by_all: bool) -> Point 
 
 
 def _unknown(flow: Flow, take: Site, have: Site) -> Point | None:
-    """A thread that asks where columns begin and has not met those that take them."""
-    sides = sides_of(take, have)
+    """A thread that asks where columns begin and has not met those that take them; of a pair, those of both blocks."""
+    sides = sides_of(take, have, _own(take))
     late = unordered(take, have, sides, Space.TENSOR, later=False)
     return witness((*domains(take, have, sides), disj(late)), flow.premises)
+
+
+def _own(site: Site) -> tuple[Sym, ...]:
+    """The coordinates of the block whose columns they are; of a pair, both blocks have some together."""
+    block, at = site.path[-1]
+    return () if getattr(block[at], "pair", False) else (*site.launch.host, *site.launch.blocks)
 
 
 def _early(flow: Flow, have: Site, access: Site) -> Point | None:
@@ -87,6 +105,6 @@ def _late(flow: Flow, access: Access, free: Site) -> Point | None:
         found = known(here, same(here), flow.ends.get(ended(access.event), ()), flow.reading, FENCED[BEFORE])
     if entry is None:
         return witness(here.where, flow.premises)
-    sides = sides_of(here, entry)
+    sides = sides_of(here, entry, _own(free))
     late: Formula = not_landed(here, entry, found, sides, Space.TENSOR, later=False)
     return witness((*domains(here, entry, sides), late), flow.premises)

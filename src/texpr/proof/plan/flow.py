@@ -33,12 +33,13 @@ from texpr.presburger.solve.omega import refuted
 from texpr.presburger.solve.relaxed import flat
 from texpr.proof.plan.landing import Landing, entered, known, landed, not_landed, pipelined, same
 from texpr.proof.plan.match import Match, element, home_of, subscripts
-from texpr.proof.plan.phases import Phases, itself
+from texpr.proof.plan.phases import Phases, carried
 from texpr.proof.plan.places import COPY, ELEMENT, PLACE, THREAD, Address, address, follows
 from texpr.proof.read import order, program_order
 from texpr.proof.read.actions import Action, Program, Spot
 from texpr.proof.read.events import Event, Launch, Reading, Site, plainly, ranged
 from texpr.proof.read.order import Names, Sides
+from texpr.proof.read.pairs import led
 from texpr.proof.read.program_order import When, when
 from texpr.support.record import Mutable, Record, field
 
@@ -294,6 +295,7 @@ class Flow(Mutable):
         entry = entered(b.site, self.reading) if space is Space.TENSOR else b.site
         if entry is None:
             return sides, [TRUE]
+        entry = led(entry) if b.event.of_pair and space is Space.TENSOR else entry
         return sides, [not_landed(a.site, entry, found, sides, space, later=later, settled=settled)]
 
     def alone(self, a: Access, b: Access) -> bool:
@@ -335,7 +337,8 @@ class Flow(Mutable):
         if a.event.kind == "async":
             if (b.event.engine or b.event.group in TENSOR_CORES) and not a.event.engine and a.write and not (lanes or columns):
                 raise Undecided("a copy of the engine reads what another asynchronous copy wrote")
-            return self.landed(a.event, a.write, a.site, Load(a.home, a.index) if lanes else None)
+            own = self.landed(a.event, a.write, a.site, Load(a.home, a.index) if lanes else None)
+            return (*own, *self.phases.of_pair(a.event, self.ends.get(ended(a.event), ()))) if a.event.of_pair else own
         if b.event.group is Group.WGMMA and lanes:  # what a lane did to registers ends at a fence of its own
             register = Load(a.home, a.index)
             return known(a.site, same(a.site), self.ends.get(ended(a.event), ()), self.reading, REGISTERS, register)
@@ -369,8 +372,8 @@ class Flow(Mutable):
     def landed(self, event: Event, write: bool, site: Site | None = None, register: Load | None = None) -> tuple[Landing, ...]:
         """Where a copy has landed, or, without `write`, where it has read what it stores. `site`, `register`: as `landed` has
         them."""
-        if event.signal is not None:
-            return tuple(self.phases.landings(self.phases.phases(itself(event.signal))))
+        if (signal := carried(event)) is not None:
+            return tuple(self.phases.landings(self.phases.phases(signal)))
         if event.group is Group.TENSOR:
             if (event, True, None, None) not in self.ended:
                 found = self.phases.committed(event, self.ends.get(ended(event), ()))

@@ -165,13 +165,15 @@ class Pairing(Mutable):
     def idle(self, indices: Mapping[Sym, Expr]) -> tuple[Formula, ...]:
         """The condition that an event executes the statement. Its other instances write holes, which is to be proved.
 
-        The engine also writes for surplus blocks of a cluster, and elements that the statement executes partially. Likewise a
+        The engine also writes for surplus blocks of a cluster, and elements that the statement executes partially; so does what
+        is launched for both blocks of a pair, of which the second one may be such, to its tensor memory. Likewise a
         thread may write a constant, which neither reads nor traps, to a register of its own. A hole gets a time in the program,
         and is treated like a write of another element: it is ordered with all accesses to the place, and no read is between it
         and the write of the read element. So holes are never read, whatever their time.
         """
         site, home, spot = self.event.site, home_of(self.event.target), self.action.spot
         inward = self.event.engine and isinstance(home, Buffer) and self.reading.spaces.get(home) is Space.SHARED
+        inward |= self.event.of_pair
         own = isinstance(home, Sym) and isinstance(self.event.value, Literal) and home not in self.reading.named
         if not (self.partial and (inward or own)) and (not inward or site.launch.kernel.cluster == (1, 1, 1)):
             return ()
@@ -197,10 +199,12 @@ class Pairing(Mutable):
 
     def matched(self, indices: Mapping[Sym, Expr], inverse: tuple[Expr, ...] = ()) -> Match:
         """The event as these instances."""
-        event, site, idle = self.event, self.event.site, self.idle(indices)
+        event, site, idle, operands = self.event, self.event.site, self.idle(indices), tuple(self.operands)
         if idle:
             event = replace(event, site=replace(site, domain=(*site.domain, *idle)))
-        return Match(event, self.action, indices, tuple(self.operands), inverse, self.partial, self.tested)
+        if idle and event.of_pair:  # what others read is in holes at most
+            operands = tuple(replace(each, site=event.site) if each.site is site else each for each in operands)
+        return Match(event, self.action, indices, operands, inverse, self.partial, self.tested)
 
 
 def home_of(place: Load | Ref) -> Buffer | Sym:

@@ -20,6 +20,7 @@ from typing import TypeAlias
 from texpr.affine.expr import ZERO, Expr, Sym
 from texpr.ir.operation import Arrives, Brings, Commits, Makes, Releases, Waits
 from texpr.ir.proof.tags import TURNS, End, Instance, Turn
+from texpr.isa.instructions.tcgen05 import PAIR
 from texpr.isa.levels import Space
 from texpr.presburger.formula import FALSE, TRUE, Eq, Formula, Ge, between, compare, conj, differ, disj, equal, negate
 from texpr.presburger.questions import Point, witness
@@ -28,6 +29,7 @@ from texpr.proof.plan.channels import Ring
 from texpr.proof.plan.landing import Landing, Names, anyone, known, located, not_landed, own_dims, said, same, there
 from texpr.proof.read.events import Channel, Event, Reading, Signal
 from texpr.proof.read.order import Sides, equal_all, not_behind, unordered
+from texpr.proof.read.pairs import beside
 from texpr.support.record import Mutable, replace
 
 
@@ -140,10 +142,11 @@ class Phases(Mutable):
                 waits, lane = self.waits(phase)[0], self.lane(phase)
                 yield from (*waits, *(each.seen_by(lane) for each in waits if lane))
 
-    def committed(self, event: Event, ends: Iterable[End]) -> Iterator[Landing]:
-        """The completions of what a thread started: the waits for phases of commits behind it in that thread, of `ends`."""
+    def committed(self, event: Event, ends: Iterable[End], block: Names | None = None) -> Iterator[Landing]:
+        """The completions of what a thread started: the waits for phases of commits behind it in that thread, of `ends`. Of a
+        pair of blocks, which has one for both, those that are waited for in the `block` with these coordinates."""
         for end in ends:
-            signal, own = self.reading.signals[end.step.of], same(event.site)
+            signal, own = self.reading.signals[end.step.of], {**same(event.site), **(block or {})}
             if not isinstance(signal.what, Commits) or signal.what.group is not event.group or end.groups:
                 raise ValueError("it is waited for by what it is no part of")
             names = located(signal.site, end.step.at, own, event.site)
@@ -151,6 +154,12 @@ class Phases(Mutable):
             behind = negate(disj(not_behind(event.site, signal.site, sides, False)))
             facts = there(signal.site, names), *equal_all(event.site.launch.threads, sides), behind
             yield from self.landings([Named(signal.site, names, conj(facts), signal)])
+
+    def of_pair(self, event: Event, ends: Sequence[End]) -> Iterator[Landing]:
+        """Where what a pair of blocks does is waited for in either of both: it is one launch, with one commit for both."""
+        for number in range(PAIR):
+            for each in self.committed(event, ends, beside(event.site.launch, number)):
+                yield each.settled(event.site, self.premises)
 
     def lane(self, phase: Named) -> dict[Sym, int]:
         """In a ring, `anyone` as the first lane that uses slots: what it saw, others learn along the channel."""
@@ -202,7 +211,7 @@ class Phases(Mutable):
         for before in self.before(user):
             made = isinstance(before.signal.what, Makes)
             if made or not lemma:
-                settled, landed = not made and isinstance(user.signal.what, Brings), self.landings([before])
+                settled, landed = not made and isinstance(user.signal.what, Brings | Commits), self.landings([before])
                 yield before.there, not_landed(user.site, user.site, landed, sides, Space.SHARED, later=False, settled=settled)
 
     def passed_by(self, user: Named) -> Cases:
@@ -252,6 +261,12 @@ class Phases(Mutable):
             found, _ = self.named(parcel.copies, replace(phase, names=names, there=TRUE), Brings)
             inside = _inside(turn, said(parcel.box, phase.names, phase.site))
             yield phase.there, negate(conj((_among(found, copy), inside)))
+
+
+def carried(event: Event) -> Named | None:
+    """The bytes that a copy counts somewhere, with the coordinates of the event."""
+    signal = event.signal
+    return None if signal is None else Named(signal.site, {**same(signal.site), **event.afar}, TRUE, signal)
 
 
 def itself(signal: Signal) -> Named:

@@ -154,7 +154,8 @@ class Event(Record, eq=False):
     """The assignment of a value to one element or variable. `kind`: plain, atomic, async, or exchange; `stmt`: its operation.
 
     `let`: a register that is never reassigned, which may be a `let` of the program. For an asynchronous copy, `signal`: its
-    bytes at a barrier; `group`: the kind of its group; `joins`: whether it combines with the target atomically.
+    bytes at a barrier, at coordinates of which `afar` has those that differ from the event's; `group`: the kind of its group;
+    `joins`: whether it combines with the target atomically.
     """
 
     site: Site
@@ -166,11 +167,17 @@ class Event(Record, eq=False):
     signal: Signal | None = None
     group: Group | None = None
     joins: bool = False
+    afar: Mapping[Sym, Expr] = field(default_factory=dict[Sym, Expr])
 
     @property
     def atomic(self) -> bool:
         """Whether its read and write of the target are atomic."""
         return self.kind == "atomic" or self.joins
+
+    @property
+    def of_pair(self) -> bool:
+        """Whether a thread of the first block of a pair starts it in tensor memory, for both."""
+        return self.group is Group.TENSOR and bool(self.site.sender)
 
     @property
     def declares(self) -> bool:

@@ -22,6 +22,7 @@ from texpr.isa.engine import CHUNK
 from texpr.presburger.formula import FALSE, TRUE, Eq, Formula, Ge
 from texpr.proof.read.boxes import aligned, behind
 from texpr.proof.read.events import Event, Launch, Site, over, ranged
+from texpr.proof.read.pairs import Halves, led
 from texpr.support.record import Mutable, replace
 
 Kept = Callable[[Load, Expr], Load]
@@ -40,7 +41,7 @@ def not_understood(op: k.Collective, launch: Launch) -> str | None:
     return None if len(launch.threads) == 1 else "lanes of a block in several dimensions"
 
 
-def instructed(op: k.Collective, site: Site, kept: Kept, placed: Callable[[Load], Load]) -> Iterator[Event]:
+def instructed(op: k.Collective, site: Site, kept: Kept, placed: Callable[[Load], Load], halves: Halves) -> Iterator[Event]:
     """The events of an instruction at a site. All lanes read before any register is written.
 
     One that goes on by itself, or to which lanes say addresses, reads shared memory for all of its lanes: as if each of them
@@ -48,9 +49,14 @@ def instructed(op: k.Collective, site: Site, kept: Kept, placed: Callable[[Load]
     thread's own ones.
 
     `kept`: an element of an array that lanes have, as a thread has it; `placed`: one of memory, over coordinates of the kernel.
+    Raises ValueError for what a pair of blocks does otherwise than each of them would.
     """
     kernel = site.launch.kernel
     instr, names = kernel.instr_of[op.name], list(op.loops)
+    if instr.is_pair:
+        if any(e.syms() & {*site.launch.blocks} for held in op.registers for e in placed(held.first).index):
+            raise ValueError("where operands of a pair lie depends on the block")
+        site = led(site)
     site = replace(site, joint=not any(operand.columns for operand in instr.operands))
     group, copy = ZERO, ZERO
     threads = op.threads or kernel.threads
@@ -68,7 +74,8 @@ def instructed(op: k.Collective, site: Site, kept: Kept, placed: Callable[[Load]
         site = replace(site, readers=replace(site, domain=(*site.domain, lanes), joint=False))
     ranges = {sym: (0, turn.extent - 1) for turn, sym in zip(instr.loops, names, strict=True)}
     plain = Simplifier(ranged(site).known.also((), ranges))
-    yield from _Doing(op, instr, held, known, group * instr.lanes, copy, kept, placed, thread, plain).steps(instr.meaning, site)
+    doing = _Doing(op, instr, held, known, group * instr.lanes, copy, kept, placed, thread, plain, halves)
+    yield from doing.steps(instr.meaning, site)
 
 
 def premises(op: k.Collective, site: Site, placed: Callable[[Load], Load], known: Known) -> Iterator[Formula]:
@@ -106,6 +113,7 @@ class _Doing(Mutable):
     placed: Callable[[Load], Load]
     thread: Sym
     plain: Simplifier
+    halves: Halves
 
     def steps(self, some: Sequence[Step], site: Site, free: frozenset[str] = frozenset()) -> Iterator[Event]:
         for at, step in enumerate(some):
@@ -160,9 +168,22 @@ class _Doing(Mutable):
     def described(self, operand: Operand, held: Held, index: Sequence[Expr]) -> Load:
         """An element in shared memory, where the descriptor says that it is."""
         assert held.how is not None
+        part, half = ZERO, self.halves.get(held.first.buffer)
+        if operand.halved is not None:
+            each = operand.part[operand.halved]
+            if half is None or held.first.index[half.dim] is not ZERO:
+                raise ValueError("an operand in halves of what has none, or from elsewhere than where these begin")
+            part = index[operand.halved] // each
+            index = [e % each if at == operand.halved else e for at, e in enumerate(index)]
         linear, first = offset(self.instr, operand, held.how, index) // operand.dtype.bytes, self.placed(held.first)
         first = replace(first, index=tuple(e.substitute({self.thread: self.first}) for e in first.index))
-        return behind(first, linear, self.plain, held.how.swizzle)
+        found = behind(first, linear, self.plain, held.how.swizzle)
+        if half is None:
+            return found
+        row, known = found.index[half.dim], self.plain.known
+        if not (known.nonnegative(row) and known.nonnegative(expr(half.rows - 1) - row)):
+            raise ValueError("an operand in halves that reaches beyond one")
+        return half.of(found, part)
 
     def value(self, value: Value) -> Value:
         def leaf(node: Value) -> Value | None:

@@ -30,7 +30,7 @@ from texpr.ir.program.rewrite import map_value
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, walk
 from texpr.ir.value.types import BOOL, DType
 from texpr.isa.levels import Level, Space
-from texpr.presburger.formula import TRUE, Eq, Formula, Ge, between, compare, conj, negate, rename
+from texpr.presburger.formula import TRUE, Eq, Formula, Ge, between, compare, conj, negate
 from texpr.presburger.solve.products import is_never_negative
 from texpr.presburger.solve.relaxed import flat
 from texpr.proof.read.actions import Action, Program, indices
@@ -54,6 +54,7 @@ from texpr.proof.read.events import (
 from texpr.proof.read.folded import folded
 from texpr.proof.read.instructs import instructed, not_understood, premises
 from texpr.proof.read.lanes import joins_lanes
+from texpr.proof.read.pairs import Counted, Half, counted, half_of, led, near_of, part_of, sent
 from texpr.support.record import Mutable, Record, field, replace
 
 
@@ -100,6 +101,7 @@ class _Reader(Mutable):
     found: Reading = field(default_factory=Reading)
     numbers: Iterator[int] = field(default_factory=count)
     lanes: dict[Buffer, Buffer] = field(default_factory=dict[Buffer, Buffer])
+    halves: dict[Buffer, Half] = field(default_factory=dict[Buffer, Half])
 
     def steps(self, steps: tuple[k.HostStep, ...], time: Host, domain: tuple[Formula, ...]) -> None:
         for at, step in enumerate(steps):
@@ -118,6 +120,9 @@ class _Reader(Mutable):
             own = array.space in (Space.LANES, Space.TENSOR)
             made = self.lanes.setdefault(array.buffer, rows) if own else array.buffer
             self.found.spaces[made] = array.space
+            if (half := half_of(array)) is not None:
+                self.halves[array.buffer] = half
+                self.found.spaces[half.whole] = array.space
         blocks: list[Sym] = []
         threads: list[Sym] = []
         skip = 0
@@ -205,8 +210,9 @@ class _Body(Mutable):
         match what:
             case Makes():
                 what = Makes(self.load(what.at, scope), what.count)
-            case Commits(group=group):
-                what = Commits(self.load(what.at, scope), what.bytes, group)
+            case Commits():
+                what = Commits(self.load(what.at, scope), what.bytes, what.group, what.pair)
+                site = led(site) if what.pair else site
             case Arrives():
                 what = Arrives(self.load(what.at, scope), what.bytes)
             case Releases():
@@ -282,18 +288,21 @@ class _Body(Mutable):
     def engine(self, stmt: Copy, site: Site, scope: _Scope) -> None:
         """Decomposes a copy of a tile into elements; a multicast copy into those that one block receives, from each sender."""
         found, name = self.reader.found, f"box{next(self.reader.numbers)}"
-        moved, signal, by = self.moved(stmt, scope), None, Sender()
+        moved, signal, by, half = self.moved(stmt, scope), None, Sender(), self.reader.halves.get(near_of(stmt))
+        own = moved, site
         if moved.moved(self.maps).peers:
             if site.tests:
                 raise ValueError("a test of data decides whether a box is sent")
             by = sender(moved, self.launch.kernel, name)
-            site, known = self.sent(site, by), Simplifier(Known({loop.sym: (0, loop.hi.constant - 1) for loop in by.loops}))
+            site, known = sent(site, by), Simplifier(Known({loop.sym: (0, loop.hi.constant - 1) for loop in by.loops}))
             seen = _Scope({sym: known(e.substitute(by.values)) for sym, e in {**by.values, **scope.exprs}.items()}, scope.refs)
             self.site, self.data = site, {}
             moved = self.moved(stmt, seen)
-        what = moved.completion(self.maps)
+        apart = half is not None or (isinstance(stmt, k.CopyTensor) and stmt.led)
+        count = counted(*own, by, name) if apart else Counted(site)
+        what = (own[0] if apart else moved).completion(self.maps)
         if isinstance(what, Brings):
-            signal = Signal(moved, site, what)
+            signal = Signal(own[0] if apart else moved, count.site, what)
             found.signals.append(signal)
         group = what.group if isinstance(what, Joins) else None
         sizes = {*self.launch.kernel.sizes}
@@ -313,7 +322,11 @@ class _Body(Mutable):
                 if (op := moved.moved(self.maps).reduce) is not None:
                     value, joins = Op(op, (far, near), far.dtype), True
             place = self.within(site, piece, scope)
-            found.events.append(Event(place, target, value, stmt, "async", signal=signal, group=group, joins=joins))
+            if half is not None:
+                found.needed.append((stmt, place, half.holds(near)))
+                target = half.of(near, part_of(by))
+            made = Event(place, target, value, stmt, "async", signal=signal, group=group, joins=joins, afar=count.afar)
+            found.events.append(made)
 
     def moved(self, stmt: Copy, scope: _Scope) -> Copy:
         """A copy with unique names of coordinates and registers."""
@@ -322,13 +335,6 @@ class _Body(Mutable):
             return self.load(value, scope) if isinstance(value, Load) else self.value(value, scope)
 
         return cast("Copy", stmt.over(operand, lambda e: e.substitute(scope.exprs)))
-
-    def sent(self, site: Site, by: Sender) -> Site:
-        """A site of the sender of a box, in coordinates of the receiver."""
-        domain = tuple(rename(fact, by.values) for fact in site.domain)
-        bounds = {loop: (lo.substitute(by.values), hi.substitute(by.values)) for loop, (lo, hi) in site.bounds.items()}
-        own = tuple(expr(sym).substitute(by.values) for sym in site.launch.blocks)
-        return over(replace(site, domain=(*domain, *by.domain), bounds=bounds, sender=own), by.loops)
 
     def within(self, site: Site, piece: Piece, scope: _Scope) -> Site:
         """The domain and time of the elements of a copy."""
@@ -480,7 +486,11 @@ class _Here(Record):
             self.found.strange.append((self.stmt, self.site, why))
             return
         use = cast("k.Collective", op)
-        self.found.events += instructed(use, self.site, self.body.kept, placed)
+        try:
+            self.found.events += instructed(use, self.site, self.body.kept, placed, self.body.reader.halves)
+        except ValueError as why:
+            self.found.strange.append((self.stmt, self.site, str(why)))
+            return
         needs = [fact for fact in premises(use, self.site, placed, self.body.reader.known) if fact != TRUE]
         self.found.needed += [(self.stmt, self.site, conj(needs))] if needs else []
 

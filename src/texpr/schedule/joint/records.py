@@ -12,6 +12,7 @@ from texpr.ir.instr import COLUMNS, DESCRIBED, GROUPS, Instr, Operand
 from texpr.ir.value import Load, walk
 from texpr.ir.value.types import F32
 from texpr.isa.instruction import Instruction
+from texpr.isa.instructions.tcgen05 import PAIRED
 from texpr.isa.registry import INSTRUCTIONS
 from texpr.isa.target import Target
 
@@ -92,6 +93,7 @@ def alike(instr: Instr, operand: Operand) -> tuple[str, ...]:
         each.name
         for each in _described()
         if GROUPS.get(each.effect) == instr.group
+        and (each.effect == PAIRED) == instr.is_pair
         and [(o.name, o.dtype, o.shape, o.fragment.startswith(DESCRIBED)) for o in each.operands] == told
         if not each.operands[at].fragment.endswith(layout)
     )

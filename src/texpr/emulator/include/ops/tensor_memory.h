@@ -86,32 +86,39 @@ template <class T, int COUNT> ColumnOrder columns_in(const tx_columns_of<T, COUN
     return count > COUNT ? ColumnOrder{turn, count / 4} : ColumnOrder{turn + low, count};
 }
 
-inline void launch_work(Work *work, ColumnOrder columns, const MatrixOrder *matrices, unsigned number, const ColumnOrder *reads, unsigned others, bool copies) {
-    core->launch_work({work, columns.column, columns.count, matrices, number, reads, others, copies});
+inline void launch_work(Work *work, ColumnOrder columns, const MatrixOrder *matrices, unsigned number, const ColumnOrder *reads, unsigned others, bool copies, unsigned pair = 0) {
+    core->launch_work({work, columns.column, columns.count, matrices, number, reads, others, copies, pair});
 }
+
+/* Whether this block is the first one of a pair. */
+inline bool leads_pair() { return core->cluster_rank() % 2 == 0; }
 
 } // namespace tx_emu
 
-template <int COUNT, class B> TX_FN void tx_take_columns(B word, long long at, int line = __builtin_LINE()) {
+template <int COUNT, int BLOCKS = 1, class B> TX_FN void tx_take_columns(B word, long long at, int line = __builtin_LINE()) {
     static tx_emu::Site site = {"tensor memory", 4, (long long)COUNT * tx_emu::TENSOR_LANES, -1, 16, -1};
     auto place = tx_emu::shared_place(word, at);
     __syncwarp(0xffffffffu, line);
-    if (threadIdx.x % 32u == 0) tx_emu::core->take_columns(place.view, place.index, tx_emu::core->shared(&site));
+    if (threadIdx.x % 32u == 0) tx_emu::core->take_columns(place.view, place.index, tx_emu::core->shared(&site), BLOCKS == 2);
     __syncwarp(0xffffffffu, line);
 }
 template <class B> TX_FN uint32_t tx_first_column(B word, long long at) {
     auto place = tx_emu::shared_place(word, at);
     return tx_emu::core->first_column(place.view, place.index);
 }
-template <int COUNT> void tx_free_columns(uint32_t first, int line = __builtin_LINE()) {
+template <int COUNT, int BLOCKS = 1> void tx_free_columns(uint32_t first, int line = __builtin_LINE()) {
     __syncwarp(0xffffffffu, line);
-    if (threadIdx.x % 32u == 0) tx_emu::core->free_columns(first, COUNT);
+    if (threadIdx.x % 32u == 0) tx_emu::core->free_columns(first, COUNT, BLOCKS == 2);
 }
 inline void tx_fence_columns_before() { tx_emu::core->fence_columns(false); }
 inline void tx_fence_columns_after() { tx_emu::core->fence_columns(true); }
 template <class B> TX_FN void tx_commit_columns(B barriers, long long at) {
     auto place = tx_emu::shared_place(barriers, at);
-    tx_emu::core->commit_columns(place.view, place.index);
+    tx_emu::core->commit_columns(place.view, place.index, false);
+}
+template <class B> TX_FN void tx_commit_columns_of_pair(B barriers, long long at) {
+    auto place = tx_emu::shared_place(barriers, at);
+    if (tx_emu::leads_pair()) tx_emu::core->commit_columns(place.view, place.index, true);
 }
 
 #endif

@@ -6,11 +6,15 @@ TX_FN void tx_prefetch(tx_tensor_map const &) {}
 
 template <class A, class B, class... C>
 TX_FN void tx_load_tensor(A to, long long at, tx_tensor_map const &map, B barriers, long long barrier, C... coordinates) {
-    tx_emu::copy_tile(tx_emu::shared_place(to, at), &map, tx_emu::shared_place(barriers, barrier), 0, 0, coordinates...);
+    tx_emu::copy_tile(tx_emu::shared_place(to, at), &map, tx_emu::shared_place(barriers, barrier), 0, 0, false, coordinates...);
+}
+template <class A, class B, class... C>
+TX_FN void tx_load_tensor_led(A to, long long at, tx_tensor_map const &map, B barriers, long long barrier, C... coordinates) {
+    tx_emu::copy_tile(tx_emu::shared_place(to, at), &map, tx_emu::shared_place(barriers, barrier), 0, 0, true, coordinates...);
 }
 template <class A, class B, class... C>
 TX_FN void tx_load_tensor_multicast(A to, long long at, tx_tensor_map const &map, B barriers, long long barrier, unsigned mask, C... coordinates) {
-    tx_emu::copy_tile(tx_emu::shared_place(to, at), &map, tx_emu::shared_place(barriers, barrier), 0, mask, coordinates...);
+    tx_emu::copy_tile(tx_emu::shared_place(to, at), &map, tx_emu::shared_place(barriers, barrier), 0, mask, false, coordinates...);
 }
 
 template <class A, class B, class... C>
@@ -37,7 +41,7 @@ TX_FN void tx_store_rows(tx_tensor_map const &map, A from, long long at, int col
 
 #define TX_EMU_STORE_TENSOR(NAME, HOW) \
     template <class A, class... C> TX_FN void NAME(tx_tensor_map const &map, A from, long long at, C... coordinates) { \
-        tx_emu::copy_tile(tx_emu::shared_place(from, at), &map, {nullptr, 0}, HOW, 0, coordinates...); \
+        tx_emu::copy_tile(tx_emu::shared_place(from, at), &map, {nullptr, 0}, HOW, 0, false, coordinates...); \
     }
 TX_EMU_STORE_TENSOR(tx_store_tensor, 0)
 TX_EMU_STORE_TENSOR(tx_reduce_add_tensor, 1)

@@ -18,9 +18,10 @@ template <class T, class How, int ROWS, int COLUMNS, int UNIT, bool SUMMED> stru
     static constexpr unsigned long long leading = (How::bits >> 16 & 0x3fff) * 16, stride = (How::bits >> 32 & 0x3fff) * 16;
     static constexpr unsigned span = How::bits >> 62 == 0 ? 0 : 256u >> (How::bits >> 62);
 
-    template <class Array> void begin(Array &array, long long at, std::vector<int> &known) {
+    /* `pair`: 1 or 2 where it is in the first or the second block of a pair. */
+    template <class Array> void begin(Array &array, long long at, std::vector<int> &known, unsigned pair = 0) {
         Place place = shared_place(array, at);
-        view = place.view;
+        view = pair ? core->shared_of(place.view, core->cluster_rank() / 2 * 2 + pair - 1) : place.view;
         start = view->base + place.index * (long long)sizeof(T);
         reads = &known;
         learning = TX_EMU_CHECKED && known.empty();
@@ -59,6 +60,16 @@ template <class T, class How, int ROWS, int COLUMNS, int UNIT, bool SUMMED> stru
     MatrixOrder order() {
         for (int e : *reads) elements.push_back(element(e));
         return {view, elements.data(), (unsigned)elements.size(), (start - view->base) / (long long)sizeof(T), span};
+    }
+};
+
+/* A matrix of which each block of a pair has one half, along dimension DIM. */
+template <class T, class How, int ROWS, int COLUMNS, int UNIT, bool SUMMED, int DIM> struct Halves {
+    static constexpr int rows = DIM == 0 ? ROWS / 2 : ROWS, columns = DIM == 1 ? COLUMNS / 2 : COLUMNS;
+    Matrix<T, How, rows, columns, UNIT, SUMMED> part[2];
+    T operator[](long long e) const {
+        int row = (int)e / COLUMNS, column = (int)e % COLUMNS;
+        return part[DIM == 0 ? row / rows : column / columns][row % rows * columns + column % columns];
     }
 };
 
