@@ -27,7 +27,7 @@ from texpr.lowering.engine.box_copy import BoxCopy
 from texpr.lowering.engine.tensor import Maps
 from texpr.lowering.names import Names
 from texpr.lowering.place.arena import Arena, Met, share
-from texpr.lowering.sync import barriers, columns, roles, warpgroup
+from texpr.lowering.sync import barriers, columns, relay, roles, warpgroup
 from texpr.lowering.sync.asynchronous import Wait, committing, copying_leaves, place_waits
 from texpr.lowering.sync.barriers import Barriers
 from texpr.lowering.sync.engines import Engines
@@ -74,6 +74,8 @@ def decide(
     between = needs.between(nest, nodes, places, engines.loads, going_on, engines.shared)
     turned = turns(engines, met, nodes)
     split = roles.split(steps, nest, engines, cluster)
+    if split is not None and split.groups > 1:
+        met, between = tuple(relay.own_turns(met, split)), tuple(relay.own_turns(between, split))
     if launched is not None:
         between = tuple(launched.needs(nodes, between, engines.level, split))
     found = tuple(need for need in (*between, *turned.needs) if split is None or not split.covers(need))
@@ -107,7 +109,7 @@ def decide(
     operations = _operations(steps, engines, turned.rings, met, placed, needs, names, cluster)
     before: dict[ProgramPoint, tuple[k.Stmt, ...]] = dict(operations.phases.waits)
     if split is not None:
-        stored = later(placed, operations.phases, engines.stores, met, nodes, steps.thread, asked, runs.__contains__)
+        stored = later(placed, operations.phases, engines.stores, met, nodes, split.own(steps.thread), asked, runs.__contains__)
         placed, operations = stored.barriers, replace(operations, phases=stored.phases)
         before |= {gap: (*before.get(gap, ()), wait) for gap, wait in stored.waits.items()}
     across = across_proxies(needs, nest, nodes, engines.copies, {leaf: each.tiles for leaf, each in engines.started.items()})
