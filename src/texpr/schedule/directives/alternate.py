@@ -33,6 +33,9 @@ def _apply(call: Call) -> State:
     if not mark(loop, Persistent):
         reason = f"`{loop.sym.base}` is no loop over the tiles of a block, which groups of its warps could take in turn"
         raise call.refuse("E0920", reason, at=call.plain[0], offers=left_out(call.directive.span))
+    if mark(loop, Alternate):
+        reason = f"groups take the iterations of `{loop.sym.base}` in turn already"
+        raise call.refuse("E0905", reason, at=call.plain[0], offers=left_out(call.directive.span))
     made = marked(loop, Alternate(groups, span=call.directive.span))
     return call.state.with_body(replaced(call.state.function.body, loop, lambda _: (made,)))
 
