@@ -23,7 +23,9 @@ WIDE_ROWS = STORED.replace("64)", "32)")
 EVEN = SMALL.replace("N % 8", "N % 128")
 
 
-def taken(turns: str, more: str = "", rows: int = 64, columns: int = 64, binds: str = "bind(i_w, block.y)", multicast: str = "") -> str:
+def taken(
+    turns: str, more: str = "", rows: int = 64, columns: int = 64, binds: str = "bind(i_w, block.y)", multicast: str = ""
+) -> str:
     """A schedule: two blocks share a line of tiles, and groups of each take its tiles in turn."""
     made = f"""
     {SPLIT} {binds}
@@ -41,7 +43,8 @@ def taken(turns: str, more: str = "", rows: int = 64, columns: int = 64, binds: 
 
 def rings(stages: int, lag: int, groups: int = 2, each: int = 1) -> str:
     """A ring, and groups of so many warpgroups each."""
-    return f"pipeline(k_o, stages={stages}, lag={lag})  alternate(j_t, groups={groups})  roles(k_o, copy=1, compute={groups * each})"
+    turns = f"alternate(j_t, groups={groups})  roles(k_o, copy=1, compute={groups * each})"
+    return f"pipeline(k_o, stages={stages}, lag={lag})  {turns}"
 
 
 CASES = {

@@ -1,4 +1,4 @@
-"""Groups of warps that take the tiles of a block in turn: while one is at the ring of slots, the other one has results to store.
+"""Groups of warps that take the tiles of a block in turn: while one is at the ring of slots, the other one stores results.
 
 The oracle is the interpreter; the emulator runs threads in adversarial orders. Plans are proved for all sizes.
 """

@@ -129,7 +129,11 @@ def test_the_emulator_shows_it(name: str) -> None:
     given = {each: value.astype(NUMPY["bf16"]) for each, value in (("A", a), ("B", b))}
     wanted = (a @ b.T).astype(NUMPY["bf16"])
     assert is_shown(
-        compiled("stored"), lambda: planted(bug), given, lambda arrays: np.array_equal(arrays["C"], wanted), (None, 1, 2, 3, 4, 5)
+        compiled("stored"),
+        lambda: planted(bug),
+        given,
+        lambda arrays: np.array_equal(arrays["C"], wanted),
+        (None, 1, 2, 3, 4, 5),
     )
 
 

@@ -448,8 +448,8 @@ class Joint(Mark):
 MARKS: dict[str, type[Mark]] = {
     kind.NAME: kind
     for kind in (
-        Alternate, Apart, Async, Bind, Cluster, Dependent, InOrder, Joint, LaunchBounds, Multicast, Online, Overlap, Partition, Persistent,
-        Pipeline, Roles, Saves, Scanned, Skip, Tensor, Together, Unguard, Unroll, Vector,
+        Alternate, Apart, Async, Bind, Cluster, Dependent, InOrder, Joint, LaunchBounds, Multicast, Online, Overlap, Partition,
+        Persistent, Pipeline, Roles, Saves, Scanned, Skip, Tensor, Together, Unguard, Unroll, Vector,
     )
 }  # fmt: skip
 """The marks, by name."""

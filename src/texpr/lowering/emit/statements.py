@@ -140,7 +140,7 @@ class Statements(Mutable):
                 yield k.If(Ref(decided, BOOL), self._steps(then), self._steps(orelse), uniform=True, span=stmt.span)
 
     def _by_groups(self, role: k.Role, body: tuple[Node, ...]) -> tuple[k.Stmt, ...]:
-        """The steps of a role. Where groups of it take iterations in turn, in one of these the group whose turn it is does it."""
+        """The steps of a role. Where groups of it take iterations in turn, the one whose turn it is does what is in these."""
         form = self.form
         self.is_own = form.groups > 1 and role.first * form.warp < form.threads
         made = self._steps(body)

@@ -72,10 +72,8 @@ def decide(
     launched = columns.in_columns(steps, nest, engines.launched, needs, names)
     going_on = copying | started.keys()
     between = needs.between(nest, nodes, places, engines.loads, going_on, engines.shared)
-    turned = turns(engines, met, nodes)
-    split = roles.split(steps, nest, engines, cluster)
-    if split is not None and split.groups > 1:
-        met, between = tuple(relay.own_turns(met, split)), tuple(relay.own_turns(between, split))
+    turned, split = turns(engines, met, nodes), roles.split(steps, nest, engines, cluster)
+    met, between = relay.own_turns(met, split), relay.own_turns(between, split)
     if launched is not None:
         between = tuple(launched.needs(nodes, between, engines.level, split))
     found = tuple(need for need in (*between, *turned.needs) if split is None or not split.covers(need))

@@ -14,7 +14,7 @@ next wait the other group has the tensor cores, and this one its results.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from texpr.affine.expr import Expr, expr
@@ -81,18 +81,22 @@ def require_roles(steps: Steps) -> None:
         raise limitation("E0920", asked.span, why, help=help, offers=left_out(asked.span))
 
 
-def require_apart(steps: Steps, own: Split) -> None:
+def require_apart(steps: Steps, own: Split, launched: bool) -> None:
     """Refuses what groups would have in common: work of theirs around the tiles, and shared memory that is not of one group.
-    Raises Limitation."""
+    `launched`: whether sums are in tensor memory, which all of a block have. Raises Limitation."""
     if own.groups == 1:
         return
     (tiles,) = own.around
     (asked,) = (asked for _, asked in _asked((tiles,)))
+    if launched:
+        raise limitation("E0920", asked.span, "all threads of a block have its tensor memory", offers=left_out(asked.span))
     turn, places = expr(tiles.stmt.sym) % own.groups, dict(steps.places)
     for step in leaves(steps.body):
         inside = step in {*leaves((tiles,))}
         if not inside and not all(isinstance(stmt, ir.New) for stmt in step.stmts):
-            told = f"groups take iterations of `{tiles.stmt.sym.base}` in turn, and something is done for all of them beside these"
+            told = (
+                f"groups take iterations of `{tiles.stmt.sym.base}` in turn, and something is done for all of them beside these"
+            )
             raise limitation("E0920", asked.span, told, offers=left_out(asked.span))
         for load in _touched(step) if inside and step not in own.copies else ():
             place = places.get(load.buffer)
@@ -102,12 +106,14 @@ def require_apart(steps: Steps, own: Split) -> None:
                 raise limitation("E0920", asked.span, told, offers=left_out(asked.span))
 
 
-def own_turns(needs: Iterable[Dependence], own: Split) -> Iterator[Dependence]:
-    """The dependences, with distances in iterations of a group: the next one that it has is several later."""
+def own_turns(needs: Collection[Dependence], own: Split | None) -> tuple[Dependence, ...]:
+    """The dependences, with distances in iterations of a group, if groups take turns: the next one that it has is several
+    later."""
+    if own is None or own.groups == 1:
+        return tuple(needs)
     (tiles,) = own.around
-    for need in needs:
-        near = need.carrier is tiles.stmt and not own.covers(need)
-        yield replace(need, distance=max(1, need.distance // own.groups)) if near else need
+    near = {need for need in needs if need.carrier is tiles.stmt and not own.covers(need)}
+    return tuple(replace(each, distance=max(1, each.distance // own.groups)) if each in near else each for each in needs)
 
 
 def handed_over(own: Split, nodes: tuple[Node, ...], names: Names) -> Relay:

@@ -145,7 +145,7 @@ def split(steps: Steps, nest: Nest, engines: Engines, cluster: Cluster) -> Split
         raise made.refused(
             "stores by the engine in the loop, grids of no whole clusters, and blocks of several dimensions have no roles yet"
         )
-    relay.require_apart(steps, made)
+    relay.require_apart(steps, made, bool(engines.launched))
     return made
 
 

@@ -15,15 +15,15 @@ them, of types that no instruction of a warp has.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import ceil, prod
 from typing import Any, TypeAlias
 
-from texpr.affine.expr import Expr, Sym
+from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.ir.value import Load
 from texpr.isa.cuda import TCGEN05, WARPGROUP, WGMMA
-from texpr.isa.engine import CHUNK, LINE
+from texpr.isa.engine import CHUNK
 from texpr.isa.instructions.tcgen05 import COLUMNS, LANES
 from texpr.isa.instructions.tcgen05 import PART as MOVED
 from texpr.isa.instructions.tcgen05_scaled import QUARTER
@@ -47,6 +47,7 @@ from texpr.planner.strategies.products import (
     unmarked,
 )
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
+from texpr.planner.tensor.boxed import SPAN, by_engine, extent, grouped
 from texpr.planner.tensor.cores import Asked, at_once, microseconds, most_saved, require_filled, tiles_in
 from texpr.planner.tensor.described import Together, columns_of, product_by
 from texpr.planner.tensor.gathered import Gathered, gatherings, sides
@@ -55,9 +56,6 @@ from texpr.planner.tensor.product import Along, Product, by_warps, is_by_parts, 
 from texpr.schedule.joint.records import usable_in
 from texpr.schedule.tree import path_to
 from texpr.support.record import Record, field, replace
-
-SPAN = LINE
-"""Bytes of a row of an operand in shared memory: within as many a swizzle moves chunks."""
 
 BARRIERS = 1024
 """Bytes of shared memory for barriers, and for where arrays begin."""
@@ -283,26 +281,6 @@ class WarpgroupScript(ProductScript, kw_only=True):
             self.must("roles", turn, copy=1, compute=tile.groups * tile.goes.groups)
 
 
-def grouped(rows: int) -> ir.Group:
-    """The order of so many rows of tiles at a time."""
-    return ir.Group((ir.Argument("grouped"), ir.Argument(rows)))
-
-
-def by_engine(load: Load, sizes: Mapping[Sym, int]) -> dict[str, Value]:
-    """How the engine copies what is read in iterations of so many: to rows of as many bytes as the swizzle."""
-    keys: dict[str, Value] = {"via": "tma", "space": "shared", "swizzle": f"{SPAN}B"}
-    extents, most = [extent(e, sizes) for e in load.index], SPAN // load.buffer.dtype.bytes
-    if extents[-1] > most:
-        keys["box"] = ir.Group(tuple(ir.Argument(size) for size in (*extents[:-1], most)))
-    return keys
-
-
-def extent(index: Expr, sizes: Mapping[Sym, int]) -> int:
-    """Elements from the least to the greatest that a subscript is in a tile."""
-    first = index.evaluate({sym: 0 for sym in index.syms()})
-    return index.evaluate({sym: sizes.get(sym, 1) - 1 for sym in index.syms()}) - first + 1
-
-
 def tiles_of(
     product: Product, records: Sequence[Together], nest: Nest, target: Target, gathered: Gathered | None = None
 ) -> Iterator[Operands]:
@@ -483,7 +461,9 @@ def _going(tiles: Sequence[Operands], asks: Asks, limits: Limits, nest: Nest, ta
 
 def _worth(ways: Sequence[Operands], asks: Asks, nest: Nest, target: Target) -> tuple[float, Operands] | None:
     """The cheapest of some ways, in the best order; with groups that take turns where that pays."""
-    together, turned = (_in_order([w for w in ways if (w.goes.groups > 1) is each], asks, nest, target) for each in (False, True))
+    together, turned = (
+        _in_order([w for w in ways if (w.goes.groups > 1) is each], asks, nest, target) for each in (False, True)
+    )
     if together is None or (turned is not None and turned[0] < WORTH * together[0]):
         return turned
     return together

@@ -57,7 +57,7 @@ def ways(limits: Limits, can_store: bool) -> Iterator[tuple[Goes, ...]]:
 
 
 def alternated(goes: Sequence[Goes], warpgroups: int) -> Iterator[tuple[Goes, ...]]:
-    """The same, and with two groups that take tiles in turn where a tile is one of so many warpgroups: more have no registers."""
+    """The same, and with two groups that take tiles in turn, where a tile is of one of so many: more have no registers."""
     yield tuple(goes)
     if all(each.blocks for each in goes) and warpgroups == 1:
         yield tuple(replace(each, groups=2) for each in goes)

@@ -24,9 +24,9 @@ from texpr.isa.levels import Space
 from texpr.presburger.formula import FALSE, TRUE, Eq, Formula, Ge, between, compare, conj, differ, disj, equal, negate
 from texpr.presburger.questions import Point, witness
 from texpr.proof.common.asked import Asked, Claim
+from texpr.proof.plan.landing import Landing, Names, anyone, known, located, not_landed, own_dims, said, same, there
 from texpr.proof.plan.rings.channels import Ring
 from texpr.proof.plan.rings.relays import Handover
-from texpr.proof.plan.landing import Landing, Names, anyone, known, located, not_landed, own_dims, said, same, there
 from texpr.proof.read.events import Channel, Event, Reading, Signal
 from texpr.proof.read.order import Sides, equal_all, not_behind, unordered
 from texpr.support.record import Mutable, replace

@@ -40,8 +40,8 @@ def channels(reading: Reading, launch: Launch) -> Iterator[Channel]:
 
 
 def relays(reading: Reading, launch: Launch) -> Iterator[Relay]:
-    """The groups of a launch that take turns: at each of an array of barriers they wait, and release it, in a role and a loop, at
-    one place of the text each."""
+    """The groups of a launch that take turns: at each of an array of barriers they wait, and release it, in a role and a loop,
+    at one place of the text each."""
     every = [s for s in reading.signals if s.site.launch is launch and not isinstance(s.what, Makes)]
     for take in (s for s in every if isinstance(s.what, Waits) and len(launch.threads) == 1):
         own = [s for s in every if s.barrier.buffer is take.barrier.buffer and s is not take]

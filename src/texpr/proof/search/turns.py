@@ -392,7 +392,11 @@ def _fixed(site: Site, but: Sequence[Sym] | set[Sym]) -> dict[Sym, Expr]:
         if len(syms(fact)) == 1 and own:
             (sym,) = own
             ends = next((site.bounds[loop] for loop in site.loops if loop.sym == sym), None)
-            if isinstance(fact, Eq) and sym in site.launch.threads and (fact.expr - fact.expr.constant) in (expr(sym), -expr(sym)):
+            if (
+                isinstance(fact, Eq)
+                and sym in site.launch.threads
+                and (fact.expr - fact.expr.constant) in (expr(sym), -expr(sym))
+            ):
                 found[sym] = expr(-fact.expr.constant * fact.expr.terms[0][1])
             elif ends is not None and all(e.is_constant for e in ends):
                 left = [n for n in range(ends[0].constant, ends[1].constant) if holds(fact, {sym: n})]

@@ -3,8 +3,8 @@
 Before: seq E |turn| { new C_s; seq K |k| #roles(1, 8) {…}  … C_s[…] … }
 After:  seq E |turn| #alternate(2) { new C_s: [2, …]; seq K |k| #roles(1, 8) {…}  … C_s[turn % 2, …] … }
 
-The group turn % 2 has the tile. So while one is in the loop `k`, and its products are on the tensor core, the other one stores what
-it has; it comes next when that loop has ended. Tiles are iterations of a `par`, so any order is right, and this one is the
+The group turn % 2 has the tile. So while one is in the loop `k`, and its products are on the tensor core, the other one stores
+what it has; it comes next when that loop has ended. Tiles are iterations of a `par`, so any order is right, and this one is the
 order that they had: nothing is to be proved of the program but that the memory of an iteration may be that of its group. What
 the groups wait for is proved of the kernel (docs/theory/channels.md).
 """

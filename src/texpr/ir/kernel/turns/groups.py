@@ -6,9 +6,9 @@
     }                                             C
     if c { C }                                }
 
-So it is where groups of threads take the turns of a loop: in the text of a kernel each role has a test of its own, as roles stand
-turn by turn there (`ir.kernel.roles`). The test is of indices that do not change on the way, so each thread executes the same, in
-the same order; and what stands in between is straight code for compilers.
+So it is where groups of threads take the turns of a loop: in the text of a kernel each role has a test of its own, as roles
+stand turn by turn there (`ir.kernel.roles`). The test is of indices that do not change on the way, so each thread executes the
+same, in the same order; and what stands in between is straight code for compilers.
 """
 
 from __future__ import annotations
@@ -24,11 +24,10 @@ def gathered(body: tuple[k.Stmt, ...]) -> tuple[k.Stmt, ...]:
     found: list[k.Stmt] = []
     for stmt in map(_within, body):
         last, test = found[-1] if found else None, _test(stmt)
-        if isinstance(last, k.If) and isinstance(stmt, k.If) and test is not None and last.condition == test:
-            if not last.orelse and last.role is None:
-                found[-1] = replace(last, then=gathered((*last.then, *stmt.then)))
-                continue
-        found.append(stmt)
+        if isinstance(last, k.If) and isinstance(stmt, k.If) and test is not None and _test(last) == test:
+            found[-1] = replace(last, then=gathered((*last.then, *stmt.then)))
+        else:
+            found.append(stmt)
     return tuple(found)
 
 

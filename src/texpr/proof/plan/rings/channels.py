@@ -55,7 +55,11 @@ class Ring(Record, eq=False):
             ("channel, cluster", LASTING, self.apart, ()),
             ("channel, handed over", "the group that has a tile uses its turns behind all of the tile before", self.seized, ()),
         ):
-            if (cases == self.seized and c.relay is None) or (cases == self.apart and not c.is_wide) or (cases == self.torn and not c.by_threads):
+            if (
+                (cases == self.seized and c.relay is None)
+                or (cases == self.apart and not c.is_wide)
+                or (cases == self.torn and not c.by_threads)
+            ):
                 continue
             for own in [(each,) for each in signals] if c.by_threads and signals else [signals]:
                 about = " and ".join(each.barrier.buffer.name for each in (own if len(own) == 1 else (c.fill, c.acquire)))

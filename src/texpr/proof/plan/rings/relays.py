@@ -1,8 +1,8 @@
 """Groups of threads that take the iterations of a loop in turn: the premises of the lemma of docs/theory/channels.md.
 
-In iteration t the group t % G waits until the group before it has handed over, and then hands over itself. By the lemma a wait
-ends with the phase that is meant, none waits for ever, and what a group did before it handed over comes before what the next one
-does behind its wait.
+In iteration t the group t % G waits until the group before it has handed over, and then hands over itself. By the lemma a
+wait ends with the phase that is meant, none waits for ever, and what a group did before it handed over comes before what the
+next one does behind its wait.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Handover(Record, eq=False):
                 yield True
 
     def misread(self) -> Iterator[Sequence[Formula]]:
-        """A barrier that is not the group's, or of the next one; or a parity that is not of the phase that this one handed over."""
+        """A barrier that is not the group's, or of the next one; a parity that is not of the phase that was handed over."""
         relay, groups = self.relay, self.relay.groups
         phase = (T + (groups - 1)) // groups - 1
         told = (
