@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from tests.planted import is_proved, is_shown, line_of, plain
 from tests.schedule.alternating import CASES, compiled
 from tests.schedule.test_mma import NUMPY
@@ -124,17 +127,15 @@ def test_no_bug_is_proved(name: str) -> None:
 @pytest.mark.planted
 @pytest.mark.parametrize("name", [pytest.param(name, marks=only(name)) for name, bug in BUGS.items() if bug.shown])
 def test_the_emulator_shows_it(name: str) -> None:
-    bug, rng = BUGS[name], np.random.default_rng(5)
+    bug, rng, made = BUGS[name], np.random.default_rng(5), compiled("stored")
     a, b = (rng.integers(-3, 4, (rows, 64 * bug.turns)) for rows in (64, 64 * bug.tiles))
-    given = {each: value.astype(NUMPY["bf16"]) for each, value in (("A", a), ("B", b))}
-    wanted = (a @ b.T).astype(NUMPY["bf16"])
-    assert is_shown(
-        compiled("stored"),
-        lambda: planted(bug),
-        given,
-        lambda arrays: np.array_equal(arrays["C"], wanted),
-        (None, 1, 2, 3, 4, 5),
-    )
+    given: dict[str, NDArray[Any]] = {each: value.astype(NUMPY["bf16"]) for each, value in (("A", a), ("B", b))}
+    wanted: NDArray[Any] = (a @ b.T).astype(NUMPY["bf16"])
+
+    def is_right(arrays: Mapping[str, NDArray[Any]]) -> bool:
+        return np.array_equal(arrays["C"], wanted)
+
+    assert is_shown(made, lambda: planted(bug), given, is_right, (None, 1, 2, 3, 4, 5))
 
 
 def test_there_are_many() -> None:
