@@ -1,4 +1,4 @@
-"""Groups that take tiles in turn, found: where tiles have few turns and much to store, and larger tiles have no whole clusters."""
+"""Groups that take tiles in turn, found: where tiles have few turns and much to store, and larger ones no whole clusters."""
 
 from __future__ import annotations
 

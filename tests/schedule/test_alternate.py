@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from tests.ir.steps_text import check
 from tests.machine_code import built, code_of, serialised, spills_nothing
 from tests.planted import open_of as left_of
 from tests.planted import plain
@@ -48,6 +49,11 @@ def test_proved(name: str) -> None:
 def test_right_in_any_order(name: str, sizes: dict[str, int]) -> None:
     even = {"N": -(-sizes["N"] // 128) * 128} if name == "clusters" else {}
     assert differences(compiled(name), parse(CASES[name])["f"], {**sizes, **even}, 0) == []
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=only(name)) for name in CASES])
+def test_a_kernel_is_made_of_the_text_of_its_steps_alone(name: str) -> None:
+    check(compiled(name).plan, compiled(name).notes)
 
 
 def test_each_group_has_memory_of_its_own() -> None:
@@ -95,17 +101,32 @@ def test_what_does_not_fit_is_refused(said: str) -> None:
     assert REFUSED[said] in str(raised.value)
 
 
+KNOWN = (
+    CASES["late"]
+    .replace("[M, K]", "[M, 128]")
+    .replace("[N, K]", "[N, 128]")
+    .replace("seq K", "seq 128")
+    .replace("K % 8 == 0, ", "")
+)
+A, ROWS = (
+    "stage(A, at=k_o, via=tma, in=shared, swizzle=128B)",
+    "stage(A, at=j_c, via=tma, in=shared, swizzle=128B, box=(64, 64))",
+)
+MORE = "        new t: f32[1]\n        t[0] = total\n        C[i, j] = t[0]"
+
 LIMITED = {
-    "no roles": (("  roles(k_o, copy=1, compute=2)", ""), "no warps of their own copy for the groups"),
-    "one group": (("compute=2", "compute=1"), "256 threads of a block compute, and 4 warps are asked for"),
-    "beside tiles": (("roles(", "stage(A, at=j_c, in=shared) -> rows  roles("), "something is done for all of them beside"),
+    "no roles": (CASES["late"].replace("  roles(k_o, copy=1, compute=2)", ""), "no warps of their own copy for the groups"),
+    "one group": (CASES["late"].replace("compute=2", "compute=1"), "256 threads of a block compute, and 4 warps are asked for"),
+    "for all tiles": (KNOWN.replace(A, ROWS), "something is done for all of them beside these"),
+    "not by `stage`": (CASES["late"].replace("        C[i, j] = total", MORE), "`t` is in memory that all groups share"),
 }
+"""What is said of other schedules, and of locals in shared memory."""
 
 
-@pytest.mark.parametrize("name", ["no roles", "one group"])
+@pytest.mark.parametrize("name", LIMITED)
 def test_what_is_not_lowered_is_told(name: str) -> None:
-    (old, new), said = LIMITED[name]
-    function = parse(CASES["late"].replace(old, new))["f"]
+    text, said = LIMITED[name]
+    function = parse(text)["f"]
     with pytest.raises(Limitation) as raised:
         lower(function, "sm_90a", schedule=function.schedules[0])
     assert said in str(raised.value) and raised.value.diagnostics[0].code == "E0920"

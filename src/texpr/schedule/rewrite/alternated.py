@@ -15,13 +15,16 @@ from texpr.affine.expr import expr
 from texpr.ir import program as ir
 from texpr.ir.program.marked import mark
 from texpr.ir.program.marks import Alternate, Roles
+from texpr.schedule.edits import left_out
 from texpr.schedule.rewrite.ring import begin_of, ring_of, slotted, written
 from texpr.schedule.tree import Body, loops, replaced
+from texpr.support.diagnostic import limitation
 from texpr.support.record import replace
 
 
 def alternated(function: ir.Function) -> ir.Function:
-    """`function`, with a slot for each group of what an iteration of a loop marked `#alternate` has in shared memory."""
+    """`function`, with a slot for each group of what an iteration of a loop marked `#alternate` has in shared memory. Raises
+    Limitation where no warps of their own copy in it."""
     for loop in [each for each in loops(function.body) if mark(each, Alternate)]:
         function = replace(function, body=replaced(function.body, loop, lambda old: (_alternated(old),)))
     return function
@@ -30,6 +33,10 @@ def alternated(function: ir.Function) -> ir.Function:
 def _alternated(loop: ir.Loop) -> ir.Loop:
     asked = mark(loop, Alternate)
     assert asked is not None
+    if not any(mark(each, Roles) for each in loops(loop.body)):
+        why = f"no warps of their own copy for the groups that take iterations of `{loop.sym.base}` in turn"
+        help = "give the loop that is pipelined to `roles`"
+        raise limitation("E0920", asked.span, why, help=help, offers=left_out(asked.span))
     ahead = {b for each in loops(loop.body) if mark(each, Roles) for stmt in each.body for b in written(stmt)}
     own = [s for s in ir.walk(loop.body) if isinstance(s, ir.New) and s.space == "shared" and s.buffer not in ahead]
     slots = {new.buffer: ring_of(new.buffer, asked.groups, begin_of(loop, new.buffer)) for new in own}

@@ -16,15 +16,15 @@ from __future__ import annotations
 from texpr.affine.expr import Sym
 from texpr.ir import kernel as k
 from texpr.ir.value import Index, Literal, Op, Value, walk
-from texpr.support.record import replace
+from texpr.support.record import as_dict, replace
 
 
 def gathered(body: tuple[k.Stmt, ...]) -> tuple[k.Stmt, ...]:
     """`body` with one test around statements that have the same one each."""
     found: list[k.Stmt] = []
     for stmt in map(_within, body):
-        last, test = found[-1] if found else None, _test(stmt)
-        if isinstance(last, k.If) and isinstance(stmt, k.If) and test is not None and _test(last) == test:
+        last = _kept(found[-1]) if found else None
+        if last is not None and isinstance(stmt, k.If) and last.condition == _test(stmt):
             found[-1] = replace(last, then=gathered((*last.then, *stmt.then)))
         else:
             found.append(stmt)
@@ -36,9 +36,8 @@ def _within(stmt: k.Stmt) -> k.Stmt:
     match stmt:
         case k.For():
             body = gathered(stmt.body)
-            only = body[0] if len(body) == 1 else None
-            test = None if only is None else _test(only)
-            if isinstance(only, k.If) and test is not None and stmt.sym not in _symbols(test):
+            only = _kept(body[0]) if len(body) == 1 else None
+            if only is not None and stmt.sym not in k.value_symbols(only.condition):
                 return replace(only, then=(replace(stmt, body=only.then),))
             return replace(stmt, body=body)
         case k.If():
@@ -55,5 +54,11 @@ def _test(stmt: k.Stmt) -> Value | None:
     return stmt.condition if plain else None
 
 
-def _symbols(value: Value) -> frozenset[Sym]:
-    return k.value_symbols(value)
+def _kept(stmt: k.Stmt) -> k.If | None:
+    """The branch that a statement is, if nothing in it gives another value to a variable of its test."""
+    test = _test(stmt)
+    if test is None or not isinstance(stmt, k.If):
+        return None
+    every = (each for each in k.walk(stmt.then) if isinstance(each, k.Operation))
+    named = {value for each in every for value in as_dict(each).values() if isinstance(value, Sym)}
+    return stmt if named.isdisjoint(k.value_symbols(test)) else None
