@@ -27,9 +27,10 @@ from texpr.lowering.engine.box_copy import BoxCopy
 from texpr.lowering.engine.tensor import Maps
 from texpr.lowering.names import Names
 from texpr.lowering.place.arena import Arena, Met, share
-from texpr.lowering.sync import barriers, columns, relay, roles, warpgroup
+from texpr.lowering.sync import barriers, columns, warpgroup
 from texpr.lowering.sync.asynchronous import Wait, committing, copying_leaves, place_waits
 from texpr.lowering.sync.barriers import Barriers
+from texpr.lowering.sync.channel import relay, roles
 from texpr.lowering.sync.engines import Engines
 from texpr.lowering.sync.fences import across_proxies, fenced
 from texpr.lowering.sync.operations import Operations, is_left_out

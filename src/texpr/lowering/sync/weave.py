@@ -30,9 +30,9 @@ from texpr.lowering.build.cluster import Cluster
 from texpr.lowering.build.paths import lists
 from texpr.lowering.engine.instruct import instructed
 from texpr.lowering.sync.barriers import behind_start
+from texpr.lowering.sync.channel.roles import parted
 from texpr.lowering.sync.columns import moved
 from texpr.lowering.sync.order import Order
-from texpr.lowering.sync.roles import parted
 from texpr.support.record import Mutable, field, replace
 from texpr.support.span import NOWHERE, Span
 

@@ -35,8 +35,7 @@ def _alternated(loop: ir.Loop) -> ir.Loop:
     assert asked is not None
     if not any(mark(each, Roles) for each in loops(loop.body)):
         why = f"no warps of their own copy for the groups that take iterations of `{loop.sym.base}` in turn"
-        help = "give the loop that is pipelined to `roles`"
-        raise limitation("E0920", asked.span, why, help=help, offers=left_out(asked.span))
+        raise limitation("E0920", asked.span, why, offers=left_out(asked.span))
     ahead = {b for each in loops(loop.body) if mark(each, Roles) for stmt in each.body for b in written(stmt)}
     own = [s for s in ir.walk(loop.body) if isinstance(s, ir.New) and s.space == "shared" and s.buffer not in ahead]
     slots = {new.buffer: ring_of(new.buffer, asked.groups, begin_of(loop, new.buffer)) for new in own}

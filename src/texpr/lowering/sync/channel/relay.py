@@ -30,32 +30,31 @@ from texpr.isa.levels import Space
 from texpr.lowering.build.paths import ProgramPoint, lists
 from texpr.lowering.dependences.dependence import Dependence
 from texpr.lowering.names import Names
+from texpr.lowering.sync.phases import awaited
 from texpr.schedule.edits import left_out
 from texpr.support.diagnostic import limitation
 from texpr.support.record import Record, replace
 from texpr.support.span import Span
 
 if TYPE_CHECKING:
-    from texpr.lowering.sync.roles import Split
+    from texpr.lowering.sync.channel.roles import Split
 
 
 class Relay(Record, eq=False):
     """The barriers by which groups hand the ring over. `take`: what a group waits for, at program point `before`; `give`: what
-    it does first, at program point `behind` its turns; `warps`: of a group."""
+    it does first, at program point `behind` its turns."""
 
     order: k.Array
     before: ProgramPoint
     take: k.Stmt
     behind: ProgramPoint
     give: k.Stmt
-    warps: int
     span: Span
 
     @property
-    def made(self) -> Iterator[k.Stmt]:
-        """The initialisations of its barriers: a phase is an arrival of each warp of a group."""
-        for at in range(self.order.buffer.shape[0].constant):
-            yield k.BarrierInit(Load(self.order.buffer, (expr(at),)), self.warps, span=self.span)
+    def barriers(self) -> Iterator[Load]:
+        """Its barriers: a phase is an arrival of each warp of a group."""
+        yield from (Load(self.order.buffer, (expr(at),)) for at in range(self.order.buffer.shape[0].constant))
 
     def beside(self, gaps: Mapping[ProgramPoint, tuple[k.Stmt, ...]]) -> dict[ProgramPoint, tuple[k.Stmt, ...]]:
         """The operations at program points, with these: a group waits last, and goes on first."""
@@ -77,8 +76,7 @@ def require_roles(steps: Steps) -> None:
     """Refuses groups that take turns where no warps of their own copy for them. Raises Limitation."""
     for loop, asked in _asked(steps.body):
         why = f"no warps of their own copy for the groups that take iterations of `{loop.stmt.sym.base}` in turn"
-        help = "give the loop that is pipelined to `roles`"
-        raise limitation("E0920", asked.span, why, help=help, offers=left_out(asked.span))
+        raise limitation("E0920", asked.span, why, offers=left_out(asked.span))
 
 
 def require_apart(steps: Steps, own: Split, launched: bool) -> None:
@@ -124,10 +122,9 @@ def handed_over(own: Split, nodes: tuple[Node, ...], names: Names) -> Relay:
     at = next(number for number, node in enumerate(inner.nodes) if node is own.loop)
     order = Buffer(names.name(f"{tiles.stmt.sym.base}_order"), U64, (expr(own.groups),), "local", span=asked.span)
     array = k.Array(order, k.Space.SHARED, "completes when a group has been through its turns", barrier=True)
-    take = k.BarrierWait(_at(order, tile, own.groups), (1 + (tile + (own.groups - 1)) // own.groups) % 2, span=asked.span)
+    take = awaited(_at(order, tile, own.groups), (tile + (own.groups - 1)) // own.groups + 1, (), asked.span)
     give = k.BarrierRelease(_at(order, tile + 1, own.groups), span=asked.span)
-    warps = own.compute.warps // own.groups
-    return Relay(array, (inner.number, at - 1), take, (inner.number, at), give, warps, asked.span)
+    return Relay(array, (inner.number, at - 1), take, (inner.number, at), give, asked.span)
 
 
 def _at(order: Buffer, tile: Expr, groups: int) -> Load:

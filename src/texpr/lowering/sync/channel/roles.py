@@ -30,12 +30,13 @@ from texpr.lowering.build.cluster import Cluster
 from texpr.lowering.build.paths import ProgramPoint, lists
 from texpr.lowering.dependences.dependence import Dependence
 from texpr.lowering.names import Names
-from texpr.lowering.sync import relay, warpgroup
+from texpr.lowering.sync import warpgroup
 from texpr.lowering.sync.barriers import Barriers, behind_start
+from texpr.lowering.sync.channel import relay
+from texpr.lowering.sync.channel.uses import Uses
 from texpr.lowering.sync.engines import Engines
 from texpr.lowering.sync.phases import Group, awaited
 from texpr.lowering.sync.turns import Ring
-from texpr.lowering.sync.uses import Uses
 from texpr.mapping.nest import Nest
 from texpr.schedule.edits import left_out
 from texpr.support.diagnostic import Limitation, limitation
@@ -213,13 +214,12 @@ class Channel(Record, eq=False):
     @property
     def made(self) -> Iterator[k.Stmt]:
         """The initialisations of its barriers: a phase is an arrival of each warp, of all blocks that use the slot."""
-        for ring in self.rings:
-            for slot in range(ring.empty.buffer.shape[0].constant):
-                barrier = Load(ring.empty.buffer, (expr(slot),))
-                warps = self.split.compute.warps // self.split.groups
-                yield k.BarrierInit(barrier, warps * ring.blocks, span=self.split.asked.span)
+        warps, span = self.split.compute.warps // self.split.groups, self.split.asked.span
+        slots = ((ring, slot) for ring in self.rings for slot in range(ring.empty.buffer.shape[0].constant))
+        every = [(Load(ring.empty.buffer, (expr(slot),)), warps * ring.blocks, span) for ring, slot in slots]
         if self.relay is not None:
-            yield from self.relay.made
+            every += [(barrier, warps, self.relay.span) for barrier in self.relay.barriers]
+        yield from (k.BarrierInit(barrier, count, span=of) for barrier, count, of in every)
 
     @property
     def left(self) -> k.Stmt | None:
