@@ -26,7 +26,8 @@ def alternated(function: ir.Function) -> ir.Function:
     """`function`, with a slot for each group of what an iteration of a loop marked `#alternate` has in shared memory. Raises
     Limitation where no warps of their own copy in it."""
     for loop in [each for each in loops(function.body) if mark(each, Alternate)]:
-        function = replace(function, body=replaced(function.body, loop, lambda old: (_alternated(old),)))
+        made = _alternated(loop)
+        function = replace(function, body=replaced(function.body, loop, lambda _, made=made: (made,)))
     return function
 
 
