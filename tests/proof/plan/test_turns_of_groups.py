@@ -117,7 +117,8 @@ class Block(Record):
         """The number of states that can be reached. Raises AssertionError where one is wrong."""
         threads = self.threads
         start: State = (0,) * len(threads), (), (0,) * self.slots
-        seen, left = {start}, [start]
+        seen: set[State] = {start}
+        left = [start]
         while left:
             state = left.pop()
             found = [*self.after(state, threads)]
