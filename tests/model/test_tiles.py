@@ -58,6 +58,23 @@ def test_no_more_is_said_to_be_gained_than_was(one: int, other: int) -> None:
     assert 0 < made[0] - made[1] <= 1.1 * (published[0] - published[1])
 
 
+def test_groups_that_take_turns_wait_for_the_last_results_alone() -> None:
+    """Of many tiles all but the last ones are brought to memory, or stored by lanes, beside products of another group."""
+    for stored in (False, True):
+        few, many = (between(Goes(132, stored=stored, groups=2), tiles, RESULTS, DEVICE) for tiles in (1.0, 16.0))
+        assert few == many == between(Goes(132, stored=stored), 1.0, RESULTS, DEVICE)
+        waits = [between(Goes(132, stored=stored), tiles, RESULTS, DEVICE) for tiles in (1.0, 2.0, 16.0)]
+        assert None not in waits and waits == sorted({*waits}, key=lambda each: each or 0.0)
+
+
+def test_the_engine_stores_no_sooner_than_lanes_bring_it_results() -> None:
+    """At 128 bytes a clock at best."""
+    clock = DEVICE.clock.value
+    assert clock is not None
+    one, more = (between(Goes(132, stored=True), tiles, RESULTS, DEVICE) for tiles in (4.0, 5.0))
+    assert one is not None and more is not None and more - one == pytest.approx(RESULTS / 128 / clock)
+
+
 def test_nothing_is_said_of_a_device_that_nobody_measured() -> None:
     assert between(Goes(), 4.0, RESULTS, DEVICES["sm_80"]) is None
     assert between(Goes(), 4.0, RESULTS, replace(DEVICE, between=Between(Figure(1.0, "of a test"), UNKNOWN))) is None

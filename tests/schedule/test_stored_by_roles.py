@@ -19,7 +19,7 @@ from texpr.driver import Compiled, lower, parse
 from texpr.ir import kernel as k
 from texpr.ir.kernel.parse import parse_plan
 from texpr.lowering.dependences.dependence import Dependence
-from texpr.lowering.sync.roles import Split
+from texpr.lowering.sync.channel.roles import Split
 from texpr.support.diagnostic import CompilerBug, TexprError
 from texpr.support.record import Record, replace
 

@@ -47,7 +47,7 @@
 ; A directive or a pragma that there is not has no colour.
 ((directive name: (identifier) @function.macro)
   (#any-of? @function.macro
-    "bind" "cluster" "dependent" "distribute" "hoist" "inline" "launch_bounds" "merge" "mma" "online" "overlap" "partial" "partition" "persistent" "pipeline"
+    "alternate" "bind" "cluster" "dependent" "distribute" "hoist" "inline" "launch_bounds" "merge" "mma" "online" "overlap" "partial" "partition" "persistent" "pipeline"
     "place" "reorder" "resize" "roles" "scan" "serial" "skip" "split" "stage" "swizzle" "together" "unguard" "unroll" "vectorize" "widen"))
 "#" @attribute
 ((pragma name: (identifier) @attribute)

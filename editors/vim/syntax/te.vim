@@ -8,7 +8,7 @@ syntax keyword teConstant true false inf nan
 syntax keyword teOther reduce scan identity stride align injective monotone for in fragment asm effect rounding meaning mbarrier
 syntax keyword teType f64 f32 tf32 f16 bf16 f8e4m3 f8e5m2 f8e8m0 i8 i16 i32 i64 u8 u16 u32 u64 bool
 
-syntax match teDirective "\<\(bind\|cluster\|dependent\|distribute\|hoist\|inline\|launch_bounds\|merge\|mma\|online\|overlap\|partial\|partition\|persistent\|pipeline\|place\|reorder\|resize\|roles\|scan\|serial\|skip\|split\|stage\|swizzle\|together\|unguard\|unroll\|vectorize\|widen\)\ze("
+syntax match teDirective "\<\(alternate\|bind\|cluster\|dependent\|distribute\|hoist\|inline\|launch_bounds\|merge\|mma\|online\|overlap\|partial\|partition\|persistent\|pipeline\|place\|reorder\|resize\|roles\|scan\|serial\|skip\|split\|stage\|swizzle\|together\|unguard\|unroll\|vectorize\|widen\)\ze("
 
 syntax match teNumber "\<\d\w*\>"
 syntax match teFloat "\<\d\+\(\.\d\+\([eE][+-]\?\d\+\)\?\|[eE][+-]\?\d\+\)\>"

@@ -35,7 +35,7 @@ from texpr.lowering.nests import lower_nest
 from texpr.lowering.notes import Notes, notes
 from texpr.lowering.place.placement import require_sizes, workspace_of
 from texpr.lowering.place.undecided import met
-from texpr.lowering.sync.roles import require_found
+from texpr.lowering.sync.channel.roles import require_found
 from texpr.mapping.cost.streams import representatives
 from texpr.mapping.dealt import deal
 from texpr.mapping.default import THREADS, for_grid, map_nest

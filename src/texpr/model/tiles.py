@@ -3,7 +3,9 @@
 A block that has a multiprocessor to itself starts when the one before has ended: its barriers are made, and its first operands
 come, while nothing multiplies. Blocks that go through tiles (`persistent`), with warps of their own that copy, have the next
 tile's operands by then. Results that lanes store keep the multiprocessor, too; the copy engine stores them beside the next
-tile. How long each takes is measured by others (`isa.speed.Between`).
+tile. How long each takes is measured by others (`isa.speed.Between`). Lanes still bring results to the memory from which the
+engine stores them, as fast as that takes them at best. Where groups of warps take tiles in turn (`alternate`), one has the next
+tile's products meanwhile, and only the last results are waited for.
 """
 
 from __future__ import annotations
@@ -19,12 +21,14 @@ KIB = float(1 << 10)
 class Goes(Record):
     """How blocks go through tiles. `blocks`: that share all tiles, 0 where each has one; `group`: rows of tiles that are
     counted together, column by column, 1 for line by line, 0 for column by column; `stored`: whether the engine stores
-    results, in so many `parts`, one after the other, of one piece of shared memory."""
+    results, in so many `parts`, one after the other, of one piece of shared memory. `groups`: that take the tiles of a block in
+    turn, 1 where all of its warps have each."""
 
     blocks: int = 0
     group: int = 1
     stored: bool = False
     parts: int = 1
+    groups: int = 1
 
 
 def between(goes: Goes, tiles: float, results: float, device: Device) -> float | None:
@@ -35,7 +39,12 @@ def between(goes: Goes, tiles: float, results: float, device: Device) -> float |
         return None
     if not goes.blocks:
         return begin * tiles
-    return begin + store * results / KIB * (min(1.0, tiles) if goes.stored else tiles)
+    last = min(1.0, tiles)
+    each = tiles if goes.groups == 1 else last
+    if not goes.stored:
+        return begin + store * results / KIB * each
+    filled = results / ((device.bandwidth.shared.value or 1.0) * (device.clock.value or 1.0))
+    return begin + store * results / KIB * last + filled * each
 
 
 class Strips(Record):

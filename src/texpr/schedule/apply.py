@@ -15,6 +15,7 @@ from texpr.schedule.joint.computed import told
 from texpr.schedule.joint.family import chained
 from texpr.schedule.joint.instructed import instructed
 from texpr.schedule.pragmas import in_place
+from texpr.schedule.rewrite.alternated import alternated
 from texpr.schedule.rewrite.materialise import Materialised, materialise
 from texpr.schedule.rewrite.partition import partitioned
 from texpr.schedule.rewrite.ring import pipelined
@@ -90,7 +91,7 @@ def _require_free(function: ir.Function, schedule: ir.Schedule | None) -> None:
 def laid_out(state: State) -> Materialised:
     """The plain program of `state`, with the marks for mapping and lowering."""
     made = materialise(state)
-    ringed = chained(told(pipelined(overlapped(ended(made.function))), state.target), state.target)
+    ringed = chained(alternated(told(pipelined(overlapped(ended(made.function))), state.target)), state.target)
     function = _in_order(partitioned(skipped(instructed(ringed, state.target))))
     if state.min_blocks:
         function = replace(function, directives=(*function.directives, LaunchBounds(state.min_blocks)))

@@ -216,6 +216,10 @@ class Schedule:
         shares = None if registers is None else ir.Group(tuple(ir.Argument(each) for each in registers))
         return self._and("roles", (loop,), {"copy": copy, "compute": compute, "registers": shares}, ())
 
+    def alternate(self, turn: str, *, groups: int | None = None) -> Schedule:
+        """Tiles of a block, of the loop over them, that so many groups of its warps take in turn."""
+        return self._and("alternate", (turn,), {"groups": groups}, ())
+
     def partition(self, loop: str, on: bool = True) -> Schedule:
         """Index-set splitting: iterations whose predicates all hold, separated from the rest; or no splitting of a loop
         (`off`)."""

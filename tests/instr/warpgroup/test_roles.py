@@ -25,7 +25,7 @@ from texpr.frontend import parse
 from texpr.ir import kernel as k
 from texpr.ir.kernel.parse import parse_plan
 from texpr.ir.kernel.text import plan_text
-from texpr.lowering.sync.roles import require_found
+from texpr.lowering.sync.channel.roles import require_found
 from texpr.support.diagnostic import CompilerBug, TexprError
 from texpr.support.record import Record, replace
 

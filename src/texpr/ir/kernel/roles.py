@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import kernel as k
+from texpr.ir.kernel.turns.groups import gathered
 from texpr.ir.operation import Operation
 from texpr.ir.value import Index, Literal, Op, Value, conjunction
 from texpr.ir.value.scanner import Scanner
@@ -116,7 +117,7 @@ def parted(body: tuple[k.Stmt, ...]) -> tuple[k.Stmt, ...]:
     own = body[at:end]
     branches = [each for each in k.walk(own) if isinstance(each, k.If) and each.role]
     once = {branch.role: branch for branch in reversed(branches)}
-    apart = (replace(once[role], then=_of(role, own)) for role in dict.fromkeys(b.role for b in branches))
+    apart = (replace(once[role], then=gathered(_of(role, own))) for role in dict.fromkeys(b.role for b in branches))
     return (*body[:at], *apart, *body[end:])
 
 

@@ -203,9 +203,10 @@ def lanes_are_whole_groups(stmt: Stmt, at: Place) -> Iterator[str]:
 class Collective(Operation, eq=False):
     """Lanes execute the instruction `name` of the kernel on their `registers`, by operand; all lanes of a warp reach it.
 
-    `threads`: the number of threads of a block that execute it, the first ones; 0 for all. `loops`: names of the program for
-    the loops of its meaning: an untrusted hint for proofs. `fused`: for a part of the meaning, whether it is a sum whose
-    products may be fused, since the rounding of instructions is their own.
+    `threads`: the number of threads of a block that execute it, the first ones, or of a role the group that the running one is
+    in, from a multiple of that number on; 0 for all. `loops`: names of the program for the loops of its meaning: an untrusted
+    hint for proofs. `fused`: for a part of the meaning, whether it is a sum whose products may be fused, since the rounding of
+    instructions is their own.
     """
 
     FORM = (

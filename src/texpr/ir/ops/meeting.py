@@ -37,10 +37,12 @@ def barrier_is_of_threads(stmt: Stmt, at: Place) -> Iterator[str]:
 
 
 def _is_part(threads: int, at: Place) -> bool:
-    """Whether so many threads, from a multiple of that number on, are a part of the block, or the role around."""
+    """Whether so many threads, from a multiple of that number on, are a part of the block; or the role around, or one of a few
+    groups that it has, where all such barriers of the kernel are of as many: each part then has a number of its own."""
     warp, role = at.kernel.warp, at.role
     if role is not None:
-        return threads == role.warps * warp and not role.first % role.warps
+        have, alike = role.warps * warp, {each.part for each in at.operations if isinstance(each, Barrier) and each.part}
+        return have in (threads * count for count in range(1, 5)) and not role.first * warp % threads and alike == {threads}
     return at.kernel.threads in (threads * count for count in (2, 4, 8))
 
 
@@ -48,8 +50,8 @@ class Barrier(Operation, eq=False):
     """All threads of `level` (WARP, BLOCK or CLUSTER) arrive and see each other's writes. `covers`: the dependences.
 
     `lanes`: for WARP, the number of consecutive lanes that take part (a power of two). `part`: for BLOCK, the number of
-    consecutive threads that synchronise (whole warps; a half, a quarter or an eighth of the block, or all of a role), 0 for all
-    of them.
+    consecutive threads that synchronise (whole warps; a half, a quarter or an eighth of the block, all of a role, or a group of
+    it), 0 for all of them.
     `relaxed`: all come, but do not see each other's writes: what is ordered is only what engines did before, which somebody
     waited for, and what engines do after. For CLUSTER, where writes made visible cost more than the barrier.
     """

@@ -376,6 +376,28 @@ class Roles(Mark):
                 return None
 
 
+class Alternate(Mark):
+    """`#alternate(2)`: so many groups of warps take the iterations of a loop over tiles in turn."""
+
+    NAME = "alternate"
+
+    groups: int
+
+    @property
+    def words(self) -> tuple[Word, ...]:
+        """The number."""
+        return (self.groups,)
+
+    @classmethod
+    def read(cls, words: Sequence[Word]) -> Self | None:
+        """A number above 1."""
+        match tuple(words):
+            case (int() as groups,) if groups > 1:
+                return cls(groups)
+            case _:
+                return None
+
+
 class Multicast(Mark):
     """`#multicast(x)`: the dimensions of the grid along which one copy serves all blocks of a cluster."""
 
@@ -452,8 +474,8 @@ class Joint(Mark):
 MARKS: dict[str, type[Mark]] = {
     kind.NAME: kind
     for kind in (
-        Apart, Async, Bind, Cluster, Computed, Dependent, InOrder, Joint, LaunchBounds, Multicast, Online, Overlap, Partition,
-        Persistent, Pipeline, Roles, Saves, Scanned, Skip, Tensor, Together, Unguard, Unroll, Vector,
+        Alternate, Apart, Async, Bind, Cluster, Computed, Dependent, InOrder, Joint, LaunchBounds, Multicast, Online, Overlap,
+        Partition, Persistent, Pipeline, Roles, Saves, Scanned, Skip, Tensor, Together, Unguard, Unroll, Vector,
     )
 }  # fmt: skip
 """The marks, by name."""

@@ -22,6 +22,8 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.instr import Instr
 from texpr.ir.operation import Agent, Group
+from texpr.ir.program.marked import mark
+from texpr.ir.program.marks import Alternate
 from texpr.ir.steps.digits import Digit, radix
 from texpr.ir.steps.place import Place
 from texpr.ir.steps.threads import Threads
@@ -222,6 +224,12 @@ class Steps(Record, eq=False):
         return max(0, max(ends, default=0) - self.threads)
 
     @property
+    def groups(self) -> int:
+        """The number of groups of a block that take iterations of a loop in turn, each a team of its own."""
+        found = (mark(node.stmt, Alternate) for node in _loops(self.nodes))
+        return next((each.groups for each in found if each), 1)
+
+    @property
     def thread(self) -> Expr:
         """The number of a thread in its block."""
         return next((expr(axis.sym) for axis in self.axes if axis.level is k.Level.BLOCK), ZERO)
@@ -253,6 +261,14 @@ def below(node: Node) -> tuple[tuple[Node, ...], ...]:
             return (node.body,)
         case Branch():
             return (node.then, node.orelse)
+
+
+def _loops(nodes: tuple[Node, ...]) -> Iterator[Loop]:
+    for node in nodes:
+        if isinstance(node, Loop):
+            yield node
+        for inner in below(node):
+            yield from _loops(inner)
 
 
 def _parts(nodes: tuple[Node, ...]) -> Iterator[Part]:

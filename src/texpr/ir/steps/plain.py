@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from texpr.ir import program as ir
 from texpr.ir.operation import Agent
 from texpr.ir.program.marked import ATOMIC
-from texpr.ir.program.marks import Apart, Async, Multicast, Saves, Tensor, Unroll, Vector
+from texpr.ir.program.marks import Alternate, Apart, Async, Multicast, Saves, Tensor, Unroll, Vector
 from texpr.ir.program.rewrite import with_blocks
 from texpr.ir.program.uses import loads
 from texpr.ir.steps import Proxy, Step, Touch
@@ -21,7 +21,7 @@ from texpr.ir.value import Buffer, Load, Value, walk
 from texpr.support.diagnostic import limitation
 from texpr.support.record import replace
 
-MARKS = (Apart, Unroll, Vector, Async, Tensor, Saves, Multicast)
+MARKS = (Alternate, Apart, Unroll, Vector, Async, Tensor, Saves, Multicast)
 """The marks of a loop that lowering or a reader of the form uses."""
 
 

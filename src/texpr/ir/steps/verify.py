@@ -73,8 +73,11 @@ def _in_roles(steps: Steps) -> Iterator[str]:
     for one, other in combinations(roles, 2):
         if one.name == other.name or (one.first < other.first + other.warps and other.first < one.first + one.warps):
             yield f"roles {one.name} and {other.name} have warps in common"
-    if roles and sum(role.warps for role in roles if role.first * steps.warp < steps.team) * steps.warp != steps.team:
+    own = steps.team if steps.groups == 1 else steps.threads
+    if roles and sum(role.warps for role in roles if role.first * steps.warp < own) * steps.warp != own:
         yield "the roles of the team are not of all of it"
+    if steps.groups > 1 and (steps.threads != steps.groups * steps.team or not roles):
+        yield f"{steps.groups} groups of {steps.team} threads take turns in blocks of {steps.threads}"
 
 
 def digits_fit(steps: Steps) -> Iterator[str]:

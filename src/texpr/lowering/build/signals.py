@@ -22,7 +22,7 @@ from texpr.support.record import replace
 
 
 def signalled(stmt: ir.Instruction, signal: ir.Signal) -> k.Operation:
-    """What a lane executes. Of a phase the parity says enough: which two it may be is proved (`proof.plan.channels`)."""
+    """What a lane executes. Of a phase the parity says enough: which two it may be is proved (`proof.plan.rings`)."""
     (barrier,) = stmt.operands
     if signal.phase is None:
         return k.BarrierArrive(barrier, span=stmt.span)

@@ -19,13 +19,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from texpr.affine.expr import ONE, ZERO, Expr, expr, maximum, minimum
+from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr, maximum, minimum
 from texpr.affine.simplify import Simplifier
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.kernel.roles import condition
 from texpr.ir.program.marked import mark
-from texpr.ir.program.marks import Apart
+from texpr.ir.program.marks import Alternate, Apart
 from texpr.ir.program.uses import loads
 from texpr.ir.steps import AtBarrier, Branch, Dealt, InGroup, Loop, Node, Part, Step, Steps, program
 from texpr.ir.steps.digits import radix, share, turns
@@ -55,6 +55,10 @@ class Statements(Mutable):
     names: Names
     emitter: Emitter
     leader: int = 0
+    around: Sym | None = None
+    """The loop around whose iterations groups take in turn."""
+    is_own: bool = False
+    """Whether what is emitted is of a group of those that take turns, whose threads are counted from 0."""
 
     def all(self) -> tuple[k.Stmt, ...]:
         """The statements of the whole kernel, after the declarations at its start."""
@@ -124,14 +128,27 @@ class Statements(Mutable):
             case Step():
                 yield from self._kept_out(step, self._leaf(step, rest))
             case Loop(stmt, body):
+                outer, self.around = self.around, stmt.sym if mark(stmt, Alternate) else self.around
                 yield self._loop(stmt, self._steps(body))
+                self.around = outer
             case Part(role, body):
                 form = self.form
                 is_in = condition(role, form.thread, form.threads + form.extra, form.warp)
                 assert is_in is not None
-                yield k.If(is_in, self._steps(body), role=role)
+                yield k.If(is_in, self._by_groups(role, body), role=role)
             case Branch(stmt, decided, then, orelse):
                 yield k.If(Ref(decided, BOOL), self._steps(then), self._steps(orelse), uniform=True, span=stmt.span)
+
+    def _by_groups(self, role: k.Role, body: tuple[Node, ...]) -> tuple[k.Stmt, ...]:
+        """The steps of a role. Where groups of it take iterations in turn, the one whose turn it is does what is in these."""
+        form = self.form
+        self.is_own = form.groups > 1 and role.first * form.warp < form.threads
+        made = self._steps(body)
+        if self.is_own and self.around is not None and not all(map(k.declares, made)):
+            group, turn = form.thread // form.team, expr(self.around) % form.groups
+            made = (k.If(Op("eq", (Index(group, I32), Index(turn, I32)), BOOL), made),)
+        self.is_own = False
+        return made
 
     def _kept_out(self, node: Step, made: Iterator[k.Stmt]) -> Iterator[k.Stmt]:
         """The statements of a step under the guard of surplus blocks, except for joint operations of blocks."""
@@ -204,6 +221,8 @@ class Statements(Mutable):
         form = self.form
         if form.rank is not None:
             return expr(form.rank) * form.threads + form.thread
+        if form.groups > 1 and not self.is_own:
+            return form.thread
         return form.thread if form.team == form.threads else form.thread % form.team
 
     def _plain(self, value: Expr) -> Expr:

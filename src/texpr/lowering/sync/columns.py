@@ -30,8 +30,8 @@ from texpr.lowering.dependences.dependence import Dependence
 from texpr.lowering.dependences.needs import Needs
 from texpr.lowering.names import Names
 from texpr.lowering.sync.barriers import behind_start
+from texpr.lowering.sync.channel.roles import Split
 from texpr.lowering.sync.phases import awaited
-from texpr.lowering.sync.roles import Split
 from texpr.lowering.sync.turns import Counted, around, completed, turning
 from texpr.lowering.sync.warpgroup import Run, Started, runs
 from texpr.mapping.nest import Nest

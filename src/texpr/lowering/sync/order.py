@@ -27,9 +27,10 @@ from texpr.lowering.engine.box_copy import BoxCopy
 from texpr.lowering.engine.tensor import Maps
 from texpr.lowering.names import Names
 from texpr.lowering.place.arena import Arena, Met, share
-from texpr.lowering.sync import barriers, columns, roles, warpgroup
+from texpr.lowering.sync import barriers, columns, warpgroup
 from texpr.lowering.sync.asynchronous import Wait, committing, copying_leaves, place_waits
 from texpr.lowering.sync.barriers import Barriers
+from texpr.lowering.sync.channel import relay, roles
 from texpr.lowering.sync.engines import Engines
 from texpr.lowering.sync.fences import across_proxies, fenced
 from texpr.lowering.sync.operations import Operations, is_left_out
@@ -73,6 +74,7 @@ def decide(
     going_on = copying | started.keys()
     between = needs.between(nest, nodes, places, engines.loads, going_on, engines.shared)
     turned, split = turns(engines, met, nodes), roles.split(steps, nest, engines, cluster)
+    met, between = relay.own_turns(met, split), relay.own_turns(between, split)
     if launched is not None:
         between = tuple(launched.needs(nodes, between, engines.level, split))
     late = turned.needs if launched is None else tuple(need for need in turned.needs if need.source not in launched.paired)
@@ -107,7 +109,7 @@ def decide(
     operations = _operations(steps, engines, turned.rings, met, placed, needs, names, cluster)
     before: dict[ProgramPoint, tuple[k.Stmt, ...]] = operations.waits
     if split is not None:
-        stored = later(placed, operations.phases, engines.stores, met, nodes, steps.thread, asked, runs.__contains__)
+        stored = later(placed, operations.phases, engines.stores, met, nodes, split.own(steps.thread), asked, runs.__contains__)
         placed, operations = stored.barriers, replace(operations, phases=stored.phases)
         before |= {gap: (*before.get(gap, ()), wait) for gap, wait in stored.waits.items()}
     across = across_proxies(needs, nest, nodes, engines.copies, {leaf: each.tiles for leaf, each in engines.started.items()})

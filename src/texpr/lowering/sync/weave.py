@@ -30,9 +30,9 @@ from texpr.lowering.build.cluster import Cluster
 from texpr.lowering.build.paths import lists
 from texpr.lowering.engine.instruct import instructed
 from texpr.lowering.sync.barriers import behind_start
+from texpr.lowering.sync.channel.roles import parted
 from texpr.lowering.sync.columns import moved
 from texpr.lowering.sync.order import Order
-from texpr.lowering.sync.roles import parted
 from texpr.support.record import Mutable, field, replace
 from texpr.support.span import NOWHERE, Span
 
@@ -44,12 +44,13 @@ def woven(steps: Steps, order: Order, cluster: Cluster, barriers: Barriers = (()
     """The form with `order` between its steps. `barriers`: those of the text."""
     begin, body, end = _Weaver(steps, order, cluster, barriers).nodes()
     if (channel := order.channel) is not None:
-        threads = steps.threads + channel.split.copy.warps * steps.warp
+        own = channel.split.compute.warps * steps.warp
+        threads = own + channel.split.copy.warps * steps.warp
         axes = tuple(replace(a, extent=expr(threads)) if a.level is k.Level.BLOCK else a for a in steps.axes)
         last: tuple[Node, ...] = (Part(channel.split.compute, end),) if end else ()
         if (left := channel.left) is not None:
             last = (*last, Step(ALL, Ordering((left,))))
-        return replace(steps, begin=begin, body=tuple(parted(channel, body)), end=last, axes=axes)
+        return replace(steps, threads=own, begin=begin, body=tuple(parted(channel, body)), end=last, axes=axes)
     return replace(steps, begin=begin, body=body, end=end)
 
 
@@ -139,8 +140,10 @@ class _Weaver(Mutable):
             case Run() if isinstance(use := step.stmts[0], ir.Instruction) and use.instr is not None:
                 started, form = self.order.operations.engines.started.get(step), self.steps
                 matrices = started.matrices if started else dict[Operand, Held]()
-                threads = form.threads + (form.warp * self.order.channel.split.copy.warps if self.order.channel else 0)
-                op = instructed(use, use.instr, dict(form.places), form.thread, threads, matrices)
+                split = self.order.channel.split if self.order.channel else None
+                threads = form.threads + (form.warp * split.others if split else 0)
+                thread = split.own(form.thread) if split else form.thread
+                op = instructed(use, use.instr, dict(form.places), thread, threads, matrices)
                 return Step(FIRST if use.instr.is_alone else ALL, Together((op,)))
             case _:
                 for stmt in step.stmts:

@@ -51,9 +51,10 @@ from texpr.planner.strategies.linked import (
     trips,
 )
 from texpr.planner.strategies.products import all_unmarked, allowed
-from texpr.planner.strategies.warpgroups import ADDRESSES, BARRIERS, SPAN, by_engine, extent
+from texpr.planner.strategies.warpgroups import ADDRESSES, BARRIERS
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
 from texpr.planner.tensor import alive
+from texpr.planner.tensor.boxed import SPAN, by_engine, extent
 from texpr.planner.tensor.described import lies_so
 from texpr.planner.tensor.product import WORD
 from texpr.schedule.joint.match import Match

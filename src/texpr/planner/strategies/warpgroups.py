@@ -15,15 +15,15 @@ them, of types that no instruction of a warp has.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import ceil, prod
 from typing import Any, TypeAlias
 
-from texpr.affine.expr import Expr, Sym
+from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.ir.value import Load
 from texpr.isa.cuda import TCGEN05, WARPGROUP, WGMMA
-from texpr.isa.engine import CHUNK, LINE
+from texpr.isa.engine import CHUNK
 from texpr.isa.instructions.tcgen05 import COLUMNS, LANES, PAIR
 from texpr.isa.instructions.tcgen05 import PART as MOVED
 from texpr.isa.instructions.tcgen05_scaled import QUARTER
@@ -48,17 +48,15 @@ from texpr.planner.strategies.products import (
     unmarked,
 )
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
+from texpr.planner.tensor.boxed import SPAN, by_engine, extent, grouped
 from texpr.planner.tensor.cores import Asked, at_once, microseconds, most_saved, require_filled, tiles_in
 from texpr.planner.tensor.described import Together, columns_of, of_pair, product_by
 from texpr.planner.tensor.gathered import Gathered, gatherings, sides
-from texpr.planner.tensor.going import Limits, by_parts, limits_of, ordered, paired, ways, written
+from texpr.planner.tensor.going import Limits, alternated, by_parts, limits_of, ordered, paired, ways, written
 from texpr.planner.tensor.product import Along, Product, by_warps, is_by_parts, keeps_few_bits
 from texpr.schedule.joint.records import usable_in
 from texpr.schedule.tree import path_to
 from texpr.support.record import Record, field, replace
-
-SPAN = LINE
-"""Bytes of a row of an operand in shared memory: within as many a swizzle moves chunks."""
 
 BARRIERS = 1024
 """Bytes of shared memory for barriers, and for where arrays begin."""
@@ -139,7 +137,7 @@ class Operands(Tile):
         """Bytes of shared memory of a block."""
         shape, result = self.shape, self.result
         stored = shape.rows * shape.columns * result.dtype.bytes if result is not None and self.goes.stored else 0
-        stored //= self.goes.parts
+        stored = stored // self.goes.parts * self.goes.groups
         brought = self.product.brought(shape.rows, shape.columns // self.halves)
         return shape.stages * brought * SPAN + stored + BARRIERS
 
@@ -147,6 +145,12 @@ class Operands(Tile):
     def is_clustered(self) -> bool:
         """Whether blocks are in clusters."""
         return prod(self.cluster) > 1
+
+    @property
+    def can_leave(self) -> bool:
+        """Whether rows of results are whole rows of a swizzle, or of one, as the engine stores them."""
+        row = 0 if self.result is None else self.shape.columns * self.result.dtype.bytes
+        return 0 < row <= SPAN or (row > 0 and row % SPAN == 0)
 
     @property
     def apart(self) -> int:
@@ -158,7 +162,7 @@ class Operands(Tile):
     def data(self) -> dict[str, Any]:
         """For `explain`."""
         pairs = {"pairs": True} if self.halves > 1 else {}
-        goes = {"blocks": self.goes.blocks, "stored": self.goes.stored, "parts": self.goes.parts}
+        goes = {"blocks": self.goes.blocks, "stored": self.goes.stored, "parts": self.goes.parts, "groups": self.goes.groups}
         return {**super().data(), "team": "warpgroup", "cluster": list(self.cluster), **goes, **pairs}
 
 
@@ -169,6 +173,8 @@ class WarpgroupScript(ProductScript, kw_only=True):
     """Loops of a product along which blocks are in clusters, and the loops over these blocks."""
     shared_by: str = ""
     """The loop over blocks that share all tiles."""
+    turn: str = ""
+    """The loop over the tiles of one of them."""
     by_threads: bool = False
     """Whether threads copy what the engine does not."""
 
@@ -216,7 +222,7 @@ class WarpgroupScript(ProductScript, kw_only=True):
             keys["order"] = grouped(tile.goes.group) if tile.goes.group else "columns"
         self.must("persistent", *grid, results=(block, turn), of=None, **keys)
         self.must("bind", block, "grid.x")
-        self.shared_by = block
+        self.shared_by, self.turn = block, turn
         return turn
 
     def require_laid_out(self) -> None:
@@ -269,28 +275,10 @@ class WarpgroupScript(ProductScript, kw_only=True):
         """Has a warp of its own copy, where blocks go through tiles: the operands of the next one, while results leave."""
         tile = self.tile
         assert isinstance(tile, Operands)
+        if tile.goes.groups > 1:
+            self.must("alternate", self.turn, groups=tile.goes.groups)
         if tile.goes.blocks:
-            self.must("roles", turn, copy=1, compute=tile.groups)
-
-
-def grouped(rows: int) -> ir.Group:
-    """The order of so many rows of tiles at a time."""
-    return ir.Group((ir.Argument("grouped"), ir.Argument(rows)))
-
-
-def by_engine(load: Load, sizes: Mapping[Sym, int]) -> dict[str, Value]:
-    """How the engine copies what is read in iterations of so many: to rows of as many bytes as the swizzle."""
-    keys: dict[str, Value] = {"via": "tma", "space": "shared", "swizzle": f"{SPAN}B"}
-    extents, most = [extent(e, sizes) for e in load.index], SPAN // load.buffer.dtype.bytes
-    if extents[-1] > most:
-        keys["box"] = ir.Group(tuple(ir.Argument(size) for size in (*extents[:-1], most)))
-    return keys
-
-
-def extent(index: Expr, sizes: Mapping[Sym, int]) -> int:
-    """Elements from the least to the greatest that a subscript is in a tile."""
-    first = index.evaluate({sym: 0 for sym in index.syms()})
-    return index.evaluate({sym: sizes.get(sym, 1) - 1 for sym in index.syms()}) - first + 1
+            self.must("roles", turn, copy=1, compute=tile.groups * tile.goes.groups)
 
 
 def tiles_of(
@@ -337,7 +325,7 @@ def asked(tile: Operands) -> Asked:
         columns=shape.columns,
         depth=tile.depth,
         read=times * (unit.rows + shape.part[1] / tile.halves) * SPAN,
-        threads=WARPGROUP * tile.groups + WARP * (tile.goes.blocks > 0),
+        threads=WARPGROUP * tile.groups * tile.goes.groups + WARP * (tile.goes.blocks > 0),
         registers=int(unit.kept(shape.part, product.words)) + ADDRESSES,
         shared=tile.shared,
         of=product.of,
@@ -378,7 +366,8 @@ def going(tile: Operands, asks: Asks, limits: Limits, nest: Nest, target: Target
     seen, slots = tile.seen_in(nest), range(tile.shape.stages, min(tile.shape.stages, LAG + 2) - 1, -1)
     fixed = all(loop.extent.is_constant for loop in nest.loops)
     bare = not {*nest.read_only()} - {*tile.product.operands}
-    for each in ways(limits, tile.result is not None and (fixed or bare)):  # else ptxas 13.0 serialises products (C7515)
+    every = ways(limits, tile.can_leave and (fixed or bare))  # else ptxas 13.0 serialises products (C7515)
+    for each in (way for goes in every for way in alternated(goes, tile.groups)):
         longer = ((way, replace(tile.shape, stages=n)) for goes in each for n in slots for way in by_parts(goes, tile.apart))
         made = (replace(tile, goes=way, shape=shape) for way, shape in longer)
         fits = next((one for one in made if one.shared <= target.shared), None)
@@ -472,10 +461,21 @@ def _going(tiles: Sequence[Operands], asks: Asks, limits: Limits, nest: Nest, ta
     ways = [way for tile in tiles for way in going(tile, asks, limits, nest, target)]
     if not ways:
         return None
-    alone, together = (_in_order([way for way in ways if way.is_clustered is one], asks, nest, target) for one in (False, True))
+    found = (_worth([way for way in ways if way.is_clustered is each], asks, nest, target) for each in (False, True))
+    alone, together = found
     if alone is None or (together is not None and together[0] < WORTH * alone[0]):
         return together
     return alone
+
+
+def _worth(ways: Sequence[Operands], asks: Asks, nest: Nest, target: Target) -> tuple[float, Operands] | None:
+    """The cheapest of some ways, in the best order; with groups that take turns where that pays."""
+    together, turned = (
+        _in_order([w for w in ways if (w.goes.groups > 1) is each], asks, nest, target) for each in (False, True)
+    )
+    if together is None or (turned is not None and turned[0] < WORTH * together[0]):
+        return turned
+    return together
 
 
 def _in_order(ways: Sequence[Operands], asks: Asks, nest: Nest, target: Target) -> tuple[float, Operands] | None:

@@ -56,6 +56,13 @@ def ways(limits: Limits, can_store: bool) -> Iterator[tuple[Goes, ...]]:
         yield (Goes(stored=True),)
 
 
+def alternated(goes: Sequence[Goes], warpgroups: int) -> Iterator[tuple[Goes, ...]]:
+    """The same, and with two groups that take tiles in turn, where a tile is of one of so many: more have no registers."""
+    yield tuple(goes)
+    if all(each.blocks for each in goes) and warpgroups == 1:
+        yield tuple(replace(each, groups=2) for each in goes)
+
+
 def by_parts(goes: Goes, columns: int) -> Iterator[Goes]:
     """The same with results that leave in so many parts as there may be of so many columns, each of whole rows of a swizzle."""
     yield goes

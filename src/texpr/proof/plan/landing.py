@@ -69,7 +69,7 @@ class Landing(Record, eq=False):
     names: Names
     there: Formula
 
-    def seen_by(self, one: Mapping[Sym, int]) -> Landing:
+    def seen_by(self, one: Mapping[Sym, Expr]) -> Landing:
         """The same for a certain observer, whoever asks."""
         names = {sym: expr(value).substitute(one) for sym, value in self.names.items()}
         return Landing(self.site, names, rename(self.there, one))

@@ -25,8 +25,9 @@ from texpr.isa.levels import Space
 from texpr.presburger.formula import FALSE, TRUE, Eq, Formula, Ge, between, compare, conj, differ, disj, equal, negate
 from texpr.presburger.questions import Point, witness
 from texpr.proof.common.asked import Asked, Claim
-from texpr.proof.plan.channels import Ring
 from texpr.proof.plan.landing import Landing, Names, anyone, known, located, not_landed, own_dims, said, same, there
+from texpr.proof.plan.rings.channels import Ring
+from texpr.proof.plan.rings.relays import Handover
 from texpr.proof.read.events import Channel, Event, Reading, Signal
 from texpr.proof.read.order import Sides, equal_all, not_behind, unordered
 from texpr.proof.read.pairs import beside
@@ -67,11 +68,16 @@ class Phases(Mutable):
 
     def questions(self) -> Iterator[Asked]:
         """The obligations of all barriers."""
-        for each in (each for launch in self.reading.launches for each in launch.channels):
-            yield from Ring(each, self.reading, self.premises).questions()
+        for launch in self.reading.launches:
+            for each in launch.relays:
+                yield from Handover(each, self.reading, self.premises).questions()
+            for each in launch.channels:
+                yield from Ring(each, self.reading, self.premises).questions()
         for user in self.reading.signals:
             if any(user.barrier.buffer in each.own for each in user.site.launch.channels):
                 continue  # the ring has obligations of its own for them
+            if any(user.barrier.buffer is each.take.barrier.buffer for each in user.site.launch.relays):
+                continue  # and so have groups that take turns
             about = f"{user.barrier.buffer.name}[{user.barrier.index[0]}]"
             for kinds, what, how, cases in (
                 (Makes, "a barrier is made", "once, for one arrival a phase", self.remade),
@@ -161,10 +167,13 @@ class Phases(Mutable):
             for each in self.committed(event, ends, beside(event.site.launch, number)):
                 yield each.settled(event.site, self.premises)
 
-    def lane(self, phase: Named) -> dict[Sym, int]:
-        """In a ring, `anyone` as the first lane that uses slots: what it saw, others learn along the channel."""
+    def lane(self, phase: Named) -> dict[Sym, Expr]:
+        """In a ring, `anyone` as the first lane that uses the slot: what it saw, others learn along the channel."""
         ring, own = self.ring(phase.signal), anyone(phase.site)
-        return {} if ring is None else dict.fromkeys(own.values(), ring.consumers[0])
+        if ring is None:
+            return {}
+        tile = ZERO if ring.tiles is None else ZERO + phase.names[ring.tiles.sym]
+        return dict.fromkeys(own.values(), ring.users(tile)[0])
 
     def remade(self, made: Named) -> Cases:
         """A barrier with more than one arrival a phase, or initialised again."""
@@ -207,7 +216,8 @@ class Phases(Mutable):
         """A signal without a phase, or where the preceding phase is not known to be complete."""
         yield (self.begun(user)[1],)
         sides = Sides(user.names, user.names)
-        lemma = self.ring(user.signal) is not None and not isinstance(user.signal.what, Waits)
+        ring = self.ring(user.signal)
+        lemma = ring is not None and (ring.relay is not None or not isinstance(user.signal.what, Waits))
         for before in self.before(user):
             made = isinstance(before.signal.what, Makes)
             if made or not lemma:

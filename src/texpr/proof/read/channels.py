@@ -1,5 +1,5 @@
 """Rings of slots between two sets of threads, as found in the text of a kernel; that they are rings is proved in
-`plan.channels`."""
+`plan.rings`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from texpr.affine.expr import ONE, ZERO, expr
 from texpr.ir.operation import Arrives, Brings, Makes, Releases, Waits
 from texpr.presburger.formula import Ge, between
 from texpr.presburger.solve.omega import refuted
-from texpr.proof.read.events import Channel, Launch, Reading, Signal
+from texpr.proof.read.events import Channel, Launch, Reading, Relay, Signal
 from texpr.support.record import replace
 
 MOST = 16
@@ -37,6 +37,17 @@ def channels(reading: Reading, launch: Launch) -> Iterator[Channel]:
             found = _found(acquire, fill, uses, inside, behind)
             if found.tiles is None or found.tiles.sym not in found.count.syms():
                 yield found
+
+
+def relays(reading: Reading, launch: Launch) -> Iterator[Relay]:
+    """The groups of a launch that take turns: at each of an array of barriers they wait, and release it, in a role and a loop,
+    at one place of the text each."""
+    every = [s for s in reading.signals if s.site.launch is launch and not isinstance(s.what, Makes)]
+    for take in (s for s in every if isinstance(s.what, Waits) and len(launch.threads) == 1):
+        own = [s for s in every if s.barrier.buffer is take.barrier.buffer and s is not take]
+        alike = len(own) == 1 and isinstance(own[0].what, Releases) and own[0].site.loops == take.site.loops
+        if alike and len(take.site.loops) == 1 and take.site.role is not None and own[0].site.role == take.site.role:
+            yield Relay(take.site.loops[0], take, own[0], _threads((take,)))
 
 
 def _of_text(acquire: Signal, every: Sequence[Signal]) -> tuple[Signal | None, tuple[Signal, ...], tuple[Signal, ...]]:
@@ -67,7 +78,9 @@ def _found(
     *around, loop = fill.site.loops
     ends = (producers if by_threads else (producers[0], producers[0] + 1)), consumers
     found = Channel(loop, acquire, fill, uses, (*inside, *behind), first, *ends, around[0] if around else None)
-    return replace(found, last={signal: found.count - late for late, signal in enumerate(reversed(behind), 1)})
+    among = (r for r in uses[0].site.launch.relays if around and r.tiles is around[0] and r.threads == consumers)
+    last = {signal: found.count - late for late, signal in enumerate(reversed(behind), 1)}
+    return replace(found, last=last, relay=next(among, None))
 
 
 def _others(one: Signal, every: Sequence[Signal], kind: type) -> tuple[Signal, ...]:

@@ -41,6 +41,8 @@ class Launch(Record, eq=False):
     """The coordinates of a block."""
     channels: list[Channel] = field(default_factory=list["Channel"])
     """What reading finds of rings between roles."""
+    relays: list[Relay] = field(default_factory=list["Relay"])
+    """What it finds of groups that take turns."""
     thread: Expr = field(init=False)
     """The number of a thread in its block."""
 
@@ -224,6 +226,35 @@ class Signal(Record, eq=False):
         return self.what.bytes if isinstance(self.what, Arrives | Brings) else ZERO
 
 
+class Relay(Record, eq=False):
+    """Groups of threads that take the iterations of the loop `tiles` in turn, as the text has it; that they do so is proved
+    (docs/theory/channels.md).
+
+    `take`: the wait of a group for its turn; `give`: the arrival of its warps behind it, at the barrier of the next one.
+    `threads`: the first thread of all groups, and the one behind the last.
+    """
+
+    tiles: k.For
+    take: Signal
+    give: Signal
+    threads: tuple[int, int]
+
+    @property
+    def groups(self) -> int:
+        """The number of groups: each has a barrier."""
+        return self.take.barrier.buffer.shape[0].constant
+
+    @property
+    def size(self) -> int:
+        """The number of threads of a group."""
+        return (self.threads[1] - self.threads[0]) // self.groups
+
+    def own(self, tile: Expr) -> tuple[Expr, Expr]:
+        """The first thread of the group that has a tile, and the one behind the last."""
+        first = self.threads[0] + self.size * (tile % self.groups)
+        return first, first + self.size
+
+
 class Channel(Record, eq=False):
     """A ring of slots between two sets of threads, as the text has it; that it is one is proved (docs/theory/channels.md).
 
@@ -231,7 +262,7 @@ class Channel(Record, eq=False):
     turn passes one; `releases`: likewise, of a slot that was read. Each has ordinals: 0 in the turn `first` of its loop.
     `producers`: the first thread that fills, and the one behind the last; `consumers`: likewise those that use and release.
     `tiles`: the loop around, if there is one, each iteration of which has `count` turns, from ordinal 0 on. `last`: ordinals
-    of releases behind the loop.
+    of releases behind the loop. `relay`: of groups of the consumers, which use the turns of a tile each.
     """
 
     loop: k.For
@@ -244,6 +275,17 @@ class Channel(Record, eq=False):
     consumers: tuple[int, int]
     tiles: k.For | None = None
     last: Mapping[Signal, Expr] = field(default_factory=dict["Signal", Expr])
+    relay: Relay | None = None
+
+    def users(self, tile: Expr) -> tuple[Expr, Expr]:
+        """The first thread that uses and releases the turns of a tile, and the one behind the last."""
+        first, end = self.consumers
+        return (expr(first), expr(end)) if self.relay is None else self.relay.own(tile)
+
+    @property
+    def users_count(self) -> int:
+        """How many threads use a turn."""
+        return self.consumers[1] - self.consumers[0] if self.relay is None else self.relay.size
 
     @property
     def producer(self) -> Expr:
@@ -292,6 +334,12 @@ class Channel(Record, eq=False):
         if self.tiles is not None:
             latest = ordinal + (self.count - 1 - ordinal) // self.slots * self.slots
             yield conj((Ge(self.slots - 1 - ordinal), Ge(tile - 1))), tile - 1, latest
+
+    def after(self, tile: Expr, ordinal: Expr) -> Iterator[tuple[Formula, Expr, Expr]]:
+        """The turn after that has the slot of a turn, likewise, if there is one."""
+        yield Ge(self.count - 1 - self.slots - ordinal), tile, ordinal + self.slots
+        if self.tiles is not None:
+            yield Ge(ordinal + self.slots - self.count), tile + 1, ordinal % self.slots
 
     def names(self, signal: Signal, tile: Expr, ordinal: Expr, names: Mapping[Sym, Sym | Expr]) -> dict[Sym, Sym | Expr]:
         """The coordinates of a signal with this ordinal in a tile, of a thread and block that have `names`."""

@@ -74,8 +74,11 @@ def instructed(op: k.Collective, site: Site, kept: Kept, placed: Callable[[Load]
         site = replace(site, readers=replace(site, domain=(*site.domain, lanes), joint=False))
     ranges = {sym: (0, turn.extent - 1) for turn, sym in zip(instr.loops, names, strict=True)}
     plain = Simplifier(ranged(site).known.also((), ranges))
-    doing = _Doing(op, instr, held, known, group * instr.lanes, copy, kept, placed, thread, plain, halves)
-    yield from doing.steps(instr.meaning, site)
+    several = site.role is not None and op.threads and site.role.warps * kernel.warp > op.threads
+    begin = site.launch.thread // threads * threads if several else ZERO  # of the group that the running thread is in
+    lane = site.launch.thread % threads if several else site.launch.thread
+    first, turn = (group * instr.lanes + begin, begin, lane), (copy, kept, placed, thread, plain, halves)
+    yield from _Doing(op, instr, held, known, *first, *turn).steps(instr.meaning, site)
 
 
 def premises(op: k.Collective, site: Site, placed: Callable[[Load], Load], known: Known) -> Iterator[Formula]:
@@ -108,6 +111,10 @@ class _Doing(Mutable):
     held: Mapping[Buffer, tuple[Operand, Held]]
     names: Mapping[Sym, Expr]
     first: Expr
+    begin: Expr
+    """The first of the threads that execute it."""
+    lane: Expr
+    """The number of the running thread among these."""
     copy: Expr
     kept: Kept
     placed: Callable[[Load], Load]
@@ -135,7 +142,8 @@ class _Doing(Mutable):
             domain = (*site.domain, *(f for f in site.readers.domain if f not in site.domain))
             readers = replace(site, domain=domain, joint=False, readers=None)
         alone = self.instr.is_alone
-        mine = replace(site, domain=site.domain if alone else (*site.domain, Eq(thread - owner)), readers=readers)
+        own = Eq(self.lane - (owner - self.begin))
+        mine = replace(site, domain=site.domain if alone else (*site.domain, own), readers=readers)
         place = self.element(target, None if alone else thread)
         value = self.value(step.value)
         whole = value if step.update is None else combine(step.update, (place,), (value,))[0]

@@ -15,7 +15,7 @@ from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.isa.levels import Space
 from texpr.presburger.formula import FALSE, TRUE, Eq, Formula, Ge, compare, conj, differ, disj, negate, rename
-from texpr.proof.read.events import Channel, Launch, Signal, Site
+from texpr.proof.read.events import Channel, Launch, Relay, Signal, Site
 from texpr.proof.read.program_order import When, equals, in_arms
 from texpr.support.record import Record, derive, field
 
@@ -194,8 +194,9 @@ def _unchannelled(a: Site, b: Site, sides: Sides, *, afar: bool) -> Formula:
     """The condition that no channel has the order: a release after `a` in its thread, a wait for it before `b` in its own; or
     of a slot that threads fill, an arrival after `a`, and a wait for that.
 
-    `afar`: from one block of a cluster to another one, which has the same turns; that orders what is settled alone."""
-    missed: list[Formula] = []
+    Nor do groups that take turns have it. `afar`: from one block of a cluster to another one, which has the same turns; that
+    orders what is settled alone."""
+    missed = [disj(_kept(a, b, sides, relay)) for relay in a.launch.relays if not afar and relay.tiles in a.loops]
     for each in a.launch.channels:
         if afar and not each.is_wide:
             continue
@@ -205,12 +206,42 @@ def _unchannelled(a: Site, b: Site, sides: Sides, *, afar: bool) -> Formula:
             frees = (*each.releases, each.fill) if each.by_threads else each.releases
             for condition, at, before in each.before(tile, turn):
                 missed += _unlinked(a, b, sides, (each, frees, each.acquire), (at, before), (tile, turn), condition)
+        if each.relay is not None and each.tiles in a.loops:
+            missed += _taken_turns(a, b, sides, each)
         if each.by_threads and each.loop in a.loops:
             turn = sides.a(each.loop.sym) - each.first[each.fill]
             when = (ZERO if each.tiles is None else sides.a(each.tiles.sym), turn)
             for use in each.uses:
                 missed += _unlinked(a, b, sides, (each, (each.fill,), use), when, when, TRUE)
     return conj(missed)
+
+
+def _kept(a: Site, b: Site, sides: Sides, relay: Relay) -> Iterator[Formula]:
+    """The cases in which `a` is not before what hands over in its thread, or `b` not behind the wait for a later turn."""
+    if relay.tiles not in b.loops:
+        yield TRUE
+        return
+    ends = [{sym: names(expr(sym)) for sym in one.site.dims} for one, names in ((relay.give, sides.a), (relay.take, sides.b))]
+    yield Ge(ends[0][relay.tiles.sym] - ends[1][relay.tiles.sym])
+    yield from not_behind(a, relay.give.site, Sides(sides.a, ends[0]), False)
+    yield from not_behind(relay.take.site, b, Sides(ends[1], sides.b), False)
+    for one, own in zip((relay.give, relay.take), ends, strict=True):
+        yield negate(conj(renamed(one.site, own)))
+
+
+def _taken_turns(a: Site, b: Site, sides: Sides, each: Channel) -> Iterator[Formula]:
+    """The same where groups have the turns of a tile: that no release of a turn that is `a`'s own, after it, is waited for
+    before `b`. Which group had the turn before that of `b` does not matter then."""
+    assert each.tiles is not None
+    tile = sides.a(each.tiles.sym)
+    if each.loop in a.loops:  # of a use, or of what is complete where a release is
+        turns = {sides.a(each.loop.sym) - first for one, first in each.first.items() if one in (*each.uses, *each.releases)}
+    else:
+        turns = {last.substitute({s: sides.a(s) for s in a.dims}) for last in each.last.values()}
+    for turn in sorted(turns, key=str):
+        for release in each.releases:
+            for condition, at, after in each.after(tile, turn):
+                yield from _unlinked(a, b, sides, (each, (release,), each.acquire), (tile, turn), (at, after), condition)
 
 
 def _unlinked(

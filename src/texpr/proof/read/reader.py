@@ -35,7 +35,7 @@ from texpr.presburger.solve.products import is_never_negative
 from texpr.presburger.solve.relaxed import flat
 from texpr.proof.read.actions import Action, Program, indices
 from texpr.proof.read.boxes import Copy, Piece, Sender, aligned, filled, needed, pieces, sender
-from texpr.proof.read.channels import channels
+from texpr.proof.read.channels import channels, relays
 from texpr.proof.read.conditions import test
 from texpr.proof.read.events import (
     Block,
@@ -69,6 +69,7 @@ def read(plan: k.Plan, program: Program) -> Reading:
     reader = _Reader(names, single, program.lets, known, promised)
     reader.steps(plan.steps, (), ())
     for launch in reader.found.launches:
+        launch.relays.extend(relays(reader.found, launch))
         launch.channels.extend(channels(reader.found, launch))
     return reader.found
 

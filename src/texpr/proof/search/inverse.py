@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from texpr.affine.expr import ONE, Expr, Sym, expr
+from texpr.affine.expr import ONE, Expr, Sym, combination, expr, term
 from texpr.affine.facts import Fact
 from texpr.affine.simplify import Simplifier
 from texpr.presburger.formula import Eq, Ge
@@ -40,6 +40,8 @@ def inverse(site: Site, indices: Mapping[Sym, Expr], own: Collection[Sym] = ()) 
             take(lo, known[loop.sym] % loop.step, known, digits, ends, dims)
         elif loop.sym in known and not lo.is_constant:  # contiguous shares
             take(lo, known[loop.sym], known, digits, ends, dims)
+    for digit, value in _by_turns(site, known):
+        take(digit, value, known, digits, ends, dims)
     for sym, value in _equal(site, known, digits):
         known[sym] = value
     for sym, found in digits.items():
@@ -49,6 +51,17 @@ def inverse(site: Site, indices: Mapping[Sym, Expr], own: Collection[Sym] = ()) 
             known[loop.sym] = site.bounds[loop][0].substitute({s: known.get(s, s if s in own else 0) for s in site.dims})
     alone = _only(site)
     return tuple(known.get(sym, expr(sym if sym in own else alone.get(sym, 0))) for sym in site.dims)
+
+
+def _by_turns(site: Site, known: Mapping[Sym, Expr]) -> Iterator[tuple[Expr, Expr]]:
+    """Digits of a thread's number that tests in a role equate with a turn: which of its groups has that."""
+    threads = {*site.launch.threads}
+    for fact in (fact for fact in site.domain if isinstance(fact, Eq) and site.role is not None):
+        digit = combination(0, [(m, c) for m, c in fact.expr.terms if not threads.isdisjoint(term(m).syms())])
+        turn = digit - fact.expr
+        if turn.syms() and {*digit.syms()} <= threads and turn.syms() <= known.keys():
+            sign = 1 if all(c > 0 for _, c in digit.terms) else -1
+            yield digit * sign, (turn * sign).substitute(known)
 
 
 def where_done(value: Expr, event: Event) -> Expr:

@@ -17,7 +17,7 @@ from texpr.ir.ops.warpgroup import REGISTERS
 from texpr.ir.proof.tags import TURNS, End, Instance, Parcel, Turn
 from texpr.ir.value import Load, Ref, walk
 from texpr.isa.levels import Space
-from texpr.presburger.formula import Eq, Ge, holds, syms
+from texpr.presburger.formula import Eq, Ge, holds, rename, syms
 from texpr.presburger.solve.omega import refuted
 from texpr.presburger.solve.relaxed import flat
 from texpr.proof.plan.landing import located, same, there
@@ -236,8 +236,8 @@ def _next(a: Site, b: Site) -> Iterator[Values]:
         yield {**_first(b, common), **_shifted(common, 0)}
         if {*flat(b.domain)} <= {*flat(a.domain)}:
             return  # it is executed wherever `a` is
-    for depth in range(len(common), 0, -1):
-        yield {**_first(b, common[:depth]), **_shifted(common[:depth], 1)}
+    for outer in (common[:depth] for depth in range(len(common), 0, -1)):
+        yield {**_first(b, outer), **_shifted(outer, _taken(a, b, outer, 1))}
 
 
 def _entering(a: Site, b: Site) -> Iterator[Values]:
@@ -247,7 +247,7 @@ def _entering(a: Site, b: Site) -> Iterator[Values]:
     if b.launch is not a.launch:
         return
     behind = [(len(common), 0)] if _precedes(a, b) else []
-    for depth, turns in (*behind, *((depth, 1) for depth in range(len(common), 0, -1))):
+    for depth, turns in (*behind, *((depth, _taken(a, b, common[:depth], 1)) for depth in range(len(common), 0, -1))):
         if inner := b.loops[depth:]:
             first = {loop.sym: next(_bounds(b, loop.sym, 1), b.bounds[loop][0]) for loop in inner}
             yield {**_shifted(common[:depth], turns), **first}
@@ -277,10 +277,12 @@ def _waited(copy: Site, number: int, what: Awaits, reading: Reading) -> Iterator
     after = last if _precedes(site, wait) else last + 1
     if after and not common:
         return
+    after = _taken(copy, wait, common, after)
     said = tuple(Instance(at, _at(site, _shifted(common, turns))) for turns, at, site in groups[: pending + 1])
     yield End(Instance(number, _at(wait, {**_first(wait, common), **_shifted(common, after)})), said)
     for outer in (common[:depth] for depth in range(len(common) - 1, 0, -1) if after and not last and what.read):
-        yield End(Instance(number, _at(wait, {**_first(wait, outer), **_shifted(outer, 1)})), said)
+        later = _shifted(outer, _taken(copy, wait, outer, 1))
+        yield End(Instance(number, _at(wait, {**_first(wait, outer), **later})), said)
 
 
 def _entered(
@@ -325,6 +327,17 @@ def _is_behind(a: Site, b: Site) -> bool:
 def _shifted(common: Sequence[k.For], turns: int) -> Values:
     values = {loop.sym: expr(loop.sym) for loop in common}
     return values | {loop.sym: expr(loop.sym) + loop.step * turns for loop in common[-1:]}
+
+
+def _taken(a: Site, b: Site, common: Sequence[k.For], turns: int) -> int:
+    """The least number of turns, from this one on, after which the thread of `a` is at `b` again, where threads of a role take
+    the turns of a loop in groups; as it is where they do not."""
+    threads, loop = {*b.launch.threads}, common[-1] if common and b.role is not None else None
+    facts = [f for f in flat(b.domain) if loop and isinstance(f, Eq) and loop.sym in f.expr.syms() and threads & f.expr.syms()]
+    for later in range(turns, FAR if facts and loop else turns):
+        if loop and not refuted((*a.where, *(rename(f, {loop.sym: expr(loop.sym) + loop.step * later}) for f in facts))):
+            return later
+    return turns
 
 
 def _first(site: Site, common: Sequence[k.For]) -> Values:
@@ -379,7 +392,11 @@ def _fixed(site: Site, but: Sequence[Sym] | set[Sym]) -> dict[Sym, Expr]:
         if len(syms(fact)) == 1 and own:
             (sym,) = own
             ends = next((site.bounds[loop] for loop in site.loops if loop.sym == sym), None)
-            if isinstance(fact, Eq) and sym in site.launch.threads and fact.expr.terms[0][1] in (1, -1):
+            if (
+                isinstance(fact, Eq)
+                and sym in site.launch.threads
+                and (fact.expr - fact.expr.constant) in (expr(sym), -expr(sym))
+            ):
                 found[sym] = expr(-fact.expr.constant * fact.expr.terms[0][1])
             elif ends is not None and all(e.is_constant for e in ends):
                 left = [n for n in range(ends[0].constant, ends[1].constant) if holds(fact, {sym: n})]

@@ -117,7 +117,7 @@ def _pipelined(function: ir.Function, loop: ir.Loop) -> ir.Function:
     outer = [each for each in path_to(function.body, loop) or () if isinstance(each, ir.Par | ir.Seq) and each is not loop]
     around = [fact for each in outer for fact in in_loop(each.sym, each.extent)]
     around += in_loop(loop.sym, loop.extent + asked.ahead)
-    rings = {new.buffer: _ring(new.buffer, stages, _begin(loop, new.buffer)) for new in parts.ring}
+    rings = {new.buffer: ring_of(new.buffer, stages, begin_of(loop, new.buffer)) for new in parts.ring}
     turned = _turned(loop, parts, rings, asked, Simplifier(known((*given(function), *around))))
     made = tuple(ir.New(rings[new.buffer], new.space, span=new.span) for new in parts.ring)
     return replace(function, body=replaced(function.body, loop, lambda _: (*made, turned)))
@@ -203,16 +203,16 @@ def require_none(subject: Subject, found: Dependence, near: Formula, span: Span,
 # The loop with its ring.
 
 
-def _begin(loop: ir.Loop, buffer: Buffer) -> int:
-    """The alignment of a slot in bytes, as the copies into it require."""
+def begin_of(loop: ir.Loop, buffer: Buffer) -> int:
+    """The alignment of a slot in bytes, as the copies by the engine into it, or from it, require."""
     for stmt in ir.walk(loop.body):
         asked = mark(stmt, Tensor) if isinstance(stmt, ir.Par | ir.Seq) else None
-        if asked is not None and buffer in written(stmt):
+        if asked is not None and any(load.buffer is buffer for inner in ir.walk((stmt,)) for load in loads(inner)):
             return Swizzle(asked.swizzle).period
     return SLOT
 
 
-def _ring(buffer: Buffer, stages: int, begin: int) -> Buffer:
+def ring_of(buffer: Buffer, stages: int, begin: int) -> Buffer:
     """`stages` slots of `buffer`, padded by rows so that every slot is aligned to so many bytes."""
     shape = [e.constant for e in buffer.shape]
     if shape:
@@ -226,8 +226,8 @@ def _turned(loop: ir.Loop, parts: _Parts, rings: Mapping[Buffer, Buffer], asked:
     """The new loop: each turn fills for its own iteration, and does the rest of an earlier one."""
     ahead, stages = asked.ahead, asked.stages
     turn = expr(loop.sym)
-    fills = _slotted(parts.fills, rings, turn % stages)
-    rest = _slotted(substitute_block(parts.rest, {loop.sym: turn - ahead}), rings, simple((turn - ahead) % stages))
+    fills = slotted(parts.fills, rings, turn % stages)
+    rest = slotted(substitute_block(parts.rest, {loop.sym: turn - ahead}), rings, simple((turn - ahead) % stages))
     own = substitute_block(parts.own, {loop.sym: turn - ahead})
     body = (
         *own,
@@ -245,7 +245,7 @@ def compared(name: str, one: Expr, other: Expr) -> Value:
     return Op(name, (Index(one, I64), Index(other, I64)), BOOL)
 
 
-def _slotted(body: Body, rings: Mapping[Buffer, Buffer], slot: Expr) -> Body:
+def slotted(body: Body, rings: Mapping[Buffer, Buffer], slot: Expr) -> Body:
     """`body` with accesses of the ring's buffers redirected to the slot."""
 
     def load(old: Load) -> Load | None:

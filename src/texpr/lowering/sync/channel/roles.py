@@ -32,10 +32,11 @@ from texpr.lowering.dependences.dependence import Dependence
 from texpr.lowering.names import Names
 from texpr.lowering.sync import warpgroup
 from texpr.lowering.sync.barriers import Barriers, behind_start
+from texpr.lowering.sync.channel import relay
+from texpr.lowering.sync.channel.uses import Uses
 from texpr.lowering.sync.engines import Engines
 from texpr.lowering.sync.phases import Group, awaited
 from texpr.lowering.sync.turns import Ring
-from texpr.lowering.sync.uses import Uses
 from texpr.mapping.nest import Nest
 from texpr.schedule.edits import left_out
 from texpr.support.diagnostic import Limitation, limitation
@@ -45,7 +46,7 @@ from texpr.support.record import Record, replace
 class Split(Record, eq=False):
     """A loop whose work two roles share: `fills` are branches with its copies, all else is in the branch `uses` behind them.
     `around`: the loop over the tiles of a block, if it is in one, whose other steps are of the role that computes. `shared`:
-    copies to all of the `blocks` of a cluster."""
+    copies to all of the `blocks` of a cluster. `groups`: of `threads` each, that take tiles in turn."""
 
     asked: Roles
     around: tuple[Loop, ...]
@@ -56,21 +57,32 @@ class Split(Record, eq=False):
     warp: int
     shared: frozenset[Step]
     blocks: int
+    groups: int = 1
 
     @property
     def copy(self) -> k.Role:
-        """The warps that copy: those behind the team."""
-        return k.Role("copy", self.threads // self.warp, self.asked.copy, self.asked.registers[0])
+        """The warps that copy: those behind the ones that compute."""
+        return k.Role("copy", self.compute.warps, self.asked.copy, self.asked.registers[0])
 
     @property
     def compute(self) -> k.Role:
-        """The warps of the team."""
-        return k.Role("compute", 0, self.threads // self.warp, self.asked.registers[1])
+        """The warps of the team, or of all groups that take turns, each of which is one."""
+        return k.Role("compute", 0, self.groups * self.threads // self.warp, self.asked.registers[1])
+
+    def own(self, thread: Expr) -> Expr:
+        """The number of a thread that computes in its team."""
+        return thread % self.threads if self.groups > 1 else thread
+
+    @property
+    def others(self) -> int:
+        """The warps of a block beside those of a team."""
+        return self.compute.warps + self.copy.warps - self.threads // self.warp
 
     @property
     def leader(self) -> Threads:
         """The thread that copies."""
-        return Threads(self.threads, self.threads + 1)
+        first = self.compute.warps * self.warp
+        return Threads(first, first + 1)
 
     @property
     def copies(self) -> frozenset[Step]:
@@ -109,6 +121,7 @@ def split(steps: Steps, nest: Nest, engines: Engines, cluster: Cluster) -> Split
     """The loop of a nest that two roles share, if a schedule asks for it. Raises Limitation."""
     found = [(*path, asked) for path in _loops(steps.body) if (asked := mark(path[-1].stmt, Roles))]
     if not found:
+        relay.require_roles(steps)
         return None
     *around, loop, asked = found[0]
     branches = [node for node in loop.body if isinstance(node, Branch)]
@@ -118,13 +131,14 @@ def split(steps: Steps, nest: Nest, engines: Engines, cluster: Cluster) -> Split
         why = f"`{loop.stmt.sym.base}` is not a loop of copies by the engine, and of what uses them"
         raise limitation("E0920", asked.span, why, offers=left_out(asked.span))
     size = steps.threads, steps.warp, engines.shared, cluster.size
-    made = Split(asked, tuple(around), loop, tuple(fills), uses[0], *size)
+    groups = relay.groups_of(steps, tuple(around))
+    made = Split(asked, tuple(around), loop, tuple(fills), uses[0], *size, groups)
     others = [node for node in loop.body if node not in branches]
     alone = len(found) == len(uses) == 1 and len(around) <= 1 and branches[-1] is uses[0]
     if not (alone and all(isinstance(node, Step) and isinstance(node.work, Decide | Run) for node in others)):
         raise made.refused(f"`{loop.stmt.sym.base}` is not a loop of copies ahead and of what uses them alone")
-    if asked.compute * steps.warp != steps.threads or nest.team != nest.threads or steps.threads % WARPGROUP:
-        have = f"{steps.threads} threads of a block compute"
+    if asked.compute * steps.warp != steps.threads * groups or nest.team != nest.threads or steps.threads % WARPGROUP:
+        have = f"{steps.threads * groups} threads of a block compute"
         raise made.refused(f"{have}, and {asked.compute} warps are asked for: warpgroups of {WARPGROUP} threads")
     ragged = any(along.ragged or along.tile > 1 for along in steps.grid)
     stored = any(leaf in engines.stores for leaf in leaves(loop.body))
@@ -132,6 +146,7 @@ def split(steps: Steps, nest: Nest, engines: Engines, cluster: Cluster) -> Split
         raise made.refused(
             "stores by the engine in the loop, grids of no whole clusters, and blocks of several dimensions have no roles yet"
         )
+    relay.require_apart(steps, made, bool(engines.launched))
     return made
 
 
@@ -172,15 +187,16 @@ class Slots(Record, eq=False):
 
 
 class Channel(Record, eq=False):
-    """What both roles of a split loop do for empty slots, ring by ring."""
+    """What both roles of a split loop do for empty slots, ring by ring. `relay`: what groups do that take tiles in turn."""
 
     split: Split
     rings: tuple[Slots, ...]
+    relay: relay.Relay | None = None
 
     @property
     def arrays(self) -> tuple[k.Array, ...]:
         """The barriers."""
-        return tuple(ring.empty for ring in self.rings)
+        return (*(ring.empty for ring in self.rings), *((self.relay.order,) if self.relay else ()))
 
     @property
     def copying(self) -> frozenset[ProgramPoint]:
@@ -193,15 +209,17 @@ class Channel(Record, eq=False):
         for ring in self.rings:
             for gap, does in {**ring.releases, ring.first: (ring.acquire,)}.items():
                 found[gap] = (*found.get(gap, ()), *does)
-        return found
+        return found if self.relay is None else self.relay.beside(found)
 
     @property
     def made(self) -> Iterator[k.Stmt]:
         """The initialisations of its barriers: a phase is an arrival of each warp, of all blocks that use the slot."""
-        for ring in self.rings:
-            for slot in range(ring.empty.buffer.shape[0].constant):
-                barrier = Load(ring.empty.buffer, (expr(slot),))
-                yield k.BarrierInit(barrier, self.split.compute.warps * ring.blocks, span=self.split.asked.span)
+        warps, span = self.split.compute.warps // self.split.groups, self.split.asked.span
+        slots = ((ring, slot) for ring in self.rings for slot in range(ring.empty.buffer.shape[0].constant))
+        every = [(Load(ring.empty.buffer, (expr(slot),)), warps * ring.blocks, span) for ring, slot in slots]
+        if self.relay is not None:
+            every += [(barrier, warps, self.relay.span) for barrier in self.relay.barriers]
+        yield from (k.BarrierInit(barrier, count, span=of) for barrier, count, of in every)
 
     @property
     def left(self) -> k.Stmt | None:
@@ -227,7 +245,8 @@ def channel(
     reasons. Raises Limitation."""
     filled = [group for group in groups if any(member.leaf in own.copies for member in group.members)]
     within = Uses(nodes, own.loop.body, runs, {gap: wait.pending for gap, wait in waits.items()})
-    return Channel(own, tuple(_slots(own, group, rings, needs, within, started, names) for group in filled))
+    slots = tuple(_slots(own, group, rings, needs, within, started, names) for group in filled)
+    return Channel(own, slots, relay.handed_over(own, nodes, names) if own.groups > 1 else None)
 
 
 def _slots(

@@ -21,7 +21,7 @@ from texpr.presburger.formula import TRUE, Eq, Formula, Ge, between, conj, diffe
 from texpr.presburger.questions import Point, witness
 from texpr.proof.common.asked import Asked, Claim
 from texpr.proof.plan.landing import same, there
-from texpr.proof.read.events import Channel, Reading, Signal, Site
+from texpr.proof.read.events import Channel, Reading, Relay, Signal, Site
 from texpr.proof.read.order import Sides, domains, not_behind, of_one_cluster, ranks, sides_of, unjoined, unordered
 from texpr.support.record import Record
 
@@ -53,8 +53,13 @@ class Ring(Record, eq=False):
             ("channel, no deadlock", "what is waited for comes before in the text", self.endless, waits),
             ("channel, life", "each barrier is made once, before a barrier of all", self.unmade, ()),
             ("channel, cluster", LASTING, self.apart, ()),
+            ("channel, handed over", "the group that has a tile uses its turns behind all of the tile before", self.seized, ()),
         ):
-            if (cases == self.apart and not c.is_wide) or (cases == self.torn and not c.by_threads):
+            if (
+                (cases == self.seized and c.relay is None)
+                or (cases == self.apart and not c.is_wide)
+                or (cases == self.torn and not c.by_threads)
+            ):
                 continue
             for own in [(each,) for each in signals] if c.by_threads and signals else [signals]:
                 about = " and ".join(each.barrier.buffer.name for each in (own if len(own) == 1 else (c.fill, c.acquire)))
@@ -100,7 +105,7 @@ class Ring(Record, eq=False):
         c, others = self.channel, [*self.others()]
         for signal in (each for each in signals if each not in others):
             alike = next(each for each in ((c.acquire,), (c.fill,), c.uses, c.releases) if signal in each)
-            first, end = c.producers if signal in (c.acquire, c.fill) else c.consumers
+            first, end = c.producers if signal in (c.acquire, c.fill) else c.users(T)
             yield self.there(signal, N, P), negate(between(first, P, end))
             yield self.there(signal, N, P), between(first, Q, end), self.nowhere(alike if c.by_threads else (signal,), N, Q)
             yield from ((self.there(signal, N, P), self.there(other, N, P)) for other in alike if other is not signal)
@@ -116,13 +121,15 @@ class Ring(Record, eq=False):
         """Whether barriers are made for what arrives there: one arrival of each thread of a side, or of each warp that uses, in
         each block of a cluster."""
         c, kernel = self.channel, self.channel.fill.site.launch.kernel
-        (first, end), by = (c.consumers if signal in (c.acquire, *c.releases) else c.producers), 1 if c.by_threads else WARP
+        users = signal in (c.acquire, *c.releases)
+        (first, end), by = (c.consumers if users else c.producers), 1 if c.by_threads else WARP
+        threads = c.users_count if users else end - first
         if c.by_threads:
             plain = isinstance(signal.what, Waits) or (type(signal.what) is Arrives and signal.what.bytes is ZERO)
         else:
             plain = kernel.warp == WARP and first % WARP == 0 and self.is_said()
         own, blocks = c.by_threads or signal in (c.acquire, *c.releases), prod(kernel.cluster) if c.is_wide else 1
-        return not own or (plain and all(count * by == (end - first) * blocks for _, count in self.made(signal)))
+        return not own or (plain and all(count * by == threads * blocks for _, count in made(self.reading, signal)))
 
     def is_said(self) -> bool:
         """Whether all signals say alike whether blocks of a cluster share the slots, which they do if one fills another's."""
@@ -167,7 +174,7 @@ class Ring(Record, eq=False):
 
     def unequal(self) -> Iterator[Sequence[Formula]]:
         """A turn that only some of the signals have, or one before that they have not, or another order of them."""
-        c, lane = self.channel, expr(self.channel.consumers[0])
+        c, (lane, _) = self.channel, self.channel.users(T)
         for signals, thread in (((c.fill,), c.producer), (c.uses, lane), (c.releases, lane)):
             for signal in signals:
                 yield self.there(signal, N, thread), Ge(-N - 1)
@@ -191,39 +198,62 @@ class Ring(Record, eq=False):
         for use in (each for each in waits if each is not c.acquire):
             yield self.there(use, N, P), between(c.producers[0], Q, c.producers[1]), self.late(c.fill, N, Q, use, N, P)
         for condition, tile, before in c.before(T, N) if c.acquire in waits else ():
-            waited = self.there(c.acquire, N, P), condition, between(c.consumers[0], Q, c.consumers[1])
+            first, end = c.users(tile)
+            waited = self.there(c.acquire, N, P), condition, between(first, Q, end)
             yield *waited, self.nowhere(c.releases, before, Q, tile)
             for release in c.releases:
                 yield *waited, self.there(release, before, Q, tile), self.late(release, before, Q, c.acquire, N, P, tile)
 
-    def made(self, user: Signal) -> list[tuple[Signal, int]]:
-        """The initialisations of barriers like that of a signal, with their counts."""
-        own = (s for s in self.reading.signals if s.site.launch is user.site.launch)
-        return [(s, s.what.count) for s in own if isinstance(s.what, Makes) and s.barrier.buffer is user.barrier.buffer]
+    def seized(self) -> Iterator[Sequence[Formula]]:
+        """A use of a tile's turn in a thread before it has waited for the tile, or behind what hands it over."""
+        c, relay = self.channel, self.channel.relay
+        assert relay is not None
+        for use in c.uses:
+            names, where = self.at(use, N, P), self.there(use, N, P)
+            for bound in (relay.take, relay.give):
+                ends = turn_of(relay, bound, T, P)
+                first, then = (bound, use) if bound is relay.take else (use, bound)
+                sides = Sides(ends, names) if bound is relay.take else Sides(names, ends)
+                late = disj(not_behind(first.site, then.site, sides, False))
+                yield where, disj((negate(there(bound.site, ends)), late))
 
     def unmade(self) -> Iterator[Sequence[Formula]]:
         """A slot that is not made once, by the first thread, or is used before that is known."""
         c = self.channel
-        yield from self.unmade_for(c.acquire, c.releases)
+        yield from unmade(self.reading, (c.acquire, *c.releases), c.slots, c.is_wide)
         if c.by_threads:
-            yield from self.unmade_for(c.fill, c.uses)
+            yield from unmade(self.reading, (c.fill, *c.uses), c.slots, c.is_wide)
 
-    def unmade_for(self, one: Signal, more: tuple[Signal, ...]) -> Iterator[Sequence[Formula]]:
-        """The same of the barriers of some signals."""
-        made, launch = [each for each, _ in self.made(one)], one.site.launch
-        slots = [each.barrier.index[0] for each in made]
-        if {*slots} != {*map(expr, range(self.channel.slots))} or len({*slots}) != len(slots):
+
+def turn_of(relay: Relay, signal: Signal, tile: Expr, thread: Expr) -> dict[Sym, Sym | Expr]:
+    """The coordinates of what a group does once a tile."""
+    launch = signal.site.launch
+    names = {**same(Site(launch)), launch.threads[0]: thread, relay.tiles.sym: tile}
+    return {sym: names[sym] for sym in signal.site.dims}
+
+
+def made(reading: Reading, user: Signal) -> list[tuple[Signal, int]]:
+    """The initialisations of barriers like that of a signal, with their counts."""
+    own = (s for s in reading.signals if s.site.launch is user.site.launch)
+    return [(s, s.what.count) for s in own if isinstance(s.what, Makes) and s.barrier.buffer is user.barrier.buffer]
+
+
+def unmade(reading: Reading, users: Sequence[Signal], slots: int, wide: bool) -> Iterator[Sequence[Formula]]:
+    """A barrier, of those at which `users` wait or arrive, that is not made once, by the first thread, or is used before that
+    is known. `wide`: from several blocks of a cluster."""
+    begun, launch = [each for each, _ in made(reading, users[0])], users[0].site.launch
+    found = [each.barrier.index[0] for each in begun]
+    if {*found} != {*map(expr, range(slots))} or len({*found}) != len(found):
+        yield (TRUE,)
+    for each in begun:
+        if each.site.loops or each.site.tests:
             yield (TRUE,)
-        for each in made:
-            if each.site.loops or each.site.tests:
-                yield (TRUE,)
-                return
-            yield (negate(there(each.site, {**same(each.site), launch.threads[0]: ZERO})),)
-            yield *each.site.where, differ(launch.threads, (ZERO,))
-            wide = self.channel.is_wide
-            alike = (*launch.host, *(sym for sym in launch.blocks if not wide or sym not in ranks(launch)))
-            for signal in (one, *more):
-                sides = sides_of(each.site, signal.site, alike)
-                near = [Eq(sides.a(s) // n - sides.b(s) // n) for s, n in ranks(launch).items()] if wide else []
-                late = unordered(each.site, signal.site, sides, Space.SHARED, later=False)
-                yield *domains(each.site, signal.site, sides), *near, disj(late)
+            return
+        yield (negate(there(each.site, {**same(each.site), launch.threads[0]: ZERO})),)
+        yield *each.site.where, differ(launch.threads, (ZERO,))
+        alike = (*launch.host, *(sym for sym in launch.blocks if not wide or sym not in ranks(launch)))
+        for signal in users:
+            sides = sides_of(each.site, signal.site, alike)
+            near = [Eq(sides.a(s) // n - sides.b(s) // n) for s, n in ranks(launch).items()] if wide else []
+            late = unordered(each.site, signal.site, sides, Space.SHARED, later=False)
+            yield *domains(each.site, signal.site, sides), *near, disj(late)

@@ -1,0 +1,1 @@
+"""What warps that have roles do for each other: slots are empty again (`roles`, `uses`), tiles are handed over (`relay`)."""
