@@ -27,13 +27,9 @@ from texpr.support.record import Record
 ROOT = Path(__file__).parents[2]
 FOLDER, PAGES = ROOT / "examples" / "tensor", ROOT / "docs" / "gallery" / "tensor"
 KINDS = {
-    "f8e4m3": ml_dtypes.float8_e4m3fn,
-    "bf16": ml_dtypes.bfloat16,
-    "f16": np.float16,
-    "f32": np.float32,
-    "i8": np.int8,
+    "f8e4m3": ml_dtypes.float8_e4m3fn, "bf16": ml_dtypes.bfloat16, "f16": np.float16, "f32": np.float32, "i8": np.int8,
     "u8": np.uint8,
-}
+}  # fmt: skip
 
 
 class Case(Record):

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from texpr.affine.expr import Sym, expr
+from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import program as ir
 from texpr.ir.program.instances import numbered, with_notes
 from texpr.ir.program.marks import Computed
@@ -59,7 +59,9 @@ def numbered_last(function: ir.Function) -> ir.Function:
     plain = numbered(function)
     notes = {stmt: stmt.instance for stmt in ir.walk(plain.body) if isinstance(stmt, ir.Bind | ir.Let)}
     numbers = {old: new for new, old in enumerate(order)}
-    moved = {stmt: (expr(numbers[first.constant]), *at) for stmt, (first, *at) in notes.items()}
+    moved: dict[ir.Stmt, tuple[Expr, ...]] = {
+        stmt: (expr(numbers[first.constant]), *at) for stmt, (first, *at) in notes.items()
+    }
     return with_notes(plain, moved) if order != sorted(order) else plain
 
 
@@ -139,7 +141,7 @@ def _is_inside(value: Value, own: Sequence[ir.Loop], premises: Formula) -> bool:
         return False
 
 
-def _places(load: Load) -> Iterator[tuple[object, object]]:
+def _places(load: Load) -> Iterator[tuple[Expr, Expr]]:
     yield from zip(load.index, load.buffer.shape, strict=True)
 
 

@@ -199,7 +199,7 @@ class ValueFlow(Mutable):
             if each.hole and len(each.hole) == len(read.hole):
                 pairs += zip(each.hole, read.hole, strict=True)
             turns = nearest(each.place, read.place, {each.only(s): read.only(s) for s in write.dims if s in read.access.dims})
-            for guess in ({}, turns) if turns else ({},):
+            for guess in (None, turns) if turns else (None,):
                 before = there(each, read, pairs, (precedes(each.time, read.time, None),), guess)
                 if any(map(is_false, before.at(0))):
                     continue
