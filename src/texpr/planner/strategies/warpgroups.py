@@ -48,7 +48,7 @@ from texpr.planner.strategies.products import (
 )
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
 from texpr.planner.tensor.cores import Asked, at_once, microseconds, most_saved, require_filled, tiles_in
-from texpr.planner.tensor.described import Together, columns_of, of_pair, product_by
+from texpr.planner.tensor.described import Together, columns_of, of_pairs, product_by
 from texpr.planner.tensor.gathered import Gathered, gatherings, sides
 from texpr.planner.tensor.going import Limits, by_parts, limits_of, ordered, paired, ways, written
 from texpr.planner.tensor.product import Along, Product, by_warps, is_by_parts, keeps_few_bits
@@ -139,8 +139,7 @@ class Operands(Tile):
         shape, result = self.shape, self.result
         stored = shape.rows * shape.columns * result.dtype.bytes if result is not None and self.goes.stored else 0
         stored //= self.goes.parts
-        brought = self.product.brought(shape.rows, shape.columns // self.halves)
-        return shape.stages * brought * SPAN + stored + BARRIERS
+        return shape.stages * self.product.brought(shape.rows, shape.columns // self.halves) * SPAN + stored + BARRIERS
 
     @property
     def is_clustered(self) -> bool:
@@ -156,9 +155,9 @@ class Operands(Tile):
 
     def data(self) -> dict[str, Any]:
         """For `explain`."""
-        pairs = {"pairs": True} if self.halves > 1 else {}
         goes = {"blocks": self.goes.blocks, "stored": self.goes.stored, "parts": self.goes.parts}
-        return {**super().data(), "team": "warpgroup", "cluster": list(self.cluster), **goes, **pairs}
+        goes |= {"pairs": True} if self.halves > 1 else {}
+        return {**super().data(), "team": "warpgroup", "cluster": list(self.cluster), **goes}
 
 
 class WarpgroupScript(ProductScript, kw_only=True):
@@ -212,7 +211,7 @@ class WarpgroupScript(ProductScript, kw_only=True):
         block, turn = self.fresh("tile", "b", "t")
         keys: dict[str, Value] = {"blocks": tile.goes.blocks}
         if tile.goes.group != 1:
-            keys["order"] = grouped(tile.goes.group) if tile.goes.group else "columns"
+            keys["order"] = ir.Group((ir.Argument("grouped"), ir.Argument(tile.goes.group))) if tile.goes.group else "columns"
         self.must("persistent", *grid, results=(block, turn), of=None, **keys)
         self.must("bind", block, "grid.x")
         self.shared_by = block
@@ -270,11 +269,6 @@ class WarpgroupScript(ProductScript, kw_only=True):
         assert isinstance(tile, Operands)
         if tile.goes.blocks:
             self.must("roles", turn, copy=1, compute=tile.groups)
-
-
-def grouped(rows: int) -> ir.Group:
-    """The order of so many rows of tiles at a time."""
-    return ir.Group((ir.Argument("grouped"), ir.Argument(rows)))
 
 
 def by_engine(load: Load, sizes: Mapping[Sym, int]) -> dict[str, Value]:
@@ -354,14 +348,12 @@ def asked(tile: Operands) -> Asked:
 
 
 def _clusters(tile: Operands) -> Iterator[Operands]:
-    """The same in clusters of two blocks, which are whole at the sizes that are known; of sums in tensor memory in pairs, which
-    multiply together."""
+    """The same in clusters of two blocks, whole at the sizes that are known; of sums in tensor memory, in pairs."""
     if tile.unit.columns:
-        names = [of_pair(name) for name in tile.names]
-        loop, whole = tile.product.rows, [name for name in names if name is not None]
-        blocks = -(-loop.extent.constant // tile.shape.rows) if loop.extent.is_constant else 1
-        if len(whole) == len(names) and blocks % PAIR == 0 and tile.gathered is None and not any(tile.product.scaled):
-            yield replace(tile, names=tuple(whole), cluster=(PAIR, 1), halves=PAIR, goes=Goes(group=0))
+        blocks = -(-tile.product.rows.extent.constant // tile.shape.rows) if tile.product.rows.extent.is_constant else 1
+        names = of_pairs(tile.names)
+        if names and blocks % PAIR == 0 and tile.gathered is None and not any(tile.product.scaled):
+            yield replace(tile, names=names, cluster=(PAIR, 1), halves=PAIR, goes=Goes(group=0))
         return
     sides = (tile.product.rows, tile.shape.rows), (tile.product.columns, tile.shape.columns)
     for at, (loop, size) in enumerate(sides):
