@@ -18,7 +18,7 @@ BROKEN = {
     "pairs_are_of_two_blocks": (
         r"columns commit (.*) pair",
         r"columns commit \1",
-        "some of what is done in tensor memory is of",
+        "some of what is done in tensor memory",
     ),
     "halves_are_of_pairs": (r" to \[0, 1\] from 0 led", " led", "B_s is in halves, and is touched by what is not for both"),
     "led_copies_are_of_pairs": (r"axis cluster.y i_b_rank < 2", "axis cluster.y i_b_rank < 4", "in a cluster of 4"),
