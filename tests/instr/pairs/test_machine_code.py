@@ -20,8 +20,8 @@ MADE = [
 
 @pytest.mark.parametrize(("name", "instruction"), MADE)
 def test_products_are_of_two_blocks(name: str, instruction: str) -> None:
-    """Four a turn, all of two blocks, with one arrival in both; columns are taken for two blocks, and copies count in one; a barrier
-    of the cluster in a turn, which makes no stores visible, two ahead and one at the end, which do."""
+    """Four a turn, all of two blocks, with one arrival in both; columns are taken for two blocks, and copies count in one; a
+    barrier of the cluster in a turn, which makes no stores visible, two ahead and one at the end, which do."""
     binary = built(compiled(name).source, "sm_100a")
     assert spills_nothing(binary)
     code = code_of(binary)

@@ -84,8 +84,8 @@ def _is_pair(use: ir.Stmt) -> TypeGuard[ir.Instruction]:
 
 
 def test_each_block_has_half_of_the_columns() -> None:
-    """A tile of 64 columns is 32 in each block; the first one counts the bytes of both, and is who waits for them; both meet once
-    ahead of the turns, and once a turn, in which nobody has to see what others stored."""
+    """A tile of 64 columns is 32 in each block; the first one counts the bytes of both, and is who waits for them; both meet
+    once ahead of the turns, and once a turn, in which nobody has to see what others stored."""
     (kernel,) = k.kernels(compiled("late").plan.steps)
     arrays = {array.buffer.name: array for array in kernel.arrays}
     assert arrays["B_s"].halved == 1 and [e.constant for e in arrays["B_s"].buffer.shape] == [4, 32, 8, 8]

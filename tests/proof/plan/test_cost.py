@@ -19,7 +19,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 
 PROOF, ROOMS = Path(texpr.proof.__file__).parent, ("plan", "schedule", "common")
 
-LINES = 3795
+LINES = 3821
 """The most lines of code of both checkers and what they share, but for what is proved of integers."""
 
 INTEGERS = {"plan/overflow.py": 325, "plan/spans.py": 222}

@@ -9,7 +9,6 @@ from typing import TypeAlias, TypeVar
 
 from texpr.affine.expr import Expr, Sym
 from texpr.ir import kernel as k
-from texpr.ir.kernel.pair_verify import PAIR_RULES
 from texpr.ir.kernel.place import Place
 from texpr.ir.kernel.roles import shared_anew
 from texpr.ir.kernel.shared import IN_BLOCK, shared_bytes
@@ -281,7 +280,6 @@ KERNEL_RULES: tuple[KernelRule, ...] = (
     bases_are_given,
     written_buffers_are_there,
     *TILE_HEAD_RULES,
-    *PAIR_RULES,
 )
 
 PlanRule: TypeAlias = Callable[[k.Plan], Iterator[str]]

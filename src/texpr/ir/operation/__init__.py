@@ -110,10 +110,12 @@ class Commits(Arrives):
 
 
 class Brings(Record):
-    """An asynchronous copy whose bytes count for the phase of the barrier `at` when they have arrived."""
+    """An asynchronous copy whose bytes count for the phase of the barrier `at` when they have arrived; `led`: of that of the
+    first block of a pair."""
 
     at: Load
     bytes: Expr
+    led: bool = False
 
 
 class Waits(Record):
@@ -200,6 +202,11 @@ class Operation(Record, eq=False, kw_only=True):
     """Whether it is allowed in a loop over vector lanes."""
 
     span: Span = NOWHERE
+
+    @property
+    def in_pair(self) -> bool | None:
+        """Whether a pair of blocks does it together, of what has to do with tensor memory; None of all else."""
+        return None
 
     @property
     def meets(self) -> int | None:

@@ -112,7 +112,18 @@ class _OfColumns:
         return (TCGEN05,)
 
 
-class TakeColumns(_OfColumns, Operation, eq=False):
+class _OfPair(_OfColumns):
+    __slots__ = ()
+
+    pair: bool
+
+    @property
+    def in_pair(self) -> bool:
+        """As it says."""
+        return self.pair
+
+
+class TakeColumns(_OfPair, Operation, eq=False):
     """A warp takes `count` columns of tensor memory, perhaps waiting for other blocks, and stores where they begin to `word`.
 
     Nobody of the block takes more: so other blocks may (PTX ISA, "tcgen05.relinquish_alloc_permit").
@@ -140,7 +151,7 @@ class TakeColumns(_OfColumns, Operation, eq=False):
 
     def cuda(self, to: Printing) -> Iterator[str]:
         """A call of a device function."""
-        yield f"tx_take_columns<{_counted(self)}>({to.place(self.word)});"
+        yield f"tx_take_columns<{_counted(self.count, self.pair)}>({to.place(self.word)});"
 
 
 class HaveColumns(_OfColumns, Operation, eq=False):
@@ -167,7 +178,7 @@ class HaveColumns(_OfColumns, Operation, eq=False):
                 yield f"tx_columns_of<{kind}> const {name}{{tx_columns + {array.at}u}};"
 
 
-class FreeColumns(_OfColumns, Operation, eq=False):
+class FreeColumns(_OfPair, Operation, eq=False):
     """The warp that took columns gives them back: nobody of the block touches them any more."""
 
     FORM = (Word("columns"), Word("free"), Number("count"), Flag("pair"))
@@ -191,12 +202,12 @@ class FreeColumns(_OfColumns, Operation, eq=False):
 
     def cuda(self, to: Printing) -> Iterator[str]:
         """A call of a device function."""
-        yield f"tx_free_columns<{_counted(self)}>(tx_columns);"
+        yield f"tx_free_columns<{_counted(self.count, self.pair)}>(tx_columns);"
 
 
-def _counted(op: TakeColumns | FreeColumns) -> str:
+def _counted(count: int, pair: bool) -> str:
     """Template arguments: how many columns, of how many blocks."""
-    return f"{op.count}, {PAIR}" if op.pair else str(op.count)
+    return f"{count}, {PAIR}" if pair else str(count)
 
 
 class FenceColumns(_OfColumns, Operation, eq=False):
@@ -219,7 +230,7 @@ class FenceColumns(_OfColumns, Operation, eq=False):
         yield f"tx_fence_columns_{self.kind}();"
 
 
-class CommitColumns(_OfColumns, Operation, eq=False):
+class CommitColumns(_OfPair, Operation, eq=False):
     """All that the thread started before arrives at a barrier in shared memory, once, when it is done; of a pair, at that of
     each of both blocks."""
 

@@ -177,7 +177,7 @@ class CopyTensor(Operation, eq=False):
 
     def completion(self, maps: Mapping[str, TensorMap]) -> Brings:
         """Completes at its barrier by the bytes of the box, filled elements included."""
-        return Brings(self.barrier, expr(maps[self.map].bytes * max(1, len(self.rows))))
+        return Brings(self.barrier, expr(maps[self.map].bytes * max(1, len(self.rows))), self.led)
 
     def moved(self, maps: Mapping[str, TensorMap]) -> Moved:
         """The copy of a box."""

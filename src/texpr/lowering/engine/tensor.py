@@ -263,8 +263,9 @@ class Maps(Mutable):
             return None
         return sum((expr(self.bytes(s)) if e is None else e for s, e in zip(every, found, strict=True)), ZERO)
 
-    def loads(self, step: BoxCopy, barrier: Load) -> tuple[k.Stmt, ...]:
-        """Starts the copies of a step, which complete at `barrier`; of shared copies, this block's share."""
+    def loads(self, step: BoxCopy, barrier: Load, led: bool = False) -> tuple[k.Stmt, ...]:
+        """Starts the copies of a step, which complete at `barrier`, of boxes that of the first block of a pair where they are
+        `led`; of shared copies, this block's share."""
         if step.in_runs:
             return self.runs(step, barrier)
         if step.by_rows:
@@ -272,7 +273,8 @@ class Maps(Mutable):
         share = self._share(step)
         map, window = self.of(step).name, step.window
         if window is None:
-            copies = tuple(k.CopyTensor(tile, map, at, barrier, span=step.span) for tile, at in self._each(step, share.numbers))
+            each = self._each(step, share.numbers)
+            copies = tuple(k.CopyTensor(tile, map, at, barrier, led=led, span=step.span) for tile, at in each)
         else:
             copies = tuple(self._columns(step, window, barrier, share.numbers))
         if step.among:

@@ -28,7 +28,9 @@ def halved(body: tuple[ir.Stmt, ...], steps: Steps) -> dict[Buffer, Parts]:
         ranks = [axis for axis in steps.axes if axis.level is Level.CLUSTER]
         if [axis.extent for axis in ranks] != [expr(PAIR)]:
             told = f"`{instr.name}` is done by two blocks together, and these are in no cluster of {PAIR}"
-            raise limitation("E0918", use.span, told, help=f"write `cluster(LOOP, {PAIR})` of the grid's loop over its rows")
+            raise limitation(
+                "E0918", use.span, told, help=f"a cluster of {PAIR} along the loop of the grid over rows is a pair"
+            )
         for operand in (each for each in instr.operands if each.halved is not None):
             load, names = described_element(use, instr, operand)
             half, sym = operand.part[operand.halved or 0], names[operand.halved or 0]
@@ -36,7 +38,7 @@ def halved(body: tuple[ir.Stmt, ...], steps: Steps) -> dict[Buffer, Parts]:
             dims = [(at, half // step) for at, step in steps if load.buffer.shape[at] is expr(PAIR * half // step)]
             if len(dims) != 1:
                 told = f"`{instr.name}` reads `{operand.name}` in halves of {half}, one in each block, and `{load.buffer.name}`"
-                help = f"stage a tile of {PAIR * half}, of which both blocks copy a half: `multicast=`"
+                help = f"both blocks share the copy of a tile of {PAIR * half}, of which each has a half"
                 raise limitation("E0541", load.span or use.span, f"{told} has no such halves", help=help)
             found[load.buffer] = Parts(*dims[0], PAIR, ranks[0].sym)
     return found

@@ -58,6 +58,11 @@ def behind_start(made: tuple[k.Covered, ...], shared: bool) -> k.Stmt:
     return k.Barrier(k.Level.CLUSTER if shared else k.Level.BLOCK, made)
 
 
+def passing(covers: tuple[k.Covered, ...]) -> k.Stmt:
+    """The barrier at which all of a cluster come, before engines do what those who came late would not see any more."""
+    return k.Barrier(k.Level.CLUSTER, covers, relaxed=True)
+
+
 def weight(scope: Scope, team: int, warp: int = WARP) -> int:
     """The cost of one barrier, in arrivals of a warp: 1 for lanes of a warp, else the number of its warps, and four.
 

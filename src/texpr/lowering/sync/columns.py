@@ -29,7 +29,7 @@ from texpr.isa.instructions.tcgen05 import COLUMNS, LEAST
 from texpr.lowering.dependences.dependence import Dependence
 from texpr.lowering.dependences.needs import Needs
 from texpr.lowering.names import Names
-from texpr.lowering.sync.barriers import behind_start
+from texpr.lowering.sync.barriers import behind_start, passing
 from texpr.lowering.sync.channel.roles import Split
 from texpr.lowering.sync.phases import awaited
 from texpr.lowering.sync.turns import Counted, around, completed, turning
@@ -78,11 +78,9 @@ class Launched(Record, eq=False):
 
     def ahead(self) -> Step:
         """The step ahead of the launches: of a pair, all of both blocks have waited for the phases before by then."""
-        span = self.span
-        covers = (
-            k.Covered("WAR", "the phase of a barrier", span, span, None if self.around is None else self.around.stmt.sym),
-        )
-        meeting = (k.Barrier(k.Level.CLUSTER, covers, relaxed=True),) if self.pair else ()
+        span, carrier = self.span, None if self.around is None else self.around.stmt.sym
+        covers = (k.Covered("WAR", "the phase of a barrier", span, span, carrier),)
+        meeting = (passing(covers),) if self.pair else ()
         return Step(ALL, Ordering((*meeting, k.FenceColumns(AFTER, span=span))))
 
     def behind(self) -> tuple[Step, ...]:

@@ -58,7 +58,8 @@ class Engines(Record):
         pairs = [each for each in self.started.values() if each.instr.is_pair]
         others = {tile for each in self.started.values() if not each.instr.is_pair for tile in each.tiles}
         tiles = {tile for each in pairs for tile in each.tiles} - others
-        return frozenset(copy for copy in self.loads.values() if copy.tile.buffer in tiles)
+        boxes = (each for each in self.loads.values() if not (each.in_runs or each.by_rows or each.window))
+        return frozenset(copy for copy in boxes if copy.tile.buffer in tiles)
 
     @property
     def loads(self) -> dict[Step, BoxCopy]:
@@ -130,5 +131,5 @@ def _require_for_both(nodes: tuple[Node, ...], copies: Mapping[Step, BoxCopy], h
         touched = next((each.buffer for each in (*leaf.reads, *leaf.writes) if each.buffer in halved), None)
         if touched is not None:
             told = f"`{touched.name}` is read in halves, one in each of two blocks, and each of both would have all of it"
-            help = "stage it for both blocks: `via=tma, multicast=` of the loop along which they are"
+            help = "a copy of the engine that both blocks share brings each of them its half"
             raise limitation("E0918", leaf.stmt.span, told, Note("it is declared here", touched.span), help=help)

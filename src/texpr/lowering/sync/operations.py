@@ -24,7 +24,7 @@ from texpr.lowering.sync.phases import Group, Phases
 from texpr.lowering.sync.turns import Phase
 from texpr.schedule.edits import without
 from texpr.support.diagnostic import limitation
-from texpr.support.record import Record, replace
+from texpr.support.record import Record
 
 
 class Operations(Record):
@@ -65,20 +65,18 @@ class Operations(Record):
         assert group is not None
         barrier = group.at(group.phase)
         most, exactly = sum(map(self.maps.bytes, group.members)), self.maps.exactly(group.members)
-        if self.is_led(group) and (exactly is not None or (needed is not None and is_left_out(step, self.maps))):
-            raise limitation(
-                "E0918", step.span, "blocks of a pair may copy something or not, and the first one counts for both"
-            )
-        expect: k.Stmt = k.BarrierExpect(barrier, most * (PAIR if self.is_led(group) else 1), span=step.span, exactly=exactly)
-        expect = self.first(expect) if self.is_led(group) else expect
-        loads = tuple(map(_led, self.maps.loads(step, barrier))) if self.is_led(group) else self.maps.loads(step, barrier)
+        led = self.is_led(group)
+        if led and (exactly is not None or needed is not None):
+            told = "blocks of a pair may copy something or not, and the first one counts for both"
+            raise limitation("E0918", step.span, told)
+        expect: k.Stmt = k.BarrierExpect(barrier, most * (PAIR if led else 1), span=step.span, exactly=exactly)
+        expect, loads = self.first(expect) if led else expect, self.maps.loads(step, barrier, led)
         if needed is not None and is_left_out(step, self.maps):
             yield k.If(needed, (expect, *loads), (k.BarrierArrive(barrier, span=step.span),), span=step.span)
             return
         if step is group.members[0]:
             yield expect
         fillings = () if needed is None else self.maps.fillings(step, barrier)
-        fillings = tuple(map(_led, fillings)) if self.is_led(group) else fillings
         yield from loads if needed is None else (k.If(needed, loads, fillings, span=step.span),)
 
     def is_led(self, group: Group) -> bool:
@@ -110,13 +108,6 @@ class Operations(Record):
     def finish(self) -> tuple[k.Stmt, ...]:
         """The operation of one thread at the end: the wait for its stores."""
         return (k.WaitBulk(0),) if self.engines.stores else ()
-
-
-def _led(copy: k.Stmt) -> k.Stmt:
-    """A copy, or those under a test, counted in the first block of a pair."""
-    if isinstance(copy, k.If):
-        return replace(copy, then=tuple(map(_led, copy.then)), orelse=tuple(map(_led, copy.orelse)))
-    return replace(copy, led=True) if isinstance(copy, k.CopyTensor) else copy
 
 
 def is_left_out(copy: BoxCopy, maps: Maps) -> bool:

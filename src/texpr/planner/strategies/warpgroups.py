@@ -50,7 +50,7 @@ from texpr.planner.strategies.products import (
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
 from texpr.planner.tensor.boxed import SPAN, by_engine, extent, grouped
 from texpr.planner.tensor.cores import Asked, at_once, microseconds, most_saved, require_filled, tiles_in
-from texpr.planner.tensor.described import Together, columns_of, of_pair, product_by
+from texpr.planner.tensor.described import Together, columns_of, of_pairs, product_by
 from texpr.planner.tensor.gathered import Gathered, gatherings, sides
 from texpr.planner.tensor.going import Limits, alternated, by_parts, limits_of, ordered, paired, ways, written
 from texpr.planner.tensor.product import Along, Product, by_warps, is_by_parts, keeps_few_bits
@@ -138,8 +138,7 @@ class Operands(Tile):
         shape, result = self.shape, self.result
         stored = shape.rows * shape.columns * result.dtype.bytes if result is not None and self.goes.stored else 0
         stored = stored // self.goes.parts * self.goes.groups
-        brought = self.product.brought(shape.rows, shape.columns // self.halves)
-        return shape.stages * brought * SPAN + stored + BARRIERS
+        return shape.stages * self.product.brought(shape.rows, shape.columns // self.halves) * SPAN + stored + BARRIERS
 
     @property
     def is_clustered(self) -> bool:
@@ -343,14 +342,12 @@ def asked(tile: Operands) -> Asked:
 
 
 def _clusters(tile: Operands) -> Iterator[Operands]:
-    """The same in clusters of two blocks, which are whole at the sizes that are known; of sums in tensor memory in pairs, which
-    multiply together."""
+    """The same in clusters of two blocks, whole at the sizes that are known; of sums in tensor memory, in pairs."""
     if tile.unit.columns:
-        names = [of_pair(name) for name in tile.names]
-        loop, whole = tile.product.rows, [name for name in names if name is not None]
-        blocks = -(-loop.extent.constant // tile.shape.rows) if loop.extent.is_constant else 1
-        if len(whole) == len(names) and blocks % PAIR == 0 and tile.gathered is None and not any(tile.product.scaled):
-            yield replace(tile, names=tuple(whole), cluster=(PAIR, 1), halves=PAIR, goes=Goes(group=0))
+        blocks = -(-tile.product.rows.extent.constant // tile.shape.rows) if tile.product.rows.extent.is_constant else 1
+        names = of_pairs(tile.names)
+        if names and blocks % PAIR == 0 and tile.gathered is None and not any(tile.product.scaled):
+            yield replace(tile, names=names, cluster=(PAIR, 1), halves=PAIR, goes=Goes(group=0))
         return
     sides = (tile.product.rows, tile.shape.rows), (tile.product.columns, tile.shape.columns)
     for at, (loop, size) in enumerate(sides):

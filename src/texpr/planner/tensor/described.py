@@ -57,10 +57,11 @@ def _is_from_shared(record: Instruction) -> bool:
     return alone and matrices > 1 and all(each.startswith((DESCRIBED, COLUMNS)) for each in read)
 
 
-def of_pair(name: str) -> str | None:
-    """The instruction by which a pair of blocks does what each does by that of a name, if there is one."""
-    alone = INSTRUCTIONS[name]
-    return next((each.name for each in INSTRUCTIONS.values() if each.effect == PAIRED and _alike(each, alone)), None)
+def of_pairs(names: Sequence[str]) -> tuple[str, ...]:
+    """The instructions by which a pair of blocks does what each does by those of some names; none where there is not each."""
+    pairs = [each for each in INSTRUCTIONS.values() if each.effect == PAIRED]
+    found = [next((each.name for each in pairs if _alike(each, INSTRUCTIONS[name])), "") for name in names]
+    return tuple(found) if all(found) else ()
 
 
 def _alike(pair: Instruction, alone: Instruction) -> bool:

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from texpr.affine.expr import Sym
-from texpr.ir.operation import Group, Lasts, Waits
+from texpr.ir.operation import Brings, Group, Lasts, Waits
 from texpr.ir.ops.columns import BEFORE, FENCED
-from texpr.ir.ops.tiles import CopyTensor
 from texpr.ir.value import Buffer
 from texpr.isa.levels import WARP, Space
 from texpr.presburger.formula import TRUE, Formula, between, conj, disj, negate
@@ -35,7 +34,7 @@ def questions(flow: Flow) -> Iterator[Asked]:
         }
         if arrays or any(found.values()):
             yield from _of(flow, launch, found)
-        led = {s.barrier.buffer for s in flow.reading.signals if isinstance(s.stmt, CopyTensor) and s.stmt.led}
+        led = {s.barrier.buffer for s in flow.reading.signals if isinstance(s.what, Brings) and s.what.led}
         for wait in (s for s in flow.reading.signals if isinstance(s.what, Waits) and s.barrier.buffer in led):
             if wait.site.launch is launch:
                 told = Claim("a block is there", "for a copy", "it ends behind a barrier of its cluster", wait.stmt.span)

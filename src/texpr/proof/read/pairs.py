@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from texpr.affine.expr import ONE, ZERO, Expr, Sym, expr
 from texpr.ir import kernel as k
+from texpr.ir.operation import Brings
 from texpr.ir.value import Buffer, Load
 from texpr.isa.instructions.tcgen05 import PAIR
 from texpr.presburger.formula import Eq, Formula, between, rename
@@ -81,19 +82,19 @@ def _firsts(launch: Launch) -> dict[Sym, Expr]:
 
 
 class Counted(Record):
-    """How bytes of a copy count at a barrier: the site of the signal, in coordinates of the barrier's block, and the coordinates
-    of it that an event has, where they differ. Those of both blocks of a pair may count in the first one."""
+    """How bytes of a copy count at a barrier: the site of the signal, in coordinates of the barrier's block, and those of these
+    that differ from an event's, by the event's. Those of both blocks of a pair may count in the first one."""
 
     site: Site
     afar: Mapping[Sym, Expr] = field(default_factory=dict[Sym, Expr])
 
 
-def counted(copy: Copy, site: Site, by: Sender, name: str) -> Counted:
+def counted(what: Brings, site: Site, by: Sender, name: str) -> Counted:
     """How a copy at a `site` counts that `by` sends to a half, or to its own block. Raises ValueError."""
-    if not isinstance(copy, k.CopyTensor) or not copy.led:
+    if not what.led:
         return Counted(site, by.values)
     ((sym, first),) = _firsts(site.launch).items()
-    if site.tests or any(e.syms() & {*site.launch.blocks} for e in copy.barrier.index):
+    if site.tests or any(e.syms() & {*site.launch.blocks} for e in what.at.index):
         raise ValueError("at which barrier of a pair a copy counts, or whether, depends on more than turns")
     number = k.For(Sym(f"{name}.of"), ZERO, expr(PAIR), (), ONE, "simd")
     here = Sender({sym: first + number.sym}, (number,), (Eq(expr(sym) % PAIR),))
@@ -103,7 +104,7 @@ def counted(copy: Copy, site: Site, by: Sender, name: str) -> Counted:
 
 def near_of(copy: Copy) -> Buffer:
     """The array in shared memory that a copy may fill."""
-    return copy.source.buffer if isinstance(copy, k.StoreTensor) else copy.target.buffer
+    return copy.tiles[0].buffer
 
 
 def part_of(by: Sender) -> Expr:

@@ -299,11 +299,12 @@ class _Body(Mutable):
             seen = _Scope({sym: known(e.substitute(by.values)) for sym, e in {**by.values, **scope.exprs}.items()}, scope.refs)
             self.site, self.data = site, {}
             moved = self.moved(stmt, seen)
-        apart = half is not None or (isinstance(stmt, k.CopyTensor) and stmt.led)
-        count = counted(*own, by, name) if apart else Counted(site)
-        what = (own[0] if apart else moved).completion(self.maps)
+        copy, count, what = moved, Counted(site), own[0].completion(self.maps)
+        if isinstance(what, Brings) and (half is not None or what.led):  # at another block's barrier than that of the tile
+            copy, count = own[0], counted(what, own[1], by, name)
+        what = copy.completion(self.maps)
         if isinstance(what, Brings):
-            signal = Signal(own[0] if apart else moved, count.site, what)
+            signal = Signal(copy, count.site, what)
             found.signals.append(signal)
         group = what.group if isinstance(what, Joins) else None
         sizes = {*self.launch.kernel.sizes}
