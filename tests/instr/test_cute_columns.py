@@ -90,7 +90,7 @@ def test_blocks_of_a_pair_have_what_they_have_in_cute(name: str) -> None:
 
 def pair_of(layout: str) -> tuple[int, int, int, int]:
     """How many blocks, how far apart what they have begins, how many rows each has, and how far apart columns are."""
-    (blocks, (first, _)), (apart, (one, across)) = (modes(each) for each in layout.split(":"))
+    (blocks, first, _), (apart, one, across) = (flat(modes(each)) for each in layout.split(":"))
     assert one == 1
     return blocks, apart, first, across
 

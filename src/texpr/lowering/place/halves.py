@@ -34,8 +34,8 @@ def halved(body: tuple[ir.Stmt, ...], steps: Steps) -> dict[Buffer, Parts]:
         for operand in (each for each in instr.operands if each.halved is not None):
             load, names = described_element(use, instr, operand)
             half, sym = operand.part[operand.halved or 0], names[operand.halved or 0]
-            steps = [(at, step) for at, e in enumerate(load.index) if (step := _step(e, sym)) and half % step == 0]
-            dims = [(at, half // step) for at, step in steps if load.buffer.shape[at] is expr(PAIR * half // step)]
+            along = [(at, step) for at, e in enumerate(load.index) if (step := _step(e, sym)) and half % step == 0]
+            dims = [(at, half // step) for at, step in along if load.buffer.shape[at] is expr(PAIR * half // step)]
             if len(dims) != 1:
                 told = f"`{instr.name}` reads `{operand.name}` in halves of {half}, one in each block, and `{load.buffer.name}`"
                 help = f"both blocks share the copy of a tile of {PAIR * half}, of which each has a half"
