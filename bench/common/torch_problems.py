@@ -112,19 +112,19 @@ def _scores(t: Any, a: Arrays) -> Any:
     return t.einsum("bpihd,bpjhd->bphij", a["Q"], a["K"])
 
 
-def _of_bytes(torch: Any, a: Any) -> Any:
+def _of_bytes(t: Any, a: Arrays) -> Any:
     scale = a["scale"].repeat_interleave(128, dim=0)
-    return a["X"] @ (a["W"].to(torch.bfloat16) * scale)
+    return a["X"] @ (a["W"].to(t.bfloat16) * scale)
 
 
-def _of_halves(torch: Any, a: Any) -> Any:
-    halves = torch.stack((a["W"] & 15, a["W"] >> 4), dim=1).flatten(0, 1).to(torch.bfloat16)
+def _of_halves(t: Any, a: Arrays) -> Any:
+    halves = t.stack((a["W"] & 15, a["W"] >> 4), dim=1).flatten(0, 1).to(t.bfloat16)
     scale, zero = (a[name].repeat_interleave(128, dim=0) for name in ("scale", "zero"))
     return a["X"] @ ((halves - zero) * scale)
 
 
-def _of_f8(torch: Any, a: Any) -> Any:
-    return a["X"] @ (a["W"].to(torch.bfloat16) * a["scale"][:, None]).T
+def _of_f8(t: Any, a: Arrays) -> Any:
+    return a["X"] @ (a["W"].to(t.bfloat16) * a["scale"][:, None]).T
 
 
 def _int8(t: Any, a: Arrays) -> Any:
