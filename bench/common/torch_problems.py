@@ -112,6 +112,21 @@ def _scores(t: Any, a: Arrays) -> Any:
     return t.einsum("bpihd,bpjhd->bphij", a["Q"], a["K"])
 
 
+def _of_bytes(t: Any, a: Arrays) -> Any:
+    scale = a["scale"].repeat_interleave(128, dim=0)
+    return a["X"] @ (a["W"].to(t.bfloat16) * scale)
+
+
+def _of_halves(t: Any, a: Arrays) -> Any:
+    halves = t.stack((a["W"] & 15, a["W"] >> 4), dim=1).flatten(0, 1).to(t.bfloat16)
+    scale, zero = (a[name].repeat_interleave(128, dim=0) for name in ("scale", "zero"))
+    return a["X"] @ ((halves - zero) * scale)
+
+
+def _of_f8(t: Any, a: Arrays) -> Any:
+    return a["X"] @ (a["W"].to(t.bfloat16) * a["scale"][:, None]).T
+
+
 def _int8(t: Any, a: Arrays) -> Any:
     return (t._int_mm(a["A"], a["B"].t()).float() * a["of_rows"][:, None] * a["of_columns"]).to(t.bfloat16)
 
@@ -210,6 +225,9 @@ PEERS: Mapping[str, Peer] = {
     "mlp": lambda t, f, a: f.linear(f.silu(f.linear(a["X"], a["gate"])) * f.linear(a["X"], a["up"]), a["down"]),
     "norm-product": lambda t, f, a: f.linear(_rmsnorm(t, a), a["W"]),
     "int8-scaled": lambda t, f, a: _int8(t, a),
+    **dict.fromkeys(("int8-weights-decode", "int8-weights-few", "int8-weights"), lambda t, f, a: _of_bytes(t, a)),
+    **dict.fromkeys(("int4-weights-decode", "int4-weights-few", "int4-weights"), lambda t, f, a: _of_halves(t, a)),
+    **dict.fromkeys(("fp8-weights-decode", "fp8-weights-few", "fp8-weights"), lambda t, f, a: _of_f8(t, a)),
     "softmax": lambda t, f, a: a["X"].softmax(dim=1),
     "softmax-vocabulary": lambda t, f, a: a["X"].softmax(dim=1),
     "softmax-short": lambda t, f, a: a["X"].softmax(dim=1),

@@ -19,6 +19,7 @@ from math import ceil, prod
 from texpr.ir import program as ir
 from texpr.ir.value import Cast, Load, Op, walk
 from texpr.isa.cuda import WARPGROUP, WGMMA
+from texpr.isa.engine import CHUNK
 from texpr.isa.instructions.wgmma import ROWS
 from texpr.isa.target import Target
 from texpr.planner.copies import Copies
@@ -47,7 +48,7 @@ from texpr.support.record import replace
 DEPTHS = (1, 2)
 """Lines of a row of the operand in shared memory that a turn has."""
 
-SWIZZLES = (128, 64, 32)
+SWIZZLES = tuple(CHUNK << bits for bits in (3, 2, 1))
 """Bytes of a row within which the engine may move chunks, to other banks (PTX ISA, "Swizzling modes")."""
 
 BANK = 4

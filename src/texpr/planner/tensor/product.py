@@ -156,7 +156,7 @@ def _each(loads: Sequence[Load]) -> tuple[Load, ...]:
 WORD = 4
 """Bytes of a register."""
 
-TERMS, DENSE = 128, 1 / 8
+TERMS, DENSE = PART, 1 / 8
 """Of so many terms elements are counted; of what has so few for a term nothing else is copied in each turn."""
 
 ROWED = 2

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from texpr.affine.expr import ONE, Expr, FloorDiv, Mod, Number, Sym, Xor, expr
-from texpr.ir.value import Load, Ref
+from texpr.ir.value import Buffer, Load, Ref
 from texpr.presburger.existential import ExistsWitness
 from texpr.presburger.formula import Eq, Formula, Ge, disj, rename
 from texpr.presburger.solve.relaxed import flat
@@ -15,8 +15,21 @@ from texpr.presburger.solve.turned import solved
 from texpr.proof.read.actions import Action, Program, Spot, indices
 from texpr.proof.read.order import Names
 from texpr.proof.read.program_order import When, when
-from texpr.proof.schedule.places import Home, home_of, place_of
 from texpr.support.record import Record
+
+Home: TypeAlias = "Buffer | Sym"
+
+
+def home_of(place: Load | Ref) -> Home:
+    """The memory of a place."""
+    return place.buffer if isinstance(place, Load) else place.sym
+
+
+def place_of(place: Load | Ref, spot: Spot, program: Program) -> tuple[Expr, ...]:
+    """A place of `program`: the indices of the loops around its declaration, and the subscripts."""
+    around = map(expr, indices(spot)[: program.scopes[home_of(place)]])
+    return (*around, *(place.index if isinstance(place, Load) else ()))
+
 
 POINT, WIDE, POINTS = 7919, 10007, 8
 """A prime number, of which multiples are points, modulo an extent or another one; and how many points a guess is tried at."""

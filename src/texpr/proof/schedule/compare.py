@@ -16,8 +16,8 @@ from texpr.presburger.solve.turned import solved
 from texpr.proof.common.values import Unlike, parts
 from texpr.proof.read.actions import Action, Program, Spot, indices
 from texpr.proof.read.conditions import test
+from texpr.proof.schedule.accesses import place_of
 from texpr.proof.schedule.holes import folded
-from texpr.proof.schedule.places import place_of
 from texpr.support.record import Mutable, Record, field, replace
 
 

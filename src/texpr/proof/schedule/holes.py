@@ -16,7 +16,7 @@ from texpr.ir.program.updates import neutral
 from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value
 from texpr.ir.value.types import F8E4M3, F8E8M0, DType
 from texpr.proof.read.actions import Action, Program
-from texpr.proof.schedule.places import Home
+from texpr.proof.schedule.accesses import Home
 
 Number: TypeAlias = int | float
 
