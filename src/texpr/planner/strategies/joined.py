@@ -196,7 +196,7 @@ def teams_of(rows: Rows, target: Target, refused: Sequence[Refused], in_step: bo
         ways = _ways(rows, known, alive.registers(rows.row.body, rows.strip, WARPGROUP) + ADDRESSES, target)
         fitting = [each for each in ways if each.fits(target, target.registers_thread)]
     found = busy(fitting) if fitting else []
-    if turn is not None and device is not None:
+    if found and turn is not None and device is not None:
         timed = _Timed(rows, turn, target, device)
         found = timed.sorted(timed.searched(found))
     for reason in refused:
