@@ -78,9 +78,8 @@ def decide(
     if launched is not None:
         between = tuple(launched.needs(nodes, between, engines.level, split))
     late = turned.needs if launched is None else tuple(need for need in turned.needs if need.source not in launched.paired)
-    found = tuple(need for need in (*between, *late) if split is None or not split.covers(need))
+    found = tuple(need for need in (*between, *late) if not (need.in_text or (split is not None and split.covers(need))))
     alike, settled = partial(_is_alike, steps=steps, cluster=cluster), partial(_is_settled, turned=turned, engines=engines)
-    found = tuple(need for need in found if not need.in_text)
     runs = needs.running(nest, nodes)
     closing = committing(nodes, copying)
     copied = tuple(needs.meetings(nest, nodes, copying)) if copying else ()

@@ -26,23 +26,15 @@ from texpr.planner.copies import Copies
 from texpr.planner.follow import Refused, Value
 from texpr.planner.nest import Nest
 from texpr.planner.strategies.products import ADDRESSES, LEAST, WORD, WORDS, Shape, in_turn
-from texpr.planner.strategies.warpgroups import (
-    BARRIERS,
-    FEW,
-    OF_WARPGROUPS,
-    SPAN,
-    STAGES,
-    Operands,
-    WarpgroupScript,
-    by_engine,
-    extent,
-)
+from texpr.planner.strategies.warpgroups import BARRIERS, FEW, STAGES, Operands, WarpgroupScript
 from texpr.planner.strategies.warpgroups import asked as asked_of
 from texpr.planner.strategy import Proposal, Rank, Strategy, Subject
+from texpr.planner.tensor.boxed import SPAN, by_engine, extent
 from texpr.planner.tensor.cores import Asked, microseconds, require_filled
 from texpr.planner.tensor.described import Together, columns_of, product_by
 from texpr.planner.tensor.gathered import sides
 from texpr.planner.tensor.product import Product, elements, is_by_parts, keeps_few_bits
+from texpr.planner.tensor.units import OF_WARPGROUPS
 from texpr.support.record import replace
 
 DEPTHS = (1, 2)

@@ -22,12 +22,10 @@ from typing import Any, TypeAlias
 from texpr.affine.expr import Sym
 from texpr.ir import program as ir
 from texpr.ir.value import Load
-from texpr.isa.cuda import TCGEN05, WARPGROUP, WGMMA
+from texpr.isa.cuda import WARPGROUP
 from texpr.isa.engine import CHUNK
-from texpr.isa.instructions.tcgen05 import COLUMNS, LANES, PAIR
-from texpr.isa.instructions.tcgen05 import PART as MOVED
+from texpr.isa.instructions.tcgen05 import PAIR
 from texpr.isa.instructions.tcgen05_scaled import QUARTER
-from texpr.isa.instructions.wgmma import ROWS
 from texpr.isa.levels import WARP
 from texpr.isa.target import Target
 from texpr.model.tiles import Goes
@@ -54,9 +52,10 @@ from texpr.planner.tensor.described import Together, columns_of, of_pairs, produ
 from texpr.planner.tensor.gathered import Gathered, gatherings, sides
 from texpr.planner.tensor.going import Limits, alternated, by_parts, limits_of, ordered, paired, ways, written
 from texpr.planner.tensor.product import Along, Product, by_warps, is_by_parts, keeps_few_bits
+from texpr.planner.tensor.units import LAG, OF_WARPGROUPS, Unit, unit_of
 from texpr.schedule.joint.records import usable_in
 from texpr.schedule.tree import path_to
-from texpr.support.record import Record, field, replace
+from texpr.support.record import field, replace
 
 BARRIERS = 1024
 """Bytes of shared memory for barriers, and for where arrays begin."""
@@ -73,39 +72,8 @@ GAIN = 0.95
 WORTH = 0.98
 """What another way of blocks through tiles has to save: less is within what a model can tell."""
 
-
-class Unit(Record):
-    """What does it on a target with `feature`. `rows`: of an instruction; `teams`: parts of a block, along rows and along
-    columns; `tiles`: instructions of a part along rows; `lag`: turns that a slot rests; `columns`: of tensor memory, 0 where
-    sums are in registers."""
-
-    feature: str
-    rows: int
-    teams: tuple[tuple[int, int], ...]
-    tiles: tuple[int, ...] = (1, 2)
-    lag: int = 0
-    columns: int = 0
-
-    def kept(self, part: tuple[int, int], words: float) -> float:
-        """Registers of a thread for sums of a part."""
-        return MOVED if self.columns else prod(part) * words / WARPGROUP
-
-
-LAG = 1
-"""Turns for which a product may go on behind its own: for one the tensor core has the next before it has done the last."""
-
-
 Asks: TypeAlias = Callable[["Operands"], Asked]
 """What a tile asks of a machine."""
-
-OF_WARPGROUPS = Unit(WGMMA, ROWS, ((2, 1), (1, 2), (1, 1)), lag=LAG)
-UNITS = (OF_WARPGROUPS, Unit(TCGEN05, LANES, ((1, 1),), lag=LAG, columns=COLUMNS))
-"""Of each generation."""
-
-
-def unit_of(target: Target) -> Unit | None:
-    """The unit of a target."""
-    return next((unit for unit in UNITS if unit.feature in target.features), None)
 
 
 class Operands(Tile):

@@ -124,9 +124,7 @@ class _Reader(Mutable):
             if (half := half_of(array)) is not None:
                 self.halves[array.buffer] = half
                 self.found.spaces[half.whole] = array.space
-        blocks: list[Sym] = []
-        threads: list[Sym] = []
-        skip = 0
+        blocks, threads, skip = list[Sym](), list[Sym](), 0
         env: dict[Sym, Expr] = {}
         ranks = {a.sym: a for a in kernel.axes if a.level is Level.CLUSTER}
         for axis in (a for a in kernel.axes if a.sym not in ranks):
