@@ -290,8 +290,8 @@ def _ordered(instr: Instr, own: Operand) -> Iterator[str]:
     yield "Later *later = new Later;"
     yield from (f"later->held_{operand.name}.begin({operand.name}, {operand.name}_at);" for operand in there)
     yield f"static std::vector<int> reads[{len(begun)}];"
-    yield from (f"(void){operand.name}_how;" for operand in described)
     for at, (held, given, block) in enumerate(begun):
+        yield f"(void){given.split(',')[0]}_how;"
         yield f"{held}.begin({given}, reads[{at}]{block});"
     yield f"tx_emu::learn_columns(*later, {', '.join(held for held, _, _ in begun)});"
     yield f"tx_emu::MatrixOrder const matrices[] = {{{', '.join(f'{held}.order()' for held, _, _ in begun)}}};"
