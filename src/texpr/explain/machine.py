@@ -13,7 +13,7 @@ from pathlib import PurePath
 from texpr.driver import Compiled
 from texpr.explain.data import Data
 from texpr.explain.speed import FEW, launch_of
-from texpr.ir.kernel.point import SIZE
+from texpr.ir.kernel.point import assumed, usual
 from texpr.isa.registry import DEVICES
 from texpr.isa.speed import Device
 from texpr.model.bound import bound
@@ -42,7 +42,7 @@ def machine_code(compiled: Compiled, text: str, resources: Mapping[str, Resource
 
 def _kernels(compiled: Compiled, codes: Mapping[str, Code], resources: Mapping[str, Resources]) -> Iterator[Data]:
     device, fixed = DEVICES.get(compiled.target.name), dict(compiled.plan.fixed)
-    sizes = {sym: fixed.get(sym, SIZE) for sym in (*fixed, *compiled.plan.sizes)}
+    sizes = usual(compiled.plan)
     source = PurePath(compiled.function.span.source.name).name
     for each in launches(compiled.plan, sizes, compiled.target):
         code = codes.get(each.kernel.name)
@@ -54,7 +54,7 @@ def _kernels(compiled: Compiled, codes: Mapping[str, Code], resources: Mapping[s
         yield {
             "kernel": each.kernel.name,
             "sizes": {sym.name: value for sym, value in sizes.items()},
-            "assumed": [sym.name for sym in sizes if sym not in fixed],
+            "assumed": [sym.name for sym in assumed(compiled.plan)],
             "whole": counts is not None and not counts.cut,
             "lines": dict(_asked(each, code, counts, lines, resources.get(each.kernel.name), compiled, device)),
             "code": [

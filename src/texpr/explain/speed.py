@@ -8,7 +8,7 @@ from texpr.affine.expr import Sym
 from texpr.driver import Compiled
 from texpr.explain.data import Data
 from texpr.ir import kernel as k
-from texpr.ir.kernel.point import SIZE
+from texpr.ir.kernel.point import assumed, usual
 from texpr.isa.constants import constant_bank
 from texpr.isa.levels import Level
 from texpr.isa.registry import DEVICES
@@ -43,9 +43,7 @@ def speed(
     device = device or DEVICES.get(compiled.target.name)
     if device is None:
         return None
-    fixed = dict(compiled.plan.fixed)
-    assumed = {sym: SIZE for sym in compiled.plan.sizes if sym not in fixed}
-    sizes = {**fixed, **assumed}
+    sizes = usual(compiled.plan)
     codes = {code.kernel: code for code in read_code(text or "")}
     found: dict[str, Data] = {}
     total = 0.0
@@ -57,7 +55,7 @@ def speed(
     return {
         "device": device.name,
         "sizes": {sym.name: value for sym, value in sizes.items()},
-        "assumed": [sym.name for sym in assumed],
+        "assumed": [sym.name for sym in assumed(compiled.plan)],
         "bound_us": total,
         "least_us": needed.us,
         "least": {"dram_us": needed.dram, "operations_us": needed.unit},

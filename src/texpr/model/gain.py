@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from texpr.affine.expr import Sym
 from texpr.ir import kernel as k
-from texpr.ir.kernel.point import SIZE
+from texpr.ir.kernel.point import usual
 from texpr.isa.registry import DEVICES
 from texpr.isa.speed import Device
 from texpr.isa.target import Target
@@ -41,7 +41,7 @@ def cost(plan: k.Plan, target: Target) -> Cost:
     """What a plan takes; of a target of which nobody knows how fast machines are, instructions are all that is known."""
     fixed, device = dict(plan.fixed), DEVICES.get(target.name)
     is_open = any(sym not in fixed for sym in plan.sizes)
-    sizes = {**{sym: SIZE for sym in plan.sizes}, **fixed}
+    sizes = usual(plan)
     found = [_launch(kernel, times, sizes, target, device, is_open) for kernel, times in launched(plan.steps, sizes)]
     return Cost(sum(each.us for each in found), sum(each.issued for each in found))
 
@@ -50,8 +50,7 @@ def bound_us(plan: k.Plan, target: Target) -> float:
     """The bound of all launches, memory included, at the sizes that are given, or at usual ones, in microseconds; of a target
     of which nobody knows how fast machines are, instructions."""
     device = DEVICES.get(target.name)
-    sizes = {**{sym: SIZE for sym in plan.sizes}, **dict(plan.fixed)}
-    found = launches(plan, sizes, target)
+    found = launches(plan, usual(plan), target)
     if device is None:
         return sum(each.work.issued * each.times for each in found)
     return sum(bound(each.work, each.shape, target, device).us * each.times for each in found)

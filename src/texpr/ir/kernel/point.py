@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from texpr.affine.expr import Expr, Sym
+from texpr.affine.expr import Expr, Sym, expr
+from texpr.affine.facts import Fact, Known
 from texpr.ir import kernel as k
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Value
 from texpr.ir.value import walk as value_walk
@@ -12,8 +13,36 @@ from texpr.ir.value import walk as value_walk
 SIZE = 4096
 """The assumed value of a run-time size."""
 
+_LEAST = {"==": (0, 0), "<=": (None, 0), "<": (None, 1), ">=": (0, None), ">": (1, None)}
+"""How much the left side of a comparison exceeds the right one by at least, and the right one the left."""
+
 Point = dict[Sym, int]
 """The values of the thread's coordinates, and of the indices of enclosing loops."""
+
+
+def usual(plan: k.Plan) -> dict[Sym, int]:
+    """Sizes at which a plan is looked at: those that it is for, and else the nearest to `SIZE` that callers promise."""
+    known, fixed = _promised(plan), dict(plan.fixed)
+    ends = {sym: known.bounds(expr(sym)) for sym in plan.sizes if sym not in fixed}
+    return {**fixed, **{sym: max(lo or 0, SIZE if hi is None else min(hi, SIZE)) for sym, (lo, hi) in ends.items()}}
+
+
+def assumed(plan: k.Plan) -> list[Sym]:
+    """The sizes that neither a plan is for, nor a promise gives."""
+    said = {**dict(plan.fixed), **_promised(plan).fixed}
+    return [sym for sym in plan.sizes if sym not in said]
+
+
+def _promised(plan: k.Plan) -> Known:
+    return Known({sym: (0, None) for sym in plan.sizes}, [fact for each in plan.requires for fact in _facts(each)])
+
+
+def _facts(promise: k.Compare) -> Iterator[Fact]:
+    above, below = _LEAST.get(promise.op, (None, None))
+    if above is not None:
+        yield Fact(above, promise.left - promise.right, None)
+    if below is not None:
+        yield Fact(below, promise.right - promise.left, None)
 
 
 def touched(stmt: k.Stmt) -> Iterator[tuple[Load, str, int]]:

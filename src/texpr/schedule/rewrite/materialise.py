@@ -394,9 +394,10 @@ class _Maker(Mutable):
             case ir.New(buffer):
                 graph = self.state.allocations.get(buffer)
                 declared = buffer.shape if graph is None else tuple(d.extent for d in graph.leaves)
-                shape = tuple(map(self.around(path).index, declared))
-                if shape != buffer.shape:
-                    self.buffers[buffer] = replace(buffer, shape=shape)
+                plain = self.around(path).index
+                shape, strides = tuple(map(plain, declared)), buffer.strides and tuple(map(plain, buffer.strides))
+                if buffer.role == "local" and (shape, strides) != (buffer.shape, buffer.strides):  # callers know a result
+                    self.buffers[buffer] = replace(buffer, shape=shape, strides=strides)
                 return _Entry(self._rewriter(path).stmt(stmt), None)
             case _:
                 return self._noted(self._rewriter(path).stmt(stmt), stmt)
