@@ -162,8 +162,11 @@ class Known:
         return found
 
     def positive(self, value: Expr) -> bool:
-        """Whether value ≥ 1 is proved."""
-        return self.nonnegative(value - 1)
+        """Whether value ≥ 1 is proved; of a product, that each factor is."""
+        if self.nonnegative(value - 1):
+            return True
+        ((monomial, times),) = value.terms if len(value.terms) == 1 and not value.constant else (((), 0),)
+        return times > 0 and len(monomial) > 1 and all(self.nonnegative(term((each,)) - 1) for each in monomial)
 
     def quotient(self, value: Expr, den: Expr) -> int | None:
         """The integer q, if one is proved, with q · den ≤ value < (q + 1) · den at every point."""

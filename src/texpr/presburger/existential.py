@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from texpr.affine.expr import Expr, Sym, expr
+from texpr.affine.expr import Expr, Number, Sym, expr
 from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
 from texpr.presburger.formula import TRUE, Eq, Formula, Ge, conj, mapped, negate, rename, syms
@@ -19,7 +19,7 @@ from texpr.presburger.questions import Point, witness
 from texpr.presburger.solve.counted import Count, in_counts
 from texpr.presburger.solve.omega import refuted
 from texpr.presburger.solve.ranges import ranges_of, within
-from texpr.presburger.solve.relaxed import flat, relaxed
+from texpr.presburger.solve.relaxed import eliminated, flat, relaxed
 from texpr.support.record import Record
 
 
@@ -81,7 +81,12 @@ def nowhere(
     ranges of the caller's symbols. `solving`: the solver looks for unclaimed coordinates. Raises Undecided."""
     known, plain = {*flat(facts)}, plain or within(facts)
     missed = [missed for each in found for missed in each.missed(known, plain)]
-    point = witness((*facts, *missed), premises)
+    try:
+        point = witness((*facts, *missed), premises)
+    except Undecided:
+        if solving and _is_everywhere((*facts, premises), found):
+            return None
+        raise
     if point is None:
         return None
     numbers = {sym: expr(value) for sym, value in point.items()}
@@ -102,7 +107,10 @@ def _is_everywhere(facts: Sequence[Formula], found: Sequence[ExistsWitness]) -> 
     """Whether at every point with `facts` an object of `found` exists, by isl. Raises Undecided."""
     left = Set.of((), relaxed(conj(facts)))
     for each in found:
-        own, own_names = relaxed(conj(each.facts)), {*each.names.values()}
+        own_names = {*each.names.values()}
+        said = {s for number in syms(conj(each.facts)) if isinstance(number, Number) for e in number.args for s in e.syms()}
+        told, _ = eliminated([*flat(each.facts)], (said & own_names).__contains__)  # then numbers are those of the caller
+        own = relaxed(conj(told))
         unknown = (s for s in syms(own) - syms(conj(each.facts)) if s.name.startswith("⟪"))
         if not any(name.name in s.name for s in unknown for name in own_names):
             left = left.subtract(Set.of((), own, exists=tuple(own_names)))

@@ -74,7 +74,7 @@ def witness(parts: Iterable[Formula], premises: Formula) -> Point | None:
         return None
     numbers = sorted({s for fact in facts for s in syms(fact) if isinstance(s, Number)}, key=lambda s: s.name)
     told = [fact for x, y in combinations(numbers, 2) if x.label == y.label for fact in _alike(x, y)]
-    told += [fact for x in numbers for fact in _promised(x)]
+    told += _promises(numbers, facts, premises)
     try:
         found = _by_cases([*facts, *told], premises)
     except ZeroDivisionError:
@@ -95,12 +95,26 @@ def _alike(x: Number, y: Number) -> Iterator[Formula]:
         yield disj((Ge(other - one - 1), Ge(expr(x) - y)))
 
 
-def _promised(x: Number) -> Iterator[Formula]:
-    """The range of a number, if the table has such an element."""
+def _promises(numbers: Sequence[Number], facts: Sequence[Formula], premises: Formula) -> list[Formula]:
+    """The ranges of numbers, if their tables have such elements; plainly, where it is quickly shown that they have, as products
+    of ranges need it."""
+    plain, left = list[Formula](), [promise for x in numbers for promise in _promised(x)]
+    linear = [fact for fact in facts if not _has_product(fact)] if left else []
+    while left:
+        shown = [each for each in left if refuted((*linear, *plain, negate(each[0]), premises))]
+        if not shown:
+            break
+        plain += flat(range for _, range in shown)
+        left = [each for each in left if each not in shown]
+    return [*plain, *(disj((negate(there), range)) for there, range in left)]
+
+
+def _promised(x: Number) -> Iterator[tuple[Formula, Formula]]:
+    """That a table has an element, and the range of the number then."""
     rules = x.rules
     if rules is not None and rules.lo is not None and rules.hi is not None:
         there = conj(between(0, e, size) for e, size in zip(x.args, rules.shape, strict=True))
-        yield disj((negate(there), between(rules.lo, x, rules.hi)))
+        yield there, between(rules.lo, x, rules.hi)
 
 
 def is_refuted_by_equations(facts: Iterable[Formula], premises: Formula) -> bool:

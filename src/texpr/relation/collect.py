@@ -64,6 +64,11 @@ class _Site(Record, eq=False, dict=True):
     def facts(self) -> tuple[Expr, ...]:
         return self._facts
 
+    @property
+    def said(self) -> tuple[tuple[Sym, Expr], ...]:
+        """What is not negative of the numbers that `let`s before have."""
+        return tuple((each.sym, fact) for each in self.where.lets for fact in _bound_facts((each,)))
+
     @cached_property
     def _facts(self) -> tuple[Expr, ...]:
         return (*self.given, *facts_of(self.where.formulas), *_bound_facts(self.where.lets))

@@ -19,9 +19,9 @@ from texpr.presburger.formula import Formula, conj, equal, rename
 from texpr.presburger.isl.build import build_map
 from texpr.presburger.isl.maps import Map, left, right
 from texpr.presburger.isl.sets import Set
-from texpr.relation.data import Hidden
+from texpr.relation.data import Hidden, told
 from texpr.relation.delinearise import View
-from texpr.relation.facts import known
+from texpr.relation.facts import facts_of, known
 from texpr.relation.opaque import Opaque
 from texpr.support.record import Record
 
@@ -103,6 +103,11 @@ class Instance(Record, eq=False, dict=True):
     def accesses(self) -> tuple[Access, ...]:
         """The reads of the statement itself, then its writes."""
         return tuple(Access(self, draft) for draft in self.drafts)
+
+    @property
+    def said(self) -> tuple[tuple[Sym, Expr], ...]:
+        """What is not negative of the numbers that `let`s before have."""
+        return tuple((each.sym, fact) for each in self.lets for fact in facts_of(told((each,))))
 
     @cached_property
     def known(self) -> Known:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from texpr.affine.expr import Expr
+from texpr.affine.expr import Expr, Sym
 from texpr.affine.facts import Known
 from texpr.ir import program as ir
 from texpr.relation.conditions import condition
@@ -23,6 +23,8 @@ class Site(Protocol):
     def path(self) -> tuple[Ancestor, ...]: ...
     @property
     def facts(self) -> tuple[Expr, ...]: ...
+    @property
+    def said(self) -> tuple[tuple[Sym, Expr], ...]: ...
 
 
 class Standing(Mutable):
@@ -45,12 +47,13 @@ class Standing(Mutable):
         return tuple(loop for loop in self._first(stmt).path if isinstance(loop, ir.Par | ir.Seq) and loop not in within)
 
     def around(self, stmt: ir.Stmt) -> tuple[Expr, ...]:
-        """What is not negative where `stmt` begins: nothing of its loops, nor what is tested inside of them."""
+        """What is not negative where `stmt` begins: nothing of its loops, nor what is tested, or read, inside of them."""
         within = frozenset(ir.walk((stmt,)))
         # mapping makes loops and tests anew around those that it runs in order: their indices and conditions stay
         loops = {s.sym for s in within if isinstance(s, ir.Par | ir.Seq)}
         tests = {id(s.condition) for s in within if isinstance(s, ir.If)}
-        facts = [*self.given]
+        read = {s.sym for s in within if isinstance(s, ir.Let)}
+        facts = [*self.given, *(fact for let, fact in self._first(stmt).said if let not in read)]
         for ancestor in self._first(stmt).path:
             match ancestor:
                 case ir.Par() | ir.Seq() if ancestor.sym not in loops:

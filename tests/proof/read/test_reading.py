@@ -123,7 +123,7 @@ def differences(
             numbers = {s: sizes[s.name] for s in function.sizes}
             arrays = {p.name: np.ones([e.evaluate(numbers) for e in p.shape], numpy_dtype(p.dtype)) for p in function.params}
         plan = driver.lower(function, target, schedule=schedule or next(iter(function.schedules), None)).plan
-        reading = read(plan, Program(function, (), {}, {}))
+        reading = read(plan, Program(function, (), {}, {}, {}))
         if lost:
             reading.events.remove(next(e for e in reading.events if isinstance(e.target, Load)))
         bases = {axis.base: 0 for launch in reading.launches for axis in launch.kernel.axes if axis.base is not None}

@@ -45,6 +45,7 @@ from texpr.presburger.isl.raw import Undecided
 from texpr.presburger.isl.sets import Set
 from texpr.presburger.linear import NotAffine
 from texpr.presburger.points import Points
+from texpr.relation.data import Hidden
 from texpr.relation.dependence import meeting_formula
 from texpr.support.diagnostic import Note
 from texpr.support.record import Mutable, field
@@ -94,8 +95,14 @@ class Shuffles(Mutable):
             raise Unfit("its elements are moved several at once, or while threads go on", Note("here", span))
         if stmt in self.atomics or any(isinstance(each, ir.Instruction) for each in end.access.instance.path):
             raise Unfit("it is touched by other means than a thread's own statements", Note("here", span))
-        if end.access.hidden or end.access.load.data:
+        if end.access.load.data or not all(self._is_of_all(end, each) for each in end.access.hidden):
             raise Unfit("which of its elements is touched depends on data", Note("here", span))
+
+    def _is_of_all(self, end: End, hidden: Hidden) -> bool:
+        """Whether a number that data say is one for all lanes, as how many turns a loop has, and tells no element."""
+        around = (self.nest.loops.get(loop) for loop in end.access.instance.loops[: hidden.depth] if isinstance(loop, ir.Par))
+        shared = hidden.let is not None and hidden.source is not None and all(m is None or m.role is Role.GRID for m in around)
+        return shared and not any(hidden.sym in each.syms() for each in end.access.index)
 
     def _dealt(self, buffer: Buffer, writes: list[End]) -> RegisterLayout:
         """The register layout that every write agrees with. Raises Unfit."""

@@ -22,7 +22,8 @@ from texpr.affine.expr import Expr, Sym, expr
 from texpr.ir import program as ir
 from texpr.ir.instr import Instr
 from texpr.ir.program.rewrite import map_value
-from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value
+from texpr.ir.program.uses import loads as loads_in
+from texpr.ir.value import Buffer, Cast, Literal, Load, Op, Value, walk
 from texpr.isa.levels import WARP
 from texpr.isa.registry import DEVICES
 from texpr.isa.target import Target
@@ -212,10 +213,15 @@ class LinkedScript(Copies, kw_only=True):
         for buffer, load in reads.items():
             if buffer.role == "local":
                 continue
-            moved = {sym for e in load.index for sym in e.syms()}
+            moved = {sym for e in load.index for sym in e.syms()} | self._named(buffer, where[buffer])
             above = self.above(where[buffer].columns)
             turns = [s for s in above if isinstance(s, ir.Seq) and s.sym in moved]
             self.to_shared(load, turns[0].sym.name if turns else block)
+
+    def _named(self, buffer: Buffer, product: Linked) -> set[Sym]:
+        """The indices by which data say what a product reads of a buffer."""
+        inside = ir.walk((self.loop(product.columns.sym.name),))
+        return {sym for stmt in inside for load in loads_in(stmt) if load.buffer is buffer for sym in _said(load)}
 
     def _copies_in(self, loop: ir.Seq) -> bool:
         """Whether something is copied to shared memory in each turn."""
@@ -275,7 +281,7 @@ class _Finder(Record):
         nest = (self.row, columns, sums[0])
         if not columns.extent.is_constant or not sums[0].extent.is_constant:
             return None
-        bind = _of_row(bind, self.row, self.local)
+        bind = _of_row(bind, nest, self.local)
         for instr in self.choices(columns, bind):
             for shape, found in cut(instr, nest, bind):
                 whole = columns.extent.constant % shape[1] == 0 and sums[0].extent.constant % shape[2] == 0
@@ -284,11 +290,21 @@ class _Finder(Record):
         return None
 
 
-def _of_row(bind: ir.Bind, row: ir.Par, local: frozenset[Buffer]) -> ir.Bind:
-    """A statement whose locals have an element for each row, as fission makes them, and that reads what is padded as staged."""
+def _said(load: Load) -> set[Sym]:
+    """The indices by which data say where an element is."""
+    named = (node for _, meaning in load.data for node in walk(meaning) if isinstance(node, Load))
+    return {sym for each in named for e in each.index for sym in e.syms()}
+
+
+def _of_row(bind: ir.Bind, nest: Sequence[ir.Loop], local: frozenset[Buffer]) -> ir.Bind:
+    """A statement whose locals have an element for each row, as fission makes them, and that reads what is padded, or of a page
+    that a table names, as staged."""
+    row, inner = nest[0], {loop.sym for loop in nest}
 
     def leaf(node: Value) -> Value | None:
         match node:
+            case Load() if node.data and not _said(node) & inner:
+                return replace(node, data=())
             case Load() if node.buffer in local:
                 return replace(node, index=(expr(row.sym), *node.index))
             case Op("select", (_, (Load() | Cast(Load())) as arm, Literal(0))):

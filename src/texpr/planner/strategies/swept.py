@@ -90,7 +90,7 @@ def _proposals(subject: Subject) -> Iterator[Proposal]:
             try:
                 tried.must("online", loop.sym.name, keys, results=script.fresh(loop.sym.name, "b"))
             except Refused:
-                break
+                continue  # as of more keys than a page has
             row = _row(subject, tried.state)
             costs = [made.cost for each in ROWS if each.applies(row) and (made := each.propose(row, ())) is not None]
             if costs and not (fits and keys == FEW):

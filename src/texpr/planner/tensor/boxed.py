@@ -30,5 +30,6 @@ def by_engine(load: Load, sizes: Mapping[Sym, int]) -> dict[str, Value]:
 
 def extent(index: Expr, sizes: Mapping[Sym, int]) -> int:
     """Elements from the least to the greatest that a subscript is in a tile."""
-    first = index.evaluate({sym: 0 for sym in index.syms()})
-    return index.evaluate({sym: sizes.get(sym, 1) - 1 for sym in index.syms()}) - first + 1
+    others = {sym: 1 for sym in index.syms() if sym not in sizes}  # which may divide
+    first = index.evaluate({sym: others.get(sym, 0) for sym in index.syms()})
+    return index.evaluate({sym: others.get(sym, sizes.get(sym, 1) - 1) for sym in index.syms()}) - first + 1

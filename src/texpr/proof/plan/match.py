@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from texpr.affine.expr import ZERO, Expr, Sym, expr, number_of
+from texpr.affine.expr import ZERO, Expr, Sym, expr
 from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
 from texpr.isa.levels import Space
 from texpr.presburger.existential import is_plain
@@ -17,7 +17,7 @@ from texpr.presburger.formula import FALSE, Eq, Formula, between, conj, negate, 
 from texpr.presburger.solve.relaxed import flat
 from texpr.proof.common.asked import Claim
 from texpr.proof.common.values import Unlike, parts
-from texpr.proof.read.actions import Action, Program, Spot, frees, indices
+from texpr.proof.read.actions import Action, Program, Spot, frees, indices, named_by
 from texpr.proof.read.conditions import test
 from texpr.proof.read.events import Event, Reading, Site, Variable, ranged
 from texpr.support.record import Mutable, Record, field, replace
@@ -76,7 +76,7 @@ class Pairing(Mutable):
             raise Unlike
         self.place(event.target, action.target, event.site, action.spot, reading=False)
         if (named := self.reading.named.get(home_of(event.target))) is not None:  # by the integer that its name claims
-            self.equations.append((expr(number_of(action.stored.name, indices(action.spot))), named))
+            self.equations.append((named_by(action, map(expr, indices(action.spot)), self.program.tables), named))
         before = len(self.equations)
         for (given, site), (meant, spot) in zip(tests, wanted, strict=False):
             self.value(given, meant, site, spot)

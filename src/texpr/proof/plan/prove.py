@@ -8,7 +8,6 @@ from functools import lru_cache
 from itertools import chain, combinations_with_replacement, product
 from typing import TypeVarTuple, Unpack
 
-from texpr.affine.expr import expr, number_of
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.kernel.shared import overlaps
@@ -32,7 +31,7 @@ from texpr.proof.plan.once import Coverage
 from texpr.proof.plan.overflow import overflows
 from texpr.proof.plan.sums import Sums, Wrong
 from texpr.proof.plan.together import diverging
-from texpr.proof.read.actions import Action, Program, actions, bound
+from texpr.proof.read.actions import Action, Program, actions, bound, named_by
 from texpr.proof.read.events import Event, Reading, plainly
 from texpr.proof.read.reader import read
 from texpr.support.diagnostic import CompilerBug
@@ -212,7 +211,8 @@ class _Prover(Mutable):
             copy = copied(event, source, tag, self.flow) if isinstance(source, Load | Ref) else ()
             self.touch(*copy)
             self.copies += copy[1:]
-            if named is not None and not any(named is expr(number_of(a.stored.name, a.copies)) for a in copy):
+            program = self.flow.program
+            if named is not None and not any(named is named_by(program.lets[a.stored], a.copies, program.tables) for a in copy):
                 return ""
             return "a copy of an element" if copy else None
         is_first = event.first

@@ -8,10 +8,10 @@ into.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
-from texpr.affine.expr import Sym, expr, number_of
+from texpr.affine.expr import Expr, Sym, expr, number_of
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.program.rewrite import over, substitute_block
@@ -20,6 +20,7 @@ from texpr.ir.value import Buffer, Load, Op, Ref, Value
 from texpr.ir.value.types import BOOL
 from texpr.presburger.formula import Formula, between, negate
 from texpr.proof.read.conditions import test
+from texpr.proof.read.tables import Tables, number_in, tables_of
 from texpr.support.record import Mutable, Record, derive, field, replace
 from texpr.support.span import Span
 
@@ -69,18 +70,30 @@ class Program(Record):
     actions: tuple[Action, ...]
     scopes: dict[Buffer | Sym, int]
     lets: dict[Sym, Action]
+    tables: Tables
+
+
+def named_by(action: Action, args: Iterable[Expr], tables: Tables) -> Expr:
+    """The integer that a `let` of the program is at some indices: an element of a table, or a function of its name."""
+    own, args = number_in(action.value, tables), tuple(args)
+    if own is None:
+        assert isinstance(action.stored, Sym), "as it is a `let`"
+        return expr(number_of(action.stored.name, args))
+    return expr(own).substitute(dict(zip(indices(action.spot), args, strict=True)))
 
 
 def actions(function: ir.Function) -> Program:
     """The actions of `function`."""
-    reader = _Reader({b: 0 for b in (*function.params, *function.results)}, {})
+    tables = tables_of(function)
+    reader = _Reader({b: 0 for b in (*function.params, *function.results)}, {}, tables)
     found = tuple(reader.block(function.body, Spot((), (), ())))
-    return Program(function, found, reader.scopes, reader.lets)
+    return Program(function, found, reader.scopes, reader.lets, tables)
 
 
 class _Reader(Mutable):
     scopes: dict[Buffer | Sym, int]
     lets: dict[Sym, Action]
+    tables: Tables
 
     def block(self, body: tuple[ir.Stmt, ...], around: Spot) -> Iterator[Action]:
         rest = list(body)
@@ -96,7 +109,8 @@ class _Reader(Mutable):
                     self.scopes.setdefault(stmt.buffer, len(here.loops))
                 case ir.Let():
                     if stmt.value.dtype.is_integer:  # index expressions use it as a function of the loop indices
-                        named = {stmt.sym: number_of(stmt.sym.name, indices(here))}
+                        own = number_in(stmt.value, self.tables)
+                        named = {stmt.sym: number_of(stmt.sym.name, indices(here)) if own is None else own}
                         rest[at + 1 :] = substitute_block(tuple(rest[at + 1 :]), named)
                     self.scopes[stmt.sym] = len(here.loops)
                     action = Action(here, Ref(stmt.sym, stmt.value.dtype), stmt.value, None, stmt)

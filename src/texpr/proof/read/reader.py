@@ -27,13 +27,13 @@ from texpr.ir.operation import (
     Waits,
 )
 from texpr.ir.program.rewrite import map_value
-from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, walk
+from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value
 from texpr.ir.value.types import BOOL, DType
 from texpr.isa.levels import Level, Space
 from texpr.presburger.formula import TRUE, Eq, Formula, Ge, between, compare, conj, negate
 from texpr.presburger.solve.products import is_never_negative
 from texpr.presburger.solve.relaxed import flat
-from texpr.proof.read.actions import Action, Program, indices
+from texpr.proof.read.actions import Action, Program, indices, named_by
 from texpr.proof.read.boxes import Copy, Piece, Sender, aligned, filled, needed, pieces, sender
 from texpr.proof.read.channels import channels, relays
 from texpr.proof.read.conditions import test
@@ -55,6 +55,7 @@ from texpr.proof.read.folded import folded
 from texpr.proof.read.instructs import instructed, not_understood, premises
 from texpr.proof.read.lanes import joins_lanes
 from texpr.proof.read.pairs import Counted, Half, counted, half_of, led, near_of, part_of, sent
+from texpr.proof.read.tables import Tables, number_in, read_at
 from texpr.support.record import Mutable, Record, field, replace
 
 
@@ -66,7 +67,7 @@ def read(plan: k.Plan, program: Program) -> Reading:
     facts = [fact for each in promised for fact in _facts(each)]
     names, known = frozenset(s.name for s in stored), Known({size: (0, None) for size in plan.sizes}, facts)
     promised += tuple(Ge(expr(size)) for size in plan.sizes)
-    reader = _Reader(names, single, program.lets, known, promised)
+    reader = _Reader(names, single, program.lets, program.tables, known, promised)
     reader.steps(plan.steps, (), ())
     for launch in reader.found.launches:
         launch.relays.extend(relays(reader.found, launch))
@@ -86,17 +87,11 @@ def _first(sym: Sym) -> Sym:
     return Sym(first) if first and number.isdecimal() else sym
 
 
-def _read(value: Value, meant: Value) -> dict[Sym, Expr]:
-    """The indices for which `value` is `meant`, by the subscripts of loads in both: divided loops have other names."""
-    loads = zip(*([each for each in walk(v) if isinstance(each, Load)] for v in (value, meant)), strict=False)
-    pairs = (pair for own, other in loads if own.buffer == other.buffer for pair in zip(other.index, own.index, strict=True))
-    return {sym: own for other, own in pairs if (sym := other.as_sym) is not None}
-
-
 class _Reader(Mutable):
     names: frozenset[str]
     single: frozenset[str]
     lets: Mapping[Sym, Action]
+    tables: Tables
     known: Known
     promised: tuple[Formula, ...]
     found: Reading = field(default_factory=Reading)
@@ -271,17 +266,19 @@ class _Body(Mutable):
         return made
 
     def number(self, made: Sym) -> Expr:
-        """The contents of a register that is never reassigned, for index expressions: a `let` of the program of that name, with
-        the indices for which it reads the same elements, or of the same names, which is to be proved. Otherwise an
-        uninterpreted function of the coordinates of its declaration."""
+        """The contents of a register that is never reassigned, for index expressions: an element of a table; a `let` of the
+        program of that name, with the indices for which it reads the same elements, or of the same names, which is to be
+        proved. Otherwise an uninterpreted function of the coordinates of its declaration."""
         variable = self.reader.found.variables[made]
+        if (own := number_in(variable.value, self.reader.tables)) is not None:
+            return expr(own)
         site, let = variable.site, self.reader.lets.get(variable.name)
         called = {**{sym: expr(sym) for sym in site.dims}, **site.names}
         known, (block, at) = {**{_first(sym): value for sym, value in called.items()}, **called}, site.path[-1]
-        known |= {} if let is None or variable.value is None else _read(variable.value, let.value)
+        known |= {} if let is None or variable.value is None else read_at(variable.value, let.value)
         if let is None or not known.keys() >= {*indices(let.spot)} or not k.declares(block[at]):
             return expr(number_of(made.name, site.dims))
-        named = expr(number_of(variable.name.name, [known[s] for s in indices(let.spot)]))
+        named = named_by(let, [known[s] for s in indices(let.spot)], self.reader.tables)
         return self.reader.found.named.setdefault(made, named)
 
     def engine(self, stmt: Copy, site: Site, scope: _Scope) -> None:

@@ -11,12 +11,13 @@ from texpr.ir.program.rewrite import Rewriter, replace_loads, substitute_block, 
 from texpr.ir.value import Buffer, Cast, Load, Value
 from texpr.ir.value.types import widens
 from texpr.presburger.formula import Formula, between
+from texpr.proof.read.tables import rules_of
 from texpr.support.record import Record, replace
 
 
 def by_number(function: ir.Function) -> ir.Function:
     """`function` with subscripts, and `let`s, that read input parameters replaced by a named function: `index⟨i⟩`."""
-    naming = _Naming({b: _rules(b, function.assumes) for b in function.params if b.role == "input" and b.dtype.is_integer})
+    naming = _Naming({b: rules_of(b, function.assumes) for b in function.params if b.role == "input" and b.dtype.is_integer})
     rewriter = Rewriter(value=lambda value: replace_loads(value, naming.named), target=naming.named)
     return replace(function, body=naming.without_lets(rewriter.block(function.body)))
 
@@ -30,16 +31,6 @@ def within(index: Sequence[Expr], shape: Sequence[Expr], exactly: bool = False) 
             yield between(0, e, size)
         for sym in said:
             yield from () if sym.rules is None else within(sym.args, sym.rules.shape, exactly)
-
-
-def _rules(table: Buffer, assumes: Sequence[ir.Assume]) -> Rules:
-    """What is promised of the elements of a table."""
-    ranges = [a for a in assumes if isinstance(a, ir.InRange) and a.buffer.name == table.name]
-    lo, hi = (ranges[0].lo, ranges[0].hi) if ranges else (None, None)
-    injective, monotone = (
-        any(isinstance(a, kind) and a.buffer.name == table.name for a in assumes) for kind in (ir.Injective, ir.Monotone)
-    )
-    return Rules(table.shape, lo, hi, injective, monotone)
 
 
 class _Naming(Record):

@@ -37,7 +37,7 @@ from texpr.ir.value import Buffer, Cast, Index, Literal, Load, Op, Ref, Value, c
 from texpr.ir.value.exponentials import Sum, atom, meaning, names, plus, scaled, slope, times
 from texpr.ir.value.structure import same
 from texpr.ir.value.types import BOOL, I64, DType
-from texpr.presburger.formula import Eq, Formula, between
+from texpr.presburger.formula import Eq, Formula, Ge, between, conj, disj
 from texpr.presburger.questions import witness
 from texpr.support.record import Mutable, field, replace
 
@@ -284,7 +284,8 @@ class _Sweep(Mutable):
             return None if at is None else replace(old, buffer=self.made[old.buffer], index=index)
 
         def value(old: Value) -> Value:
-            return replace_loads(old if self.mark.whole else map_value(old, lambda node: self.padded(node, loop.sym)), place)
+            named = replace_loads(old, lambda load: self.named(load, loop.sym) if load.data else None)
+            return replace_loads(named if self.mark.whole else map_value(named, lambda n: self.padded(n, loop.sym)), place)
 
         def target(old: Load) -> Load:
             return place(old) or old
@@ -322,14 +323,36 @@ class _Sweep(Mutable):
             case _:
                 return False
 
+    def named(self, load: Load, key: Sym) -> Load:
+        """An element whose place data say: what all keys of a block have in common is said of the first one, where that is
+        decided to be the same number; and so is what is that of the first one, and the number of the key."""
+
+        def same_for_all(index: Expr) -> Expr:
+            first = index.substitute({key: expr(0)})
+            inside = between(0, expr(key), expr(self.mark.size))
+            for each in (first, first + expr(key)) if key in index.syms() else ():
+                if self.never(conj((inside, disj((Ge(index - each - 1), Ge(each - index - 1)))))):
+                    return each
+            return index
+
+        data = tuple((sym, replace_loads(meant, lambda found: self.named(found, key))) for sym, meant in load.data)
+        return replace(load, index=tuple(map(same_for_all, load.index)), data=data)
+
+    def never(self, formula: Formula) -> bool:
+        """Whether something holds nowhere."""
+        return witness((formula,), self.premises) is None
+
     def padded(self, node: Value, key: Sym) -> Value | None:
         """0 in place of an element that there is not."""
         load = node.arg if isinstance(node, Cast) else node
         if not isinstance(load, Load) or load.buffer in self.row.streams:
             return None
-        need(not load.data or self.mark.whole, "data say what keys read")
+        said = {s for _, meant in load.data for n in walk(meant) if isinstance(n, Load) for e in n.index for s in e.syms()}
+        need(key not in said, "data say what keys read")
         tests = list[Value]()
         for index, size in zip(load.index, load.buffer.shape, strict=True):
+            if load.data and index is expr(key) and self.never(Ge(expr(self.mark.size - 1) - size)):
+                continue
             steps = [factor for monomial, factor in index.terms if monomial == (key,)]
             step = steps[0] if steps and key not in (index - expr(key) * steps[0]).syms() else 0
             if key in index.syms() and step <= 0:

@@ -77,7 +77,7 @@ VIA = ("ld", "cp_async", "bulk", "tma", "im2col", "gather4", "scatter4")
 HALF = 0.5
 """The fraction of a power of two."""
 
-OFFSETS = ("ld", "cp_async")
+OFFSETS = ("ld", "cp_async", "tma")
 """Copies of boxes that may begin where data say."""
 
 WORDS = {
@@ -125,8 +125,8 @@ def _staged(call: Call) -> State:
         )
     if not are_apart(found):
         return _staged(replace(call, state=told_apart(call.state, at, buffer)))
-    if via in OFFSETS and any(use.load.data for use in found):
-        state = settled(call.state, buffer, outer)
+    if via in OFFSETS and any(use.load.data for use in found) and not (via == "tma" and any(use.writes for use in found)):
+        state = settled(call.state, buffer, outer, whole=via == "tma")
         if state is not call.state:
             return _staged(replace(call, state=state))
     found = _along(call, buffer, found)

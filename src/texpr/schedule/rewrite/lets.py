@@ -12,9 +12,12 @@ from itertools import pairwise
 
 from texpr.ir import program as ir
 from texpr.ir.program.uses import loads, written
-from texpr.ir.value import Cast, Load, Value
+from texpr.ir.value import Value
+from texpr.presburger.formula import Ge, conj
+from texpr.presburger.isl.raw import Undecided
+from texpr.presburger.questions import witness
 from texpr.relation.facts import known
-from texpr.schedule.stage.region import inside, subscripts
+from texpr.schedule.stage.region import inside, subscripts, table_of
 from texpr.schedule.state import State
 from texpr.schedule.tree import path_to, replaced
 from texpr.support.record import replace
@@ -42,13 +45,6 @@ def _may_be_in(let: ir.Let, loop: ir.Par) -> bool:
     return let.sym not in loop.extent.syms() and not {load.buffer for load in loads(let)} & written(loop.body)
 
 
-def table_of(value: Value) -> Load | None:
-    """The element of a table that an integer is, which nothing writes and whose place is no data; None where it is none."""
-    table = value.arg if isinstance(value, Cast) else value
-    plain = isinstance(table, Load) and not table.data and table.buffer.role == "input" and value.dtype.is_integer
-    return table if plain and isinstance(table, Load) else None
-
-
 def is_there(state: State, value: Value, around: Sequence[ir.Loop]) -> bool:
     """Whether an integer may be read in an iteration of the loops `around`, whatever is executed there: an element of a
     table, at a place that these loops tell, which is shown to be inside."""
@@ -59,6 +55,10 @@ def is_there(state: State, value: Value, around: Sequence[ir.Loop]) -> bool:
     told = {state.domain(loop).sym for loop in around} | {*state.function.sizes}
     if not {s for e in index for s in e.syms()} <= told:
         return False
-    there = known(inside(state, around))
-    pairs = zip(index, table.buffer.shape, strict=True)
-    return all(there.nonnegative(e) and there.nonnegative(size - 1 - e) for e, size in pairs)
+    facts = inside(state, around)
+    there, premises = known(facts), conj(map(Ge, facts))
+    ends = (end for e, size in zip(index, table.buffer.shape, strict=True) for end in (e, size - 1 - e))
+    try:
+        return all(there.nonnegative(end) or witness((Ge(-end - 1),), premises) is None for end in ends)
+    except Undecided:
+        return False

@@ -26,7 +26,7 @@ from texpr.ir import program as ir
 from texpr.ir.program.marked import mark, marked, unmarked
 from texpr.ir.program.marks import Apart, Pipeline, Tensor
 from texpr.ir.program.rewrite import Rewriter, replace_loads, substitute_block, with_blocks
-from texpr.ir.program.uses import loads
+from texpr.ir.program.uses import loads, symbols
 from texpr.ir.value import Buffer, Index, Load, Op, Ref, Value, walk
 from texpr.ir.value.types import BOOL, I64
 from texpr.isa.engine import CHUNK
@@ -37,6 +37,7 @@ from texpr.relation.dependence import Dependence, candidates, comparable, extend
 from texpr.relation.facts import in_loop, known
 from texpr.schedule.rewrite.materialise import given
 from texpr.schedule.rewrite.order import conflict, undecided
+from texpr.schedule.stage.region import table_of
 from texpr.schedule.tree import Body, loops, path_to, replaced
 from texpr.support.diagnostic import Limitation, Note, TexprError, error
 from texpr.support.record import Record, replace
@@ -135,7 +136,15 @@ def _parted(loop: ir.Loop, names: tuple[str, ...], span: Span) -> _Parts:
             raise error("E0912", span, reason, Note("it is made here", new.span))
     own = tuple(s for s in loop.body if isinstance(s, ir.New) and s not in ring)
     inner = tuple(s for s in loop.body if not isinstance(s, ir.New))
-    parts = _Parts(ring, own, _kept(inner, buffers, True), _kept(inner, buffers, False))
+    fills, rest = _kept(inner, buffers, True), _kept(inner, buffers, False)
+    for stmt in reversed(rest):  # numbers of tables, by which only fills say what they copy
+        if isinstance(stmt, ir.Let) and stmt.sym in symbols(fills) and table_of(stmt.value) is not None:
+            rest = tuple(s for s in rest if s is not stmt)
+            if stmt.sym in symbols(rest):
+                reason = "what fills the ring, and what does not, read one number of a table"
+                raise error("E0906", span, reason, Note("here", stmt.span))
+            fills = (stmt, *fills)
+    parts = _Parts(ring, own, fills, rest)
     local = {s.buffer for s in own}
     for stmt in ir.walk(parts.fills):
         if any(load.buffer in local for load in loads(stmt)) or any(isinstance(s, Ref) for s in _values(stmt)):

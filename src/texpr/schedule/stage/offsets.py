@@ -16,16 +16,17 @@ from texpr.ir import program as ir
 from texpr.ir.program.rewrite import Rewriter, replace_loads, substitute_load
 from texpr.ir.value import Buffer, Load, Value
 from texpr.ir.value.structure import same
-from texpr.schedule.rewrite.lets import is_there, table_of
+from texpr.schedule.rewrite.lets import is_there
+from texpr.schedule.stage.region import table_of
 from texpr.schedule.state import State
 from texpr.schedule.tree import replaced
 from texpr.support.record import Mutable, field, replace
 
 
-def settled(state: State, buffer: Buffer, outer: Sequence[ir.Loop]) -> State:
+def settled(state: State, buffer: Buffer, outer: Sequence[ir.Loop], whole: bool = False) -> State:
     """The same with what subscripts of `buffer` add, inside of the last loop of `outer`, read in front of that, or first in
-    it; the same state where they add nothing of the kind."""
-    offsets, at = _Offsets(state, buffer, tuple(outer)), outer[-1]
+    it; the same state where they add nothing of the kind. `whole`: and with what they are, as that of a page."""
+    offsets, at = _Offsets(state, buffer, tuple(outer), whole), outer[-1]
     rewriter = Rewriter(value=lambda value: replace_loads(value, offsets.load), target=lambda load: offsets.load(load) or load)
     body = rewriter.block(at.body)
     if not offsets.lets:
@@ -41,6 +42,7 @@ class _Offsets(Mutable):
     state: State
     buffer: Buffer
     around: tuple[ir.Loop, ...]
+    whole: bool
     lets: list[ir.Let] = field(default_factory=list[ir.Let])
 
     def load(self, load: Load) -> Load | None:
@@ -51,7 +53,8 @@ class _Offsets(Mutable):
         """The same element; rows that a table names keep their table, whose own subscripts may add such numbers."""
         left, told = list[tuple[Sym, Value]](), dict[Sym, Expr]()
         for sym, meaning in load.data:
-            if any(e.as_sym is sym for e in load.index) or not is_there(self.state, meaning, self.around):
+            is_named = not self.whole and any(e.as_sym is sym for e in load.index)
+            if is_named or not is_there(self.state, meaning, self.around):
                 left.append((sym, replace_loads(meaning, self.named)))
             else:
                 told[sym] = expr(self.let(meaning))

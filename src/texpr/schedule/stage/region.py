@@ -16,7 +16,7 @@ from texpr.affine.simplify import Simplifier
 from texpr.ir import program as ir
 from texpr.ir.program.rewrite import Rewriter, replace_loads
 from texpr.ir.program.uses import loads
-from texpr.ir.value import Buffer, Load
+from texpr.ir.value import Buffer, Cast, Load, Value
 from texpr.presburger.formula import Formula, Ge, compare, conj, disj
 from texpr.presburger.isl.maps import left, right
 from texpr.presburger.isl.raw import Undecided
@@ -209,7 +209,26 @@ def inside(state: State, around: Sequence[ir.Loop]) -> tuple[Expr, ...]:
         if domain not in graph.leaves:
             index = indices[domain.sym]
             facts += (index, domain.extent.substitute(indices) - 1 - index)
-    return tuple(facts)
+    return (*facts, *_promised(state.function, around))
+
+
+def _promised(function: ir.Function, around: Sequence[ir.Loop]) -> Iterator[Expr]:
+    """The same, as callers promise it of what `let`s, of an iteration of one of these loops each, read from tables."""
+    ranges = {each.buffer: each for each in function.assumes if isinstance(each, ir.InRange)}
+    syms = {loop.sym for loop in around} if ranges else set[Sym]()
+    bodies = (s.body for s in ir.walk(function.body) if isinstance(s, ir.Par | ir.Seq) and s.sym in syms)
+    for stmt in (each for body in (function.body, *bodies) for each in body if isinstance(each, ir.Let)):
+        table = table_of(stmt.value)
+        if table is not None and table.buffer in ranges:
+            yield expr(stmt.sym) - ranges[table.buffer].lo
+            yield ranges[table.buffer].hi - 1 - expr(stmt.sym)
+
+
+def table_of(value: Value) -> Load | None:
+    """The element of a table that an integer is, which nothing writes and whose place is no data; None where it is none."""
+    table = value.arg if isinstance(value, Cast) else value
+    plain = isinstance(table, Load) and not table.data and table.buffer.role == "input" and value.dtype.is_integer
+    return table if plain and isinstance(table, Load) else None
 
 
 def is_met_again(state: State, like: Use, chosen: Sequence[ir.Loop], free: bool = False) -> bool:

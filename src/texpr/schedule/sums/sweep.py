@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from texpr.affine.expr import Expr, Sym, expr
+from texpr.affine.facts import Known
+from texpr.affine.simplify import Simplifier
 from texpr.ir import program as ir
 from texpr.ir.program.rewrite import Rewriter, map_value, replace_loads, substitute_block, with_blocks
 from texpr.ir.program.rows.factors import NEW, OLD
@@ -152,7 +154,8 @@ class Sweep(Mutable, eq=False):
             return replace(old, buffer=made, index=(*old.index[:at], sym, *old.index[at + 1 :]))
 
         def value(old: Value) -> Value:
-            return replace_loads(old if self.whole else self.padded(old, loop.sym), place)
+            named = replace_loads(old, lambda load: self.named(load, loop.sym) if load.data else None)
+            return replace_loads(named if self.whole else self.padded(named, loop.sym), place)
 
         def target(old: Load) -> Load:
             moved = Load(self.peak, (), span=old.span) if old.buffer is row.top else value_of(old)
@@ -171,6 +174,17 @@ class Sweep(Mutable, eq=False):
         for each in reversed(turn.around):
             nest = replace(each, body=(nest,))
         return nest
+
+    def named(self, load: Load, key: Sym) -> Load:
+        """An element whose place data say, as in pages, with subscripts as all keys of a block have them: where j < 64,
+        `table[(64 * b + j) / 64]` is `table[b]`."""
+        simple = Simplifier(Known({key: (0, self.size - 1)}))
+
+        def inner(found: Load) -> Load:
+            data = tuple((sym, replace_loads(meaning, inner)) for sym, meaning in found.data)
+            return replace(found, index=tuple(map(simple, found.index)), data=data)
+
+        return inner(load)
 
     def is_top(self, turn: Turn) -> bool:
         """Whether a turn makes the maximum."""
@@ -213,24 +227,25 @@ class Sweep(Mutable, eq=False):
             load = node.arg if isinstance(node, Cast) else node
             if not isinstance(load, Load) or load.buffer in self.streams:
                 return None
-            tests = conjunction(tuple(_inside(load, key)))
+            tests = conjunction(tuple(_inside(load, key, self.size)))
             return None if tests is None else self.select(tests, node, Literal(0.0 if node.dtype.is_float else 0, node.dtype))
 
         return map_value(value, leaf)
 
 
-def _inside(load: Load, key: Sym) -> Iterator[Value]:
-    """That the subscripts that keys say are those of elements."""
+def _inside(load: Load, key: Sym, size: int) -> Iterator[Value]:
+    """That the subscripts that keys of a block of so many say are those of elements; what data say is promised, or tested."""
+    within = Known({key: (0, size - 1)})
     if any(key in {s for node in _parts(value) for s in node.syms()} for _, value in load.data):
         raise Fault("data say what a key reads, and the last block has keys that there are not", ir.Anchor(load))
-    for index, size in zip(load.index, load.buffer.shape, strict=True):
+    for index, bound in zip(load.index, load.buffer.shape, strict=True):
         steps = {factor for monomial, factor in index.terms if monomial == (key,)}
         is_linear = key not in (index - sum((expr(key) * step for step in steps), expr(0))).syms()
-        if key in index.syms():
+        if key in index.syms() and not (load.data and within.nonnegative(index) and within.nonnegative(bound - 1 - index)):
             if not is_linear or min(steps, default=0) < 0:
                 yield _compared("le", expr(0), index)
             if not is_linear or max(steps, default=0) > 0:
-                yield _compared("lt", index, size)
+                yield _compared("lt", index, bound)
 
 
 def _parts(value: Value) -> Iterator[Expr]:
