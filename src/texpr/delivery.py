@@ -224,7 +224,7 @@ def parts(
 def _at_hand(target: Target, tools: Toolchain) -> Target:
     """`target`, refined by the features of this processor."""
     macro, refined = target.refined or ("", target.name)
-    return resolve(refined) if macro and tools.has(macro) else target
+    return _at_hand(resolve(refined), tools) if macro and tools.has(macro) else target
 
 
 def _record(schedule: Schedule | ir.Schedule | str) -> ir.Schedule | str:

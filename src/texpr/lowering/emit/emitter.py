@@ -25,6 +25,7 @@ from texpr.ir.value import Buffer, Index, Literal, Load, Op, Ref, Value, conjunc
 from texpr.ir.value.types import BOOL, I32
 from texpr.isa.levels import Level
 from texpr.lowering.build.signals import signalled
+from texpr.lowering.engine.instruct import alone
 from texpr.lowering.build.unrolling import MOST_UNROLLED, unrolling
 from texpr.lowering.engine.copies import filled_with_zero, is_copy
 from texpr.lowering.names import Names
@@ -122,7 +123,8 @@ class Emitter(Mutable, dict=True):
             case ir.Instruction() if stmt.signal is not None:
                 yield signalled(stmt, stmt.signal)
             case ir.Instruction():
-                raise AssertionError("no other instruction is a step")
+                assert stmt.instr is not None, "no other instruction is left"
+                yield alone(stmt, stmt.instr, [self.target(load) for load in stmt.operands])
             case ir.New():
                 yield from self.new(stmt, ())
 
