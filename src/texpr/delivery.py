@@ -98,7 +98,7 @@ def lowered(
 def loaded(compiled: Compiled, tools: Toolchain, emulate: bool = False) -> runtime.Kernel:
     """What was `lowered`, built and loaded for this machine, or with `emulate` an emulated GPU."""
     if not compiled.target.is_launched:
-        return runtime.load_cpu(tools, compiled.function, compiled.plan)
+        return runtime.load_cpu(tools, compiled.function, compiled.plan, compiled.target.name)
     if emulate:
         return runtime.load_emulated(tools, compiled.function, compiled.plan, compiled.target.name)
     return runtime.load_cuda(tools, compiled.function, compiled.plan, compiled.target.name)

@@ -210,7 +210,8 @@ def _in_registers(call: Call, staging: Staging) -> State:
         return defined(call, staging, like, staging.as_used(like, copy_in=True, copy_out=False))
     region = box_of(call, staging)
     names = copy_loops(call, staging.name, len(region.extent))
-    state = staging.from_box(region, names, fill, lambda loop: loop, as_walked(staging, like))
+    order = as_walked(staging, like) if fill is None else None
+    state = staging.from_box(region, names, fill, lambda loop: loop, order)
     return defined(call, staging, like, state)
 
 
