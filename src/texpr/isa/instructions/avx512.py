@@ -14,9 +14,9 @@ COLUMNS = 16
 
 _SDM = "Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2"
 
-_BF16 = Rounding(1, 24, 23, True, f"{_SDM}, VDPBF16PS: two fused multiply-adds, the odd element first, rounded to nearest even")
-"""A product is exact in 24 bits, and an addition rounds once, so that a step loses less than this says. Subnormal numbers are
-taken, and given, as 0 (docs/theory/rounding.md)."""
+_BF16 = Rounding(1, 48, 23, True, f"{_SDM}, VDPBF16PS: two fused multiply-adds, rounded to nearest even", flushed=True)
+"""Of a pair the odd element's product is added first. A fused addition rounds once, and so loses less than this says. Subnormal
+numbers are taken, and given, as 0, whatever MXCSR says (docs/theory/rounding.md)."""
 
 
 def _products(name: str, title: str, types: tuple[str, str, str], per: int, text: str, rounding: Rounding | None) -> Instruction:
