@@ -200,7 +200,7 @@ def test_planted(name: str) -> None:
 RULES = {
     "2 read": ("4 read", "is 2 of bf16, read"),
     "16 update": ("16 read", "is 16 of f32, update"),
-    "acc[im, 16 * jm] 16": ("Ap[im, 16 * jm] 16", "as another operand"),
+    "acc[im, 16 * jm] 16": ("Ap[im, 16 * jm] 16", "in bounds"),
     "vdpbf16ps [": ("other [", "no instruction other"),
 }
 

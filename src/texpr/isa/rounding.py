@@ -23,7 +23,7 @@ SLACK = 1 + 2.0**-40
 
 class Rounding(Record):
     """A step adds `products` products. `aligned`: bits of a term that are kept behind the leading one of the largest; `kept`:
-    of the sum afterwards, truncated or, if `nearest`, rounded to the nearest. `flushed`: a subnormal factor, or sum, counts as 0.
+    of the sum afterwards, truncated or, if `nearest`, rounded to the nearest. `flushed`: subnormal factors and sums count as 0.
     `source`: who found that.
     """
 

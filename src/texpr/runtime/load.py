@@ -41,7 +41,7 @@ EMULATED = ("-fno-strict-aliasing", "-w", "-DTEXPR_EMULATE=1")
 
 
 def load_cpu(tools: Toolchain, function: Function, plan: Plan, target: str = "cpu") -> Kernel:
-    """`plan`, which is for `target`, built for this processor. Raises `TexprError` (E06) or `CompilerBug` as the compiler does."""
+    """`plan`, made for `target`, built for this processor. Raises `TexprError` (E06) or `CompilerBug` as the compiler does."""
     name = f"texpr_{identifier(plan.name)}"
     headers = {**cpu_source_headers(), **public_headers(identifier(plan.name), (plan,), CPU)}
     flags = ("-fno-exceptions", "-fno-rtti")

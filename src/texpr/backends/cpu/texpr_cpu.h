@@ -22,9 +22,11 @@
 #if defined(__clang__)
 #pragma clang diagnostic ignored "-Wpass-failed" /* a loop over lanes that stays scalar is slower, not wrong */
 #define TX_UNROLL(COUNT) _Pragma("unroll")
+#define TX_ROLLED _Pragma("nounroll")
 #else
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized" /* lanes that hold nothing yet may be kept beside those that are set */
 #define TX_UNROLL(COUNT) _Pragma(TX_TEXT(GCC unroll COUNT))
+#define TX_ROLLED _Pragma("GCC unroll 1")
 #endif
 
 typedef int32_t texpr_status;

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from texpr.ir.ops.collective import Collective, Held, Loops, Registers, function_name, instruction_is_there
 from texpr.ir.operation.form import Access, Name, Operand, Word
+from texpr.ir.ops.collective import Collective, Held, Loops, Registers, function_name, instruction_is_there
 from texpr.isa.levels import Space
 
 if TYPE_CHECKING:

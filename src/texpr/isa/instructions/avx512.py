@@ -19,7 +19,9 @@ _BF16 = Rounding(1, 48, 23, True, f"{_SDM}, VDPBF16PS: two fused multiply-adds, 
 numbers are taken, and given, as 0, whatever MXCSR says (docs/theory/rounding.md)."""
 
 
-def _products(name: str, title: str, types: tuple[str, str, str], per: int, text: str, rounding: Rounding | None) -> Instruction:
+def _products(
+    name: str, title: str, types: tuple[str, str, str], per: int, text: str, rounding: Rounding | None
+) -> Instruction:
     """`types`: of a, b and c; `per`: the elements along the sum; `text`: C++, of pointers to the first elements."""
     a, b, c = types
     cast = "i32" if c == "i32" else "f32"

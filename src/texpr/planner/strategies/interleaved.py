@@ -1,10 +1,10 @@
 """Products that instructions of a core do on rows of memory, 16 sums at a time: `mma`, over panels packed as they read them.
 
     par j_b { par i_b { seq k_o {
-        panel of B: rows interleaved by two, or by four, as a sum takes them      -- packed once, used by every tile of the block
+        panel of B: rows interleaved by two, or by four, as a sum takes them    -- packed once, used by every tile of the block
         par i_o {
             rows of A beside one another      tile of C in registers, from 0
-            seq k_m { par 6 |i_m| { par 4 |j_m| { instr vdpbf16ps(A[i_m, 2 * k_m], B[k_m, 16 * j_m, 0], tile[i_m, 16 * j_m]) } } }
+            seq k_m { par 6 |i_m| { par 4 |j_m| { instr vdpbf16ps(A[i_m, 2 * k_m], B[k_m, 16 * j_m], tile[i_m, 16 * j_m]) } } }
             C += tile
     } } } }
 
@@ -37,10 +37,7 @@ WIDE = 4
 BLOCK = 240
 """The rows of a block, approximately, which use one panel."""
 
-PANEL = 4
-"""The part of a core's cache that a panel may fill: the other operand, and results, pass through it, too."""
-
-STEPS = 512
+STEPS = 128
 """The steps of a sum that a panel holds at most."""
 
 LEAST = 8
@@ -75,9 +72,9 @@ def rows_of(nest: Nest, product: Product, target: Target) -> Rows | None:
     rows, columns = nest.trips[product.rows.sym], nest.trips[product.columns.sym]
     wide = min(WIDE, ceil(columns / of_columns))
     own = min((target.vectors - 1 - wide) // wide, rows)  # the results, a row of the panel, and what all lanes have
-    most = target.caches[-1] // PANEL // (wide * of_columns * product.size)
-    steps = min(STEPS, most, ceil(nest.trips[product.sum.sym] / along) * along) // along * along
-    return Rows(product, own, wide * of_columns, steps, max(1, min(BLOCK, rows) // own) * own) if steps else None
+    terms = nest.trips[product.sum.sym]
+    steps = ceil(terms / max(1, ceil(terms / STEPS)) / along) * along if product.sum.extent.is_constant else STEPS
+    return Rows(product, own, wide * of_columns, max(along, steps), max(1, min(BLOCK, rows) // own) * own)
 
 
 def _is_plain(product: Product) -> bool:
@@ -122,8 +119,7 @@ class RowsScript(Copies, kw_only=True):
         target = product.found.bind.targets[0].buffer
         (acc,) = self.fresh(target.name, "acc")
         self.must("stage", target.name, results=(acc,), at=i_o, space="registers", start="neutral")
-        names = self.fresh(product.rows.sym.name, "m"), self.fresh(product.columns.sym.name, "m"), self.fresh(k_i, "m")
-        made = tuple(name for (name,) in names)
+        made = tuple(self.fresh(name, "m")[0] for name in (product.rows.sym.name, product.columns.sym.name, k_i))
         self.must("mma", i_v, j_v, k_i, product.found.instr.name, results=made)
         for name in made[:2]:
             self.may("unroll", name)

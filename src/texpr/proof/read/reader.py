@@ -54,7 +54,6 @@ from texpr.proof.read.events import (
 from texpr.proof.read.folded import folded
 from texpr.proof.read.instructs import instructed, not_understood, premises
 from texpr.proof.read.lanes import joins_lanes
-from texpr.proof.read.rows import in_rows
 from texpr.proof.read.pairs import Counted, Half, counted, half_of, led, near_of, part_of, sent
 from texpr.support.record import Mutable, Record, field, replace
 
@@ -485,12 +484,6 @@ class _Here(Record):
         def placed(load: Load) -> Load:
             return self.body.load(load, self.scope)
 
-        if isinstance(op, k.Alone):
-            try:
-                self.found.events += in_rows(op, self.site, placed)
-            except ValueError as why:
-                self.found.strange.append((self.stmt, self.site, str(why)))
-            return
         if (why := not_understood(cast("k.Collective", op), self.site.launch)) is not None:
             self.found.strange.append((self.stmt, self.site, why))
             return

@@ -20,10 +20,8 @@ from texpr.support.record import Mutable, replace
 
 def in_rows(op: k.Alone, site: Site, placed: Callable[[Load], Load]) -> Iterator[Event]:
     """The events of an instruction at a site. `placed`: an element over coordinates of the kernel. Raises ValueError for rows
-    of what is not dense, and for an instruction that violates a rule of kernels."""
-    instr = site.launch.kernel.instr_of.get(op.name)
-    if instr is None or len(instr.operands) != len(op.registers) or len(instr.loops) != len(op.loops) or instr.lanes != 1:
-        raise ValueError("an instruction that the kernel does not have for a core")
+    of what is not dense."""
+    instr = site.launch.kernel.instr_of[op.name]
     names = {turn.sym: sym for turn, sym in zip(instr.loops, op.loops, strict=True)}
     held = {operand.memory: (operand, each) for operand, each in zip(instr.operands, op.registers, strict=True)}
     ranges = {sym: (0, turn.extent - 1) for turn, sym in zip(instr.loops, op.loops, strict=True)}
