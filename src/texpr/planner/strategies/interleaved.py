@@ -8,7 +8,7 @@
             C += tile
     } } } }
 
-Panels are filled with zero where the sum ends, so that instructions need no tests. A nest is one if the statement inside is
+Panels are filled with zero where the sum ends, and all of a panel is summed up, so that instructions need no tests. A nest is one if the statement inside is
 what an instruction of the target means (`texpr.schedule.joint.match`), as for the lanes of a warp.
 """
 
@@ -37,8 +37,8 @@ WIDE = 4
 BLOCK = 240
 """The rows of a block, approximately, which use one panel."""
 
-STEPS = 128
-"""The steps of a sum that a panel holds at most."""
+STEPS, OPEN = 512, 128
+"""The steps of a sum that a panel holds at most; and where nobody knows how many there are, as all of a panel is computed."""
 
 LEAST = 8
 """The least rows, and columns, that are known for which packing is worth it."""
@@ -73,7 +73,7 @@ def rows_of(nest: Nest, product: Product, target: Target) -> Rows | None:
     wide = min(WIDE, ceil(columns / of_columns))
     own = min((target.vectors - 1 - wide) // wide, rows)  # the results, a row of the panel, and what all lanes have
     terms = nest.trips[product.sum.sym]
-    steps = ceil(terms / max(1, ceil(terms / STEPS)) / along) * along if product.sum.extent.is_constant else STEPS
+    steps = ceil(terms / max(1, ceil(terms / STEPS)) / along) * along if product.sum.extent.is_constant else OPEN
     return Rows(product, own, wide * of_columns, max(along, steps), max(1, min(BLOCK, rows) // own) * own)
 
 
