@@ -46,8 +46,8 @@ class Cpu:
         raise CompilerBug(f"role {role.name} on a CPU")
 
     def before_loop(self, loop: For, scope: Scope) -> list[str]:
-        """The pragma of an unrolled loop, or of one over lanes; and of one around instructions, whose registers are filled by what
-        is written out in it: compilers would write it out, too."""
+        """The pragma of an unrolled loop, or of one over lanes; and of one around instructions: what is written out in it fills
+        the registers, and compilers would write the loop out, too."""
         match loop.kind:
             case "serial":
                 return ["TX_ROLLED"] if any(isinstance(stmt, Alone) for stmt in walk(loop.body)) else []

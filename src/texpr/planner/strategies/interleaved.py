@@ -8,8 +8,8 @@
             C += tile
     } } } }
 
-Panels are filled with zero where the sum ends, and all of a panel is summed up, so that instructions need no tests. A nest is one if the statement inside is
-what an instruction of the target means (`texpr.schedule.joint.match`), as for the lanes of a warp.
+Panels are filled with zero where the sum ends, and all of a panel is summed up, so that instructions need no tests. A nest is
+one if the statement inside is what an instruction of the target means (`texpr.schedule.joint.match`), as for lanes of a warp.
 """
 
 from __future__ import annotations
