@@ -66,17 +66,6 @@ def turned(text: str, *, left: bool = False, right: bool = False) -> str:
     return text.replace("[K, N]", "[N, K]").replace("B[k, j]", "B[j, k]") if right else text
 
 
-BATCHED = """\
-fn f(A: bf16[H, M, K], B: bf16[H, N, K]): f32[H, M, N] {
-    new C: f32[H, M, N]
-    par H |h| { par M |i| { par N |j| {
-        new s: f32 = 0.0
-        par K |k| reduce(s) { s += f32(A[h, i, k]) * f32(B[h, j, k]) }
-        C[h, i, j] = max(s, 1.0)
-    } } }
-    return C
-}
-"""
 CASES = {
     "scheduled": (product() + TILED, "vdpbf16ps"),
     "found": (product(), "vdpbf16ps"),
@@ -86,6 +75,10 @@ CASES = {
     "bytes": (product("u8", "i8", "i32"), "vpdpbusd"),
     "words": (product("i16", "i16", "i32"), "vpdpwssd"),
 }
+
+
+SHORT = ("scheduled", "bytes")
+EACH = [pytest.param(name, marks=() if name in SHORT else pytest.mark.long) for name in CASES]
 
 
 def compiled(text: str) -> Compiled:
@@ -117,12 +110,12 @@ def arguments(made: Compiled, sizes: Mapping[str, int]) -> dict[str, NDArray[np.
 def require_right(made: Compiled, loaded: CDLL, *, sizes: tuple[tuple[int, int, int], ...] = SIZES) -> None:
     assert made.written is not None
     for rows, columns, depth in sizes:
-        given = arguments(made, {"M": rows, "N": columns, "K": depth, "H": 2})
+        given = arguments(made, {"M": rows, "N": columns, "K": depth})
         found = call(loaded, made.written, made.plan, given)
         np.testing.assert_array_equal(found["C"], run(made.written, given)["C"], err_msg=str((rows, columns, depth)))
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", EACH)
 def test_numbers(name: str) -> None:
     text, instruction = CASES[name]
     made = compiled(text)
@@ -130,7 +123,7 @@ def test_numbers(name: str) -> None:
     require_right(made, library(made))
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", EACH)
 def test_proved(name: str) -> None:
     made = compiled(CASES[name][0])
     assert made.written is not None
@@ -140,7 +133,7 @@ def test_proved(name: str) -> None:
     assert plain(parse_plan(plan_text(made.plan))) == plain(made.plan)
 
 
-@pytest.mark.parametrize("name", ["scheduled", "bytes", "words"])
+@pytest.mark.parametrize("name", ["scheduled", *(pytest.param(name, marks=pytest.mark.long) for name in ("bytes", "words"))])
 def test_without_the_instructions(name: str) -> None:
     """A compiler that has them not takes the meaning."""
     made = compiled(CASES[name][0])
@@ -212,3 +205,10 @@ def test_rules_of_kernels(old: str) -> None:
     line = next(each for each in plain(made.plan).splitlines() if each.strip().startswith("alone instr"))
     text = plain(made.plan).replace(line, line.replace(old, new, 1))
     assert any(reason in each for each in undecided(made.function, parse_plan(text)))
+
+
+@pytest.mark.planted
+def test_a_core_is_one_lane() -> None:
+    made = compiled(CASES["scheduled"][0])
+    text = plain(made.plan).replace('"(1,2):(0,1@1)"', '"(2,1):(1@1,0)"', 1)
+    assert any("is not done by one lane" in each for each in undecided(made.function, parse_plan(text)))
