@@ -37,7 +37,8 @@ WIDE = 4
 BLOCK = 240
 """The rows of a block, approximately, which use one panel."""
 
-STEPS, OPEN = 512, 128
+STEPS = 512
+OPEN = STEPS // 4
 """The steps of a sum that a panel holds at most; and where nobody knows how many there are, as all of a panel is computed."""
 
 LEAST = 8
