@@ -18,6 +18,7 @@ from statistics import median
 
 os.environ.setdefault("OMP_PROC_BIND", "true")  # OpenMP reads it when it is loaded
 
+import ml_dtypes
 import numpy as np
 
 import texpr
@@ -144,7 +145,7 @@ def product(
     left, a = (f"A: {given}[M, K]", "A[i, k]") if form[0] == "N" else (f"A: {given}[K, M]", "A[k, i]")
     right, b = (f"B: {given}[K, N]", "B[k, j]") if form[1] == "N" else (f"B: {given}[N, K]", "B[j, k]")
     text = PRODUCT.replace("A * B", f"{a} * {b}").replace("LEFT, RIGHT", f"{left}, {right}").replace("TYPE", dtype)
-    types = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
+    types = {"bf16": ml_dtypes.bfloat16, "f16": np.float16, "f32": np.float32, "f64": np.float64}
     wide = types[dtype]
 
     def make(g: np.random.Generator) -> tuple[np.ndarray, ...]:
@@ -184,6 +185,8 @@ CASES = (
     product("matmul TT", (1024, 1024, 1024), "TT"),
     product("matmul f64", (768, 768, 768), dtype="f64"),
     product("matmul of f16", (512, 512, 512), given="f16"),
+    product("matmul of bf16", (1024, 1024, 1024), given="bf16"),
+    product("matmul of bf16, flat", (4096, 4096, 512), given="bf16"),
     product("matmul odd", (1000, 333, 777)),
     product("matmul prime", (509, 509, 509)),
     product("matmul tall", (20000, 16, 256)),

@@ -98,7 +98,7 @@ def lowered(
 def loaded(compiled: Compiled, tools: Toolchain, emulate: bool = False) -> runtime.Kernel:
     """What was `lowered`, built and loaded for this machine, or with `emulate` an emulated GPU."""
     if not compiled.target.is_launched:
-        return runtime.load_cpu(tools, compiled.function, compiled.plan)
+        return runtime.load_cpu(tools, compiled.function, compiled.plan, compiled.target.name)
     if emulate:
         return runtime.load_emulated(tools, compiled.function, compiled.plan, compiled.target.name)
     return runtime.load_cuda(tools, compiled.function, compiled.plan, compiled.target.name)
@@ -224,7 +224,7 @@ def parts(
 def _at_hand(target: Target, tools: Toolchain) -> Target:
     """`target`, refined by the features of this processor."""
     macro, refined = target.refined or ("", target.name)
-    return resolve(refined) if macro and tools.has(macro) else target
+    return _at_hand(resolve(refined), tools) if macro and tools.has(macro) else target
 
 
 def _record(schedule: Schedule | ir.Schedule | str) -> ir.Schedule | str:

@@ -390,6 +390,7 @@ def test_bug_that_no_text_can_say_is_caught(rule: str, change: Callable[[k.Kerne
 def test_every_rule_has_a_planted_bug() -> None:
     tiles = {*ENGINE_RULES, *TILE_HEAD_RULES, barriers_are_barriers}  # tried in test_tile_verify.py
     elsewhere: set[Callable[..., object]] = {*tiles, *COLLECTIVE_RULES}  # these in tests/instr/test_rules.py
+    elsewhere |= {*k.Alone.RULES}  # tried in tests/schedule/test_rows_of_memory.py
     elsewhere.add(wide_plan_is_of_the_same_function)  # tried in tests/artifact/test_wide.py
     rules = {rule.__name__ for rule in (*RULES, *VALUE_RULES, *KERNEL_RULES, *PLAN_RULES) if rule not in elsewhere}
     rules -= WARPGROUP_RULES.keys() | COLUMN_RULES.keys() | SCALE_RULES.keys()

@@ -102,15 +102,15 @@ LATER = {
 
 @pytest.mark.parametrize("instruction", INSTRUCTIONS.values(), ids=lambda each: each.name)
 def test_records_are_whole(instruction: Instruction) -> None:
-    """Every operand has its place in every template, and a warp's operands say which lane holds what."""
+    """Every operand has its place in every template, and operands of a warp, or of a core, say which lane holds what."""
     assert instruction.title and instruction.source and instruction.asm
     names = {operand.name for operand in instruction.operands}
     for first, template in instruction.asm:
         assert first in TARGETS and template.removesuffix(" }").endswith(";")
         assert {place.rstrip("0123456789") for place in re.findall(r"{(\w+)}", template)} == names
-    assert all(bool(operand.fragment) == (instruction.level is Level.WARP) for operand in instruction.operands)
+    assert all(bool(operand.fragment) == (instruction.level in (Level.WARP, Level.LANE)) for operand in instruction.operands)
     later = next((word for word in LATER if instruction.name.startswith(word)), None)
-    assert bool(instruction.effect) == (instruction.level is not Level.THREAD or later is not None)
+    assert bool(instruction.effect) == (instruction.level not in (Level.THREAD, Level.LANE) or later is not None)
     assert later is None or all(re.search(rf"(^|; ){re.escape(LATER[later])}", template) for _, template in instruction.asm)
 
 

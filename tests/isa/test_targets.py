@@ -45,7 +45,7 @@ def test_facts_of_a_device(name: str) -> None:
 
 
 def test_every_target_is_in_the_sheet() -> None:
-    assert set(TARGETS) == {*SHEET, "cpu", "cpu_avx512"}
+    assert set(TARGETS) == {*SHEET, "cpu", "cpu_avx512", "cpu_avx512_bf16"}
 
 
 def test_clusters_begin_with_hopper() -> None:

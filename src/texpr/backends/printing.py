@@ -9,7 +9,7 @@ from texpr.backends.cuda import print_kernels
 from texpr.ir.kernel import Plan
 from texpr.isa.target import Target
 
-PRINTERS: Mapping[str, Callable[[Plan, Target], str]] = {"cpu": lambda plan, _: print_cpu(plan), "cuda": print_kernels}
+PRINTERS: Mapping[str, Callable[[Plan, Target], str]] = {"cpu": print_cpu, "cuda": print_kernels}
 """The printer of each backend, by `Target.backend`."""
 
 

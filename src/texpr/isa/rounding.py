@@ -12,7 +12,7 @@ from math import ceil, expm1, log1p
 
 from texpr.support.record import Record
 
-_TEXT = re.compile(r"aligned (\d{1,4}) ?, ?products (\d{1,4}) ?, ?(truncated|nearest) (\d{1,4})", re.ASCII)
+_TEXT = re.compile(r"aligned (\d{1,4}) ?, ?products (\d{1,4}) ?, ?(truncated|nearest) (\d{1,4})( ?, ?flushed)?", re.ASCII)
 
 MOST_BITS, MOST_PRODUCTS = 64, 1 << 10
 """The most bits, and products of a step, that a record may have."""
@@ -23,7 +23,8 @@ SLACK = 1 + 2.0**-40
 
 class Rounding(Record):
     """A step adds `products` products. `aligned`: bits of a term that are kept behind the leading one of the largest; `kept`:
-    of the sum afterwards, truncated or, if `nearest`, rounded to the nearest. `source`: who found that.
+    of the sum afterwards, truncated or, if `nearest`, rounded to the nearest. `flushed`: subnormal factors and sums count as 0.
+    `source`: who found that.
     """
 
     products: int
@@ -31,11 +32,13 @@ class Rounding(Record):
     kept: int
     nearest: bool = False
     source: str = ""
+    flushed: bool = False
 
     @property
     def text(self) -> str:
         """The clause of an `instr`."""
-        return f"aligned {self.aligned}, products {self.products}, {'nearest' if self.nearest else 'truncated'} {self.kept}"
+        how, rest = "nearest" if self.nearest else "truncated", ", flushed" if self.flushed else ""
+        return f"aligned {self.aligned}, products {self.products}, {how} {self.kept}{rest}"
 
     @property
     def step(self) -> float:
@@ -55,9 +58,11 @@ class Rounding(Record):
         """|computed − exact| at most, where nothing overflows.
 
         `magnitude`: Σ |a · b|, in which a subnormal factor counts as the least normal number, and 0 as 2^−126; `start`: |c|;
-        `least`: the least normal number of the type of the sum.
+        `least`: the least normal number of the type of the sum. Where subnormals are `flushed`, the exact sum is that without
+        products of a subnormal factor, and each step may lose a subnormal sum.
         """
-        return self.relative(products) * (magnitude + abs(start) + least) if products else 0.0
+        lost = ceil(products / self.products) * least * SLACK if self.flushed else 0.0
+        return self.relative(products) * (magnitude + abs(start) + least + lost) + lost if products else 0.0
 
 
 def read(text: str) -> Rounding | None:
@@ -68,7 +73,7 @@ def read(text: str) -> Rounding | None:
     aligned, products, kept = (int(found[at]) for at in (1, 2, 4))
     if not (1 <= aligned <= MOST_BITS and 1 <= kept <= MOST_BITS and 1 <= products <= MOST_PRODUCTS):
         return None
-    return Rounding(products, aligned, kept, found[3] == "nearest")
+    return Rounding(products, aligned, kept, found[3] == "nearest", flushed=bool(found[5]))
 
 
 def ieee(products: int, digits: int) -> float:

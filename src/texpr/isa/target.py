@@ -48,6 +48,8 @@ class Target(Record):
     """The compilers' name (`-march`) of the least processor, where that is above the baseline of its architecture."""
     refined: tuple[str, str] | None = None
     """A compiler's macro for a feature of processors, and the target of those that have it."""
+    macros: tuple[str, ...] = ()
+    """Compilers' macros for the features without which its instructions are done by what every processor has."""
     warp: int = 1
     """The lanes of a warp: they run together, exchange registers, and access memory in one request."""
     global_memory: Memory = GLOBAL

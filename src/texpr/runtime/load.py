@@ -40,13 +40,13 @@ EMULATED = ("-fno-strict-aliasing", "-w", "-DTEXPR_EMULATE=1")
 """The flags for kernels and their launcher in the emulator."""
 
 
-def load_cpu(tools: Toolchain, function: Function, plan: Plan) -> Kernel:
-    """`plan` built for this processor. Raises `TexprError` (E06) or `CompilerBug` as the compiler does."""
+def load_cpu(tools: Toolchain, function: Function, plan: Plan, target: str = "cpu") -> Kernel:
+    """`plan`, made for `target`, built for this processor. Raises `TexprError` (E06) or `CompilerBug` as the compiler does."""
     name = f"texpr_{identifier(plan.name)}"
     headers = {**cpu_source_headers(), **public_headers(identifier(plan.name), (plan,), CPU)}
     flags = ("-fno-exceptions", "-fno-rtti")
     return Kernel(
-        function, plan, "cpu", tools.loadable(name, cpu_sources(Part("cpu", (plan,))), headers, flags=flags, openmp=True)
+        function, plan, "cpu", tools.loadable(name, cpu_sources(Part(target, (plan,))), headers, flags=flags, openmp=True)
     )
 
 

@@ -12,7 +12,7 @@ from texpr.backends.c.text import comment
 from texpr.backends.c.types import OPERATOR_TYPES, SMALL_FLOATS
 from texpr.backends.cpu.ahead import fetch_ahead
 from texpr.backends.cpu.lanes import head, rows
-from texpr.ir.kernel import For, Role, walk
+from texpr.ir.kernel import Alone, For, Role, walk
 from texpr.ir.kernel.vector.lanes import lanes_of
 from texpr.ir.operation import Operation
 from texpr.ir.value import Buffer
@@ -46,10 +46,11 @@ class Cpu:
         raise CompilerBug(f"role {role.name} on a CPU")
 
     def before_loop(self, loop: For, scope: Scope) -> list[str]:
-        """The pragma of an unrolled loop, or of one over lanes."""
+        """The pragma of an unrolled loop, or of one over lanes; and of one around instructions: what is written out in it fills
+        the registers, and compilers would write the loop out, too."""
         match loop.kind:
             case "serial":
-                return []
+                return ["TX_ROLLED"] if any(isinstance(stmt, Alone) for stmt in walk(loop.body)) else []
             case "unroll":
                 trips = -((loop.lo - loop.hi) // loop.step)
                 return [f"TX_UNROLL({loop.factor or max(trips.constant, 1)})"]

@@ -16,20 +16,25 @@ from texpr.backends.c.text import Binds, comment, line_of, place_of
 from texpr.backends.c.types import C_NAMES
 from texpr.backends.cpu.dialect import Cpu
 from texpr.backends.cpu.entry import entry_lines
+from texpr.backends.cpu.instructions import instr_lines
 from texpr.ir.kernel import Array, Axis, Kernel, Plan, kernels
 from texpr.ir.kernel.turns.apart import spread
 from texpr.ir.value import Buffer
 from texpr.isa.levels import Level, Space
+from texpr.isa.target import Target
 from texpr.support.diagnostic import CompilerBug
 
 LARGE = 16 * 1024
 """Bytes of local memory from which an iteration counts as long."""
 
 
-def print_cpu(plan: Plan) -> str:
+def print_cpu(plan: Plan, target: Target | None = None) -> str:
     """The `.cpp` of `plan`; it includes `texpr.backends.cpu.headers.headers()` and needs no library but that of C++."""
     lines = ['#include "texpr_cpu.h"', "", *print_statuses().splitlines()]
-    for kernel in distinct(kernels(plan.steps)):
+    found = distinct(kernels(plan.steps))
+    for instr in {instr.name: instr for kernel in found for instr in kernel.instrs}.values():
+        lines += ["", *instr_lines(instr, target, Cpu(plan.span.source))]
+    for kernel in found:
         lines += ["", *_kernel(kernel, plan)]
     return "\n".join([*lines, "", *entry_lines(plan)]) + "\n"
 

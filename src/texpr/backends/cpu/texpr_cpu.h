@@ -22,9 +22,11 @@
 #if defined(__clang__)
 #pragma clang diagnostic ignored "-Wpass-failed" /* a loop over lanes that stays scalar is slower, not wrong */
 #define TX_UNROLL(COUNT) _Pragma("unroll")
+#define TX_ROLLED _Pragma("nounroll")
 #else
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized" /* lanes that hold nothing yet may be kept beside those that are set */
 #define TX_UNROLL(COUNT) _Pragma(TX_TEXT(GCC unroll COUNT))
+#define TX_ROLLED _Pragma("GCC unroll 1")
 #endif
 
 typedef int32_t texpr_status;
@@ -41,6 +43,9 @@ TX_FN bool tx_is_supported(void) {
 #if defined(__AVX512VL__) && defined(__AVX512BW__) && defined(__AVX512DQ__)
     if (!__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512dq"))
         return false;
+#endif
+#if defined(__AVX512BF16__) && defined(__AVX512VNNI__)
+    if (!__builtin_cpu_supports("avx512bf16") || !__builtin_cpu_supports("avx512vnni")) return false;
 #endif
 #if defined(__AVX2__) && defined(__FMA__)
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("bmi2")) return false;
@@ -84,6 +89,13 @@ template <class T> TX_FN typename tx_vector<T>::type const &tx_row(T const &firs
 typedef float tx_floats __attribute__((vector_size(TX_VECTOR_BYTES)));
 typedef double tx_doubles __attribute__((vector_size(TX_VECTOR_BYTES)));
 template <class T> TX_FN typename tx_vector<T>::type tx_same(T value) { return value - typename tx_vector<T>::type{}; }
+
+/* Four bytes from `first` on, as they lie. */
+template <class T> TX_FN int32_t tx_bytes4(T const *first) {
+    int32_t word;
+    std::memcpy(&word, first, sizeof word);
+    return word;
+}
 
 /* The vector of elements of 16 bits from `first` on, widened. */
 TX_FN tx_floats tx_wide(tx_bf16 const &first) {

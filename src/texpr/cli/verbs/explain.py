@@ -192,6 +192,8 @@ def _tile_lines(nest: Data) -> Iterator[str]:
             yield f"{nest['blocks']} blocks go through all tiles, and a warp of each copies for the next one meanwhile"
         if nest.get("stored"):
             yield "results leave through shared memory, by the engine"
+    if "of_core" in nest:
+        yield f"by {nest['of_core']} of a core, of rows that are packed for each block, and filled with zero"
     if "panels" in nest:
         yield f"{', '.join(nest['panels'])}: {nest['panel_bytes']} bytes, packed for each block"
         yield f"{nest['reads']:.2g} reads of memory for each vector of products"

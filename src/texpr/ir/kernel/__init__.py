@@ -22,6 +22,7 @@ from texpr.ir.operation import Moved, Operation
 from texpr.ir.operation.covered import Covered
 from texpr.ir.operation.form import consecutive
 from texpr.ir.operation.maps import TensorMap
+from texpr.ir.ops.alone import Alone
 from texpr.ir.ops.bulk import CommitBulk, CopyBulk, WaitBulk
 from texpr.ir.ops.collective import Collective, CollectiveAsync
 from texpr.ir.ops.columns import CollectiveAlone, CommitColumns, FenceColumns, FreeColumns, HaveColumns, TakeColumns
@@ -44,7 +45,7 @@ from texpr.support.record import Record
 from texpr.support.span import NOWHERE, Span
 
 __all__ = [
-    "AdmitLaunch", "Array", "Assign", "Atomic", "AtomicVector", "AwaitLaunches", "Axis", "Barrier", "BarrierArrive",
+    "AdmitLaunch", "Alone", "Array", "Assign", "Atomic", "AtomicVector", "AwaitLaunches", "Axis", "Barrier", "BarrierArrive",
     "BarrierExpect", "BarrierInit", "BarrierRelease", "BarrierWait", "Collective", "CollectiveAlone", "CollectiveAsync",
     "CommitAsync", "CommitBulk", "CommitColumns", "CommitWarpgroup", "CopyAsync", "CopyBulk", "CopyTensor", "Covered",
     "Declare", "Exchange", "Fence", "FenceColumns", "FenceWarpgroup", "For", "FreeColumns", "HaveColumns", "HostIf", "HostLoop",

@@ -44,7 +44,7 @@ def _stmt(stmt: ir.Stmt) -> ir.Stmt:
             return replace(made, space=None)
         case ir.Let() | ir.Bind():
             return replace(made, instance=())
-        case ir.Instruction() if made.signal is not None:
+        case ir.Instruction() if made.signal is not None or made.instr is not None:
             return made
         case ir.Instruction():
             told = f"`{made.name}` has no fragments, so nothing says which lane holds what, and that is not lowered yet"

@@ -17,4 +17,5 @@ TARGET = Target(
     vectors=32,
     caches=(32 * 1024, 1024 * 1024),  # the least of Skylake-SP to Emerald Rapids, and of Zen 4 and 5
     march="x86-64-v4",
+    refined=("__AVX512BF16__", "cpu_avx512_bf16"),
 )

@@ -28,6 +28,8 @@ def instrs_of(body: tuple[ir.Stmt, ...]) -> tuple[Instr, ...]:
 def require_templates(function: ir.Function, target: Target) -> None:
     """Raises Limitation E0541 for an instruction that `target` lacks."""
     for stmt, instr in uses(function.body):
+        if not target.has_warps and instr.lanes == 1 and instr.template(target) is not None:
+            continue
         if not target.has_warps:
             told = f"`{instr.name}` is done by lanes of a warp, and {target.name} has none"
             help = "targets with warps have lanes, and loops that compute the same run on any target"

@@ -27,6 +27,7 @@ from texpr.isa.levels import Level
 from texpr.lowering.build.signals import signalled
 from texpr.lowering.build.unrolling import MOST_UNROLLED, unrolling
 from texpr.lowering.engine.copies import filled_with_zero, is_copy
+from texpr.lowering.engine.instruct import alone
 from texpr.lowering.names import Names
 from texpr.lowering.place.owners import Frame, RegisterRef, register_of
 from texpr.relation.facts import in_loop, known
@@ -122,7 +123,8 @@ class Emitter(Mutable, dict=True):
             case ir.Instruction() if stmt.signal is not None:
                 yield signalled(stmt, stmt.signal)
             case ir.Instruction():
-                raise AssertionError("no other instruction is a step")
+                assert stmt.instr is not None, "no other instruction is left"
+                yield alone(stmt, stmt.instr, [self.target(load) for load in stmt.operands])
             case ir.New():
                 yield from self.new(stmt, ())
 
@@ -176,9 +178,10 @@ class Emitter(Mutable, dict=True):
         return any(place is not None and place.register is not None for place in places)
 
     def _indexes_own(self, loop: ir.Loop) -> bool:
-        """Whether `loop` indexes an array of the thread that may be in registers."""
+        """Whether `loop` indexes an array of the thread that may be in registers: not what instructions read in memory."""
+        rows = {buffer for stmt in ir.walk(loop.body) for buffer in _rows(stmt)}
         for stmt in ir.walk(loop.body):
-            for load in loads(stmt):
+            for load in (load for load in loads(stmt) if load.buffer not in rows):
                 place = self.places.get(load.buffer)
                 own = place is not None and place.space in (k.Space.LOCAL, k.Space.LANES) and place.register is None
                 if place is not None and own and _is_small(place) and any(loop.sym in e.syms() for e in load.index):
@@ -287,6 +290,13 @@ def chosen(found: Sequence[Value], kept: RegisterRef) -> Value:
 def _is_first(bind: ir.Bind, mentioned: list[Load], buffer: Buffer) -> bool:
     """Whether `bind` only gives `buffer` its first value."""
     return bind.update is None and len(bind.targets) == 1 and len(mentioned) == 1 and bind.targets[0].buffer is buffer
+
+
+def _rows(stmt: ir.Stmt) -> Iterator[Buffer]:
+    """The arrays that an instruction of a core reads."""
+    if isinstance(stmt, ir.Instruction) and stmt.instr is not None:
+        pairs = zip(stmt.instr.operands, stmt.operands, strict=True)
+        yield from (load.buffer for operand, load in pairs if not operand.is_written)
 
 
 def _is_small(place: Place) -> bool:

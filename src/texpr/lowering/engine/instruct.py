@@ -5,7 +5,7 @@ Before: `instr mma(a[0, 0], b[0, 0], c[0, 0]) {…}`, locals by lane and registe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from texpr.affine.expr import ZERO, Expr, Sym, expr
 from texpr.ir import kernel as k
@@ -13,7 +13,7 @@ from texpr.ir import program as ir
 from texpr.ir.instr import Instr, Operand, loads_of
 from texpr.ir.ops.collective import Held
 from texpr.ir.steps.place import Place
-from texpr.ir.value import Buffer, Index, Load, Op, walk
+from texpr.ir.value import Buffer, Index, Load, Op, Ref, walk
 from texpr.ir.value.types import BOOL, I32
 from texpr.isa.levels import WARP
 from texpr.support.diagnostic import CompilerBug, limitation
@@ -60,6 +60,17 @@ def instructed(
         told = f"`{instr.name}` is done by {lanes} lanes, and other loops have {threads} threads in the same block"
         raise limitation("E0541", stmt.span, told, help="a `fully par` of whole warps has all lanes of each")
     return kind(instr.name, loops, tuple(held), lanes, span=stmt.span)
+
+
+def alone(stmt: ir.Instruction, instr: Instr, given: Sequence[Load | Ref]) -> k.Alone:
+    """The use of an instruction by a core of a CPU, on rows of memory. `given`: their first elements."""
+    loops = tuple(inner.sym for inner in ir.walk(stmt.body) if isinstance(inner, ir.Seq))
+    held: list[Held] = []
+    for operand, first in zip(instr.operands, given, strict=True):
+        if isinstance(first, Ref):
+            raise CompilerBug(f"`{operand.name}` of {instr.name} is a variable, and no row")
+        held.append(Held(first, operand.fragment.registers, operand.access))
+    return k.Alone(instr.name, loops, tuple(held), span=stmt.span)
 
 
 def _described(held: Held, group: Sym | None, number: Expr) -> Held:

@@ -102,7 +102,7 @@ class _Placer(Mutable, dict=True):
 
     def run(self) -> dict[Buffer, Place]:
         """The places of every `new` in the nest."""
-        held, found = registers(self.nest.body), dict[Buffer, Place]()
+        held, found = registers(self.nest.body) if self.target.has_warps else {}, dict[Buffer, Place]()
         there = columns(self.nest.body)
         self.operands = sum(each.words * _words(buffer) for buffer, each in held.items() if buffer not in there)
         for new, own in _news(self.nest.body, self.nest, self.nest.team == 1):

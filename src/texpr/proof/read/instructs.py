@@ -23,6 +23,7 @@ from texpr.presburger.formula import FALSE, TRUE, Eq, Formula, Ge
 from texpr.proof.read.boxes import aligned, behind
 from texpr.proof.read.events import Event, Launch, Site, over, ranged
 from texpr.proof.read.pairs import Halves, led
+from texpr.proof.read.rows import in_rows
 from texpr.support.record import Mutable, replace
 
 Kept = Callable[[Load, Expr], Load]
@@ -34,6 +35,8 @@ def not_understood(op: k.Collective, launch: Launch) -> str | None:
     instr = launch.kernel.instr_of.get(op.name)
     if instr is None or len(instr.operands) != len(op.registers):
         return "an instruction that the kernel does not have"
+    if isinstance(op, k.Alone):
+        return None if instr.lanes == 1 and len(instr.loops) == len(op.loops) else "an instruction that no core does alone"
     if loop_count(instr, op.threads or launch.kernel.threads) != len(op.loops):
         return "an instruction in other loops than its meaning has"
     if not stays_in_warps(instr, launch.kernel.warp):
@@ -46,11 +49,14 @@ def instructed(op: k.Collective, site: Site, kept: Kept, placed: Callable[[Load]
 
     One that goes on by itself, or to which lanes say addresses, reads shared memory for all of its lanes: as if each of them
     did. What a thread starts alone it does in rows of tensor memory that are no threads' own. Those that move columns move a
-    thread's own ones.
+    thread's own ones. What a core does is in rows of memory (`rows`).
 
     `kept`: an element of an array that lanes have, as a thread has it; `placed`: one of memory, over coordinates of the kernel.
     Raises ValueError for what a pair of blocks does otherwise than each of them would.
     """
+    if isinstance(op, k.Alone):
+        yield from in_rows(op, site, placed)
+        return
     kernel = site.launch.kernel
     instr, names = kernel.instr_of[op.name], list(op.loops)
     if instr.is_pair:

@@ -45,7 +45,8 @@ def _apply(call: Call) -> State:
     call.expect(LOOPS, LOOPS + 1)
     if len(call.directive.results) not in (0, LOOPS):
         raise call.wrong(f"gives {LOOPS} names, not {len(call.directive.results)}")
-    call.require_memory("lanes", None)
+    if not call.state.target.has_warps and not usable(call.state.function, call.state.target):
+        call.require_memory("lanes", None)
     nest = [free_loop(call, argument) for argument in call.plain[:LOOPS]]
     call = replace(call, state=unselected(call.state, max(nest, key=lambda loop: len(loops(loop.body)))))
     nest = [free_loop(call, argument) for argument in call.plain[:LOOPS]]

@@ -203,14 +203,15 @@ def _along(call: Call, buffer: Buffer, found: tuple[Use, ...]) -> tuple[Use, ...
 
 
 def _in_registers(call: Call, staging: Staging) -> State:
-    """A read-only buffer, copied to registers."""
-    _require_plain(call, staging.buffer, staging.via)
-    like = alike(call, staging)
-    if not depends_on_more(staging, like):
+    """A read-only buffer, copied to registers: by loops like those that read it or, where it is filled, as a box."""
+    _require_plain(call, staging.buffer, staging.via, ("via",))
+    like, fill = alike(call, staging), _fill(call, staging.buffer)
+    if fill is None and not depends_on_more(staging, like):
         return defined(call, staging, like, staging.as_used(like, copy_in=True, copy_out=False))
     region = box_of(call, staging)
     names = copy_loops(call, staging.name, len(region.extent))
-    state = staging.from_box(region, names, None, lambda loop: loop, as_walked(staging, like))
+    order = as_walked(staging, like) if fill is None else None
+    state = staging.from_box(region, names, fill, lambda loop: loop, order)
     return defined(call, staging, like, state)
 
 
@@ -329,8 +330,8 @@ def _word(call: Call, key: str, choices: tuple[str, ...]) -> str:
     return choices[0] if argument is None else call.word(argument, choices)
 
 
-def _require_plain(call: Call, buffer: Buffer, via: str) -> None:
-    for key in ("via", "fill"):
+def _require_plain(call: Call, buffer: Buffer, via: str, keys: tuple[str, ...] = ("via", "fill")) -> None:
+    for key in keys:
         argument = call.key(key)
         if argument is not None and argument.value not in ("ld", "weak"):
             reason = (

@@ -42,6 +42,8 @@ SPACES = (None, "registers", "lanes")
 
 def chained(function: ir.Function, target: Target) -> ir.Function:
     """`function` with its families as instructions and loops over lanes. Raises TexprError E0919 where one does not fit."""
+    if not target.has_warps:
+        return function
     for home in _homes(function, target):
         tops = [s for s in ir.walk(home.body) if isinstance(s, ir.Par | ir.Seq) and mark(s, Joint)]
         by = Converter(function, target, tops[0])

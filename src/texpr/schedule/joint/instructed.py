@@ -10,7 +10,10 @@ from texpr.isa.target import Target
 from texpr.schedule.joint.convert import Converter
 from texpr.schedule.joint.lanes.wide import wide
 from texpr.schedule.joint.operands import operands_there
+from texpr.schedule.joint.rowwise import Scattered, in_rows
 from texpr.schedule.joint.scales import brought
+from texpr.schedule.tree import replaced
+from texpr.support.record import replace
 
 
 def instructed(function: ir.Function, target: Target) -> ir.Function:
@@ -18,11 +21,25 @@ def instructed(function: ir.Function, target: Target) -> ir.Function:
     first = _marked(function)
     if first is None:
         return function
+    if not target.has_warps:
+        return _by_cores(function, target)
     function = brought(function, target, Converter(function, target, first).fresh)
     while (top := _marked(function)) is not None:
         made = Converter(function, target, top)
         function = wide(made.run(), made.pairs)
     return operands_there(function, target, first)
+
+
+def _by_cores(function: ir.Function, target: Target) -> ir.Function:
+    """The marked nests as instructions that a core does by itself."""
+    while (top := _marked(function)) is not None:
+        by = Converter(function, target, top)
+        try:
+            made = in_rows(by.nest(top))
+        except Scattered as why:
+            raise by.refuse(str(why), why.help) from None
+        function = replace(function, body=replaced(function.body, top, lambda _, made=made: (made,)))
+    return function
 
 
 def _marked(function: ir.Function) -> ir.Loop | None:

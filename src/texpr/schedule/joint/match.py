@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations
 
-from texpr.affine.expr import Expr, Sym, expr
+from texpr.affine.expr import ONE, Expr, Sym, expr
 from texpr.affine.facts import Known
 from texpr.affine.simplify import Simplifier
 from texpr.ir import program as ir
@@ -170,9 +170,10 @@ def _fits(found: Match, nest: Mapping[Sym, ir.Loop]) -> bool:
     """Whether each element that is read, or written, is one element of its operand, and sums may come in any order."""
     target, used = found.bind.targets[0], {sym for load in (found.give.target,) for e in load.index for sym in e.syms()}
     moved = {sym for sym in _syms(target) if sym in nest}
-    if target.data or not _is_plain(found.give.target) or moved != {found.loops[sym] for sym in used}:
+    once = {sym for sym, loop in nest.items() if loop.extent is ONE}  # there it is always 0, and subscripts are without it
+    if target.data or not _is_plain(found.give.target) or moved | once != {found.loops[sym] for sym in used} | once:
         return False
-    summed = [loop for sym, loop in nest.items() if sym not in _syms(target)]
+    summed = [loop for sym, loop in nest.items() if sym not in _syms(target) and sym not in once]
     if found.bind.update not in EXACTLY_ONCE_FREE and any(target.buffer not in loop.reduce for loop in summed):
         return False
     if found.instr.sums and any(loop.ieee for loop in summed):

@@ -9,7 +9,8 @@ is invariant in the loop, it is tested once, before it; where it grows with a `s
     else             { seq min(16, K - 16 * ko) |ki| { par 4 |r| { if 4 * t + r < M { … } } } }
 
 If iterations after that end do something, they run in a second loop, and the other copy is unchanged. A `par` without a level
-of the machine ends where no later iteration does anything.
+of the machine ends where no later iteration does anything; one that only copies, and fills what there is not, has a copy that
+fills nothing.
 
 Loops that a schedule names are split, and others where it pays: an innermost `seq` of one thread that repeats its tests. Of
 what lanes do on registers the conditions of `select` are such tests, too, and the loop over lanes has a copy without them:
@@ -95,14 +96,19 @@ class _Parter(Mutable):
         inner = {s.sym: s.extent for s in ir.walk(loop.body) if isinstance(s, ir.Par | ir.Seq)}
         least = [(test, low) for test in tests if (low := _least(test.margin, inner)) is not None]
         if isinstance(loop, ir.Par):
-            whole = tuple(low for _, low in least)
-            body = self._either(whole, _without(loop.body, [t for t, _ in least]), loop.body)
+            least = least if tests else self._fills(loop, said, inner)
+            body = self._either(tuple(low for _, low in least), _without(loop.body, [t for t, _ in least]), loop.body)
             return (replace(loop, extent=self._reach(loop, tests, inner, around), body=body),)
         fixed = [(t, low) for t, low in least if loop.sym not in low.syms()]
         moving = [(t, end) for t, low in least if (end := end_of(low, loop.sym)) is not None and not _is_unrolled(loop)]
         main = self._ended(loop, moving, _without(loop.body, [t for t, _ in (*fixed, *moving)]), around)
         rest = self._ended(loop, moving, _without(loop.body, [t for t, _ in moving]), around) if len(main) == 1 else (loop,)
         return self._either(tuple(low for _, low in fixed), main, rest)
+
+    def _fills(self, loop: ir.Par, said: set[Sym], inner: Mapping[Sym, Expr]) -> list[tuple[_Test, Expr]]:
+        """The tests by which copies in `loop` fill what there is not, and the least that is ≥ 0 where they hold."""
+        tests = (test for test in dict.fromkeys(tests_of(loop.body, True)) if said.isdisjoint(test.margin.syms()))
+        return [(test, low) for test in tests if (low := _least(test.margin, inner)) is not None]
 
     def _reach(self, loop: ir.Par, tests: Sequence[_Test], inner: Mapping[Sym, Expr], around: tuple[ir.Loop, ...]) -> Expr:
         """The extent of `loop` without trailing iterations that do nothing, if it is bound to no level and its trip count
@@ -221,10 +227,10 @@ def _is_unrolled(loop: ir.Loop) -> bool:
     return found is not None and found.factor is None
 
 
-def tests_of(body: Body) -> Iterator[_Test]:
-    """The affine comparisons in the condition of every `if` without `else` below."""
+def tests_of(body: Body, filled: bool = False) -> Iterator[_Test]:
+    """The affine comparisons in the condition of every `if` without `else` below or, if `filled`, with one."""
     for stmt in ir.walk(body):
-        if isinstance(stmt, ir.If) and not stmt.orelse:
+        if isinstance(stmt, ir.If) and bool(stmt.orelse) == filled:
             for part in conjuncts(stmt.condition):
                 margin = margin_of(part)
                 if margin is not None:
@@ -338,7 +344,7 @@ def _without(body: Body, tests: Sequence[_Test]) -> Body:
     found: list[ir.Stmt] = []
     for stmt in body:
         made = with_blocks(stmt, tuple(_without(block, tests) for block in ir.blocks(stmt)))
-        if isinstance(made, ir.If) and not made.orelse:
+        if isinstance(made, ir.If) and any(part in gone for part in conjuncts(made.condition)):
             left = [part for part in conjuncts(made.condition) if part not in gone]
             test = conjunction(left)
             found.extend(made.then if test is None else (replace(made, condition=test),))
