@@ -12,7 +12,7 @@ from texpr.backends.c.text import comment
 from texpr.backends.c.types import OPERATOR_TYPES, SMALL_FLOATS
 from texpr.backends.cpu.ahead import fetch_ahead
 from texpr.backends.cpu.lanes import head, rows
-from texpr.ir.kernel import Alone, For, Role, walk
+from texpr.ir.kernel import For, Role, walk
 from texpr.ir.kernel.vector.lanes import lanes_of
 from texpr.ir.operation import Operation
 from texpr.ir.value import Buffer
@@ -50,7 +50,7 @@ class Cpu:
         the registers, and compilers would write the loop out, too."""
         match loop.kind:
             case "serial":
-                return ["TX_ROLLED"] if any(isinstance(stmt, Alone) for stmt in walk(loop.body)) else []
+                return ["TX_ROLLED"] if any(isinstance(s, Operation) and s.FILLS for s in walk(loop.body)) else []
             case "unroll":
                 trips = -((loop.lo - loop.hi) // loop.step)
                 return [f"TX_UNROLL({loop.factor or max(trips.constant, 1)})"]

@@ -201,6 +201,9 @@ class Operation(Record, eq=False, kw_only=True):
     IN_LANES: ClassVar[bool] = False
     """Whether it is allowed in a loop over vector lanes."""
 
+    FILLS: ClassVar[bool] = False
+    """Whether what is around it is laid out for the registers of a core: a compiler that writes out loops has too few."""
+
     span: Span = NOWHERE
 
     @property

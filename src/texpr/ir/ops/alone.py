@@ -65,6 +65,7 @@ class Alone(Collective, eq=False):
     """A core executes the instruction `name` of the kernel by itself, on rows of memory, by operand."""
 
     FORM = (Word("alone"), Word("instr"), Name("name"), Loops("loops"), Rows("registers"))
+    FILLS = True
     RULES = (one_lane_does_it, instruction_is_there, rows_are_those_of_the_operands)
 
     @property

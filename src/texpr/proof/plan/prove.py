@@ -211,8 +211,9 @@ class _Prover(Mutable):
             copy = copied(event, source, tag, self.flow) if isinstance(source, Load | Ref) else ()
             self.touch(*copy)
             self.copies += copy[1:]
-            program = self.flow.program
-            if named is not None and not any(named is named_by(program.lets[a.stored], a.copies, program.tables) for a in copy):
+            lets, tables = self.flow.program.lets, self.flow.program.tables
+            read = ((lets[a.stored], a.copies) for a in copy if isinstance(a.stored, Sym))
+            if named is not None and not any(named is named_by(*each, tables) for each in read):
                 return ""
             return "a copy of an element" if copy else None
         is_first = event.first

@@ -30,6 +30,12 @@ Kept = Callable[[Load, Expr], Load]
 """The registers of a thread, as an element of memory with a row for each thread of the block."""
 
 
+def used(op: k.Operation) -> k.Collective:
+    """The use of an instruction, as which a kernel tells of it."""
+    assert isinstance(op, k.Collective), "nothing else has an instruction"
+    return op
+
+
 def not_understood(op: k.Collective, launch: Launch) -> str | None:
     """The reason why an instruction is opaque, None if it is not: among others, a violated rule of kernels."""
     instr = launch.kernel.instr_of.get(op.name)

@@ -52,7 +52,7 @@ from texpr.proof.read.events import (
     over,
 )
 from texpr.proof.read.folded import folded
-from texpr.proof.read.instructs import instructed, not_understood, premises
+from texpr.proof.read.instructs import instructed, not_understood, premises, used
 from texpr.proof.read.lanes import joins_lanes
 from texpr.proof.read.pairs import Counted, Half, counted, half_of, led, near_of, part_of, sent
 from texpr.proof.read.tables import Tables, number_in, read_at
@@ -479,10 +479,10 @@ class _Here(Record):
         def placed(load: Load) -> Load:
             return self.body.load(load, self.scope)
 
-        if (why := not_understood(cast("k.Collective", op), self.site.launch)) is not None:
+        use = used(op)
+        if (why := not_understood(use, self.site.launch)) is not None:
             self.found.strange.append((self.stmt, self.site, why))
             return
-        use = cast("k.Collective", op)
         try:
             self.found.events += instructed(use, self.site, self.body.kept, placed, self.body.reader.halves)
         except ValueError as why:
