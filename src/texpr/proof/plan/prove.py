@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import chain, combinations_with_replacement, product
 from typing import TypeVarTuple, Unpack
 
+from texpr.affine.expr import Sym
 from texpr.ir import kernel as k
 from texpr.ir import program as ir
 from texpr.ir.kernel.shared import overlaps
