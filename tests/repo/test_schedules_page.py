@@ -69,9 +69,9 @@ class Reader(Mutable, dict=True):
 
 
 def compiled(text: str) -> Compiled:
-    """The first function of `text`, for sm_90a, as its only schedule lays it out."""
-    function = parse(Source(NAME, text)).functions[0]
-    return lower(function, "sm_90a", schedule=next(iter(function.schedules), None))
+    """The first function of `text` as its only schedule lays it out, for the CPU that it names, or for sm_90a."""
+    function, cpu = parse(Source(NAME, text)).functions[0], re.search(r"^schedule \w+ for (cpu\w*)", text, re.MULTILINE)
+    return lower(function, cpu[1] if cpu else "sm_90a", schedule=next(iter(function.schedules), None))
 
 
 def after(made: Compiled) -> str:

@@ -18,7 +18,7 @@ SMALL = {"n": 65, "M": 5, "N": 7, "K": 3, "V": 9, "D": 4, "bins": 3}
 
 def test_names_are_of_one_case() -> None:
     assert max(Counter(case.name for case in cases()).values()) == 1
-    assert {case.peer for case in CASES.values()} - PEERS.keys() <= {"", "state-space", "argmax", "linear"}
+    assert {case.peer for case in CASES.values()} - PEERS.keys() <= {"", "state-space", "argmax", "linear", "attention-paged"}
     assert PEERS.keys() <= CASES.keys()
 
 
