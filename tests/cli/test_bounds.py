@@ -130,4 +130,4 @@ def test_it_is_printed(texpr: Call, tmp_path: Path) -> None:
     assert (code, err) == (0, "")
     assert "; within the bound of mma_m16n8k16_f32_bf16, " in out and " of Σ |terms|, " in out
     code, out, _ = texpr("run", path, "--on", "cpu", *words, "--against", "interp")
-    assert code == 0 and "bound" not in out
+    assert code == 0 and ("bound of vdpbf16ps" in out or "bound" not in out)  # as the processor has it or not

@@ -144,9 +144,10 @@ def shipped_use(name: str) -> str:
 OF_WARPS = [
     each.name
     for each in INSTRUCTIONS.values()
-    if each.operands and each.operands[0].fragment and not each.name.startswith(("wgmma_", "tcgen05_"))
+    if each.operands and each.operands[0].fragment and not each.name.startswith(("wgmma_", "tcgen05_", "vdp", "vpdp"))
 ]
-"""Those of warpgroups, and in tensor memory, have tests of their own (`warpgroup`, `tensor_memory`: `test_records.py`)."""
+"""Those of a core have no lanes; those of warpgroups, and in tensor memory, have tests of their own (`warpgroup`,
+`tensor_memory`: `test_records.py`)."""
 
 
 @pytest.mark.parametrize("name", OF_WARPS)

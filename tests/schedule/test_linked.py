@@ -159,7 +159,7 @@ BUGS = {
     "no rescaling": Planted("* 0.5:f32) + m_1[0, r_35])", "* 1.0:f32) + m_1[0, r_35])"),
     "rescaled by the other row": Planted("m_1[0, r_35])", "m_1[0, -r_35 + 1])"),
     "rescaled before the maximum is there": Planted("shuffle m_got = m[r_37]", "shuffle m_got = m_own[r_37]"),
-    "a mask that is off by one": Planted("(lane_4 % 4) - 32) < i64(L))", "(lane_4 % 4) - 32) <= i64(L))"),
+    "a mask that is off by one": Planted("(lane_4_1 % 4) - 32) < i64(L))", "(lane_4_1 % 4) - 32) <= i64(L))"),
     "a mask of the keys before": Planted("select((i64(32 * kb + 8 * r_18", "select((i64(32 * kb - 32 + 8 * r_18"),
     "registers of p swapped": Planted("p[4 * r_31 + 2 * r_32 + r_33] =", "p[4 * r_31 + 2 * r_33 + r_32] ="),
     "slices of p swapped": Planted("p[8 * jv_o] 8 read", "p[-8 * jv_o + 8] 8 read"),

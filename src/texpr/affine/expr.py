@@ -105,11 +105,7 @@ class Expr:
             return (-self)._divided(-den)
         whole = _canonical(self.constant // den, tuple([(m, q) for m, c in self.terms if (q := _quotient(c, den))]))
         rest, den, _, _ = self._reduced(den)
-        if not rest.terms:
-            return whole
-        if all([coefficient < 0 for _, coefficient in rest.terms]):  # of ⌊−x / d⌋ and −⌈x / d⌉ the one that machines divide
-            return whole - _atom(FloorDiv(-rest + (den - 1), expr(den)))
-        return whole + _atom(FloorDiv(rest, expr(den)))
+        return whole + _atom(FloorDiv(rest, expr(den))) if rest.terms else whole
 
     def __mod__(self, other: IntoExpr) -> Expr:
         """self − other · ⌊self / other⌋; multiples of a constant divisor are dropped."""
