@@ -16,6 +16,7 @@ from tests.proofs import undecided
 from tests.trapping import TRAPPING
 
 from texpr.backends.cpu import headers
+from texpr.backends.cpu.printer import print_cpu
 from texpr.driver import Compiled, lower, parse
 from texpr.interp import run
 from texpr.ir import kernel as k
@@ -25,6 +26,7 @@ from texpr.ir.program.selection import AUTO
 from texpr.ir.proof import Verdict
 from texpr.proof.schedule import faithful
 from texpr.support.diagnostic import TexprError
+from texpr.support.record import replace
 from texpr.toolchain import Toolchain, this_machine
 
 TARGET = "cpu_avx512_bf16"
@@ -177,7 +179,11 @@ BUGS = {
     "the other of a pair": ("Bp[km, 16 * jm, 0] 32 read", "Bp[km, 16 * jm, 1] 32 read"),
     "the same vector of sums": ("acc[im, 16 * jm] 16 update", "acc[im, 0] 16 update"),
     "the row before": ("Ap[im, 2 * km] 2 read", "Ap[0, 2 * km] 2 read"),
+    "the first pair of each row": ("Ap[im, 2 * km] 2 read", "Ap[im, 0] 2 read"),
+    "the first rows of the panel": ("Bp[km, 16 * jm, 0] 32 read", "Bp[0, 16 * jm, 0] 32 read"),
 }
+WITHIN = ("the row before", "the same vector of sums", "the first pair of each row", "the first rows of the panel")
+"""Those that touch nothing beyond an array, so that the numbers they give can be looked at."""
 
 
 @pytest.mark.planted
@@ -188,6 +194,16 @@ def test_planted(name: str) -> None:
     text = plain(made.plan)
     assert text.count(old) == 1, text
     assert list(undecided(made.function, parse_plan(text.replace(old, new))))
+
+
+@pytest.mark.planted
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name == WITHIN[0] else pytest.mark.long) for name in WITHIN])
+def test_numbers_show_it(name: str) -> None:
+    made, (old, new) = compiled(CASES["scheduled"][0]), BUGS[name]
+    altered = parse_plan(plain(made.plan).replace(old, new))
+    wrong = replace(made, plan=altered, source=print_cpu(altered, made.target))
+    with pytest.raises(AssertionError, match="Mismatched elements"):
+        require_right(wrong, library(wrong), sizes=((13, 70, 33),))
 
 
 RULES = {
@@ -212,3 +228,13 @@ def test_a_core_is_one_lane() -> None:
     made = compiled(CASES["scheduled"][0])
     text = plain(made.plan).replace('"(1,2):(0,1@1)"', '"(2,1):(1@1,0)"', 1)
     assert any("is not done by one lane" in each for each in undecided(made.function, parse_plan(text)))
+
+
+@pytest.mark.planted
+def test_what_is_written_is_read_as_nothing_else() -> None:
+    """Of an instruction whose operands have one type, so that nothing else is wrong."""
+    made = compiled(CASES["scheduled"][0])
+    text = plain(made.plan).replace("Ap[im, 2 * km] 2", "acc[im, 0] 2", 1)
+    text = text.replace("operand a: bf16", "operand a: f32", 1).replace("(a[i, k] as f32)", "a[i, k]")
+    told = undecided(made.function, parse_plan(text))
+    assert any("vdpbf16ps writes acc, and reads it as another operand" in each for each in told)
