@@ -17,6 +17,7 @@ from tests.kept import EMULATED
 from texpr.affine.expr import Sym
 from texpr.backends.cuda.headers import headers
 from texpr.backends.cuda.printer import print_kernels
+from texpr.driver import Compiled
 from texpr.emulator.harness import Emulated, build
 from texpr.emulator.report import Report
 from texpr.interp.arguments import bind, shape_of
@@ -85,6 +86,13 @@ def run_plan(
     for step in plan.steps:
         _step(step, run, emulated)
     return run
+
+
+def require_right(made: Compiled, arguments: Mapping[str, Any], wanted: Array, seed: int | None = None) -> None:
+    """The plan on `arguments` gives no report, and `wanted` in C."""
+    found = run_plan(made.function, made.plan, arguments, seed=seed)
+    assert not found.reports, found.reports[0]
+    np.testing.assert_array_equal(found.arrays["C"], wanted)
 
 
 def _placed(array: Array) -> Array:

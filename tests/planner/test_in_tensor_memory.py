@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from numpy.typing import DTypeLike
-from tests.lowering.emulated import run_plan
+from tests.lowering.emulated import require_right
 from tests.proofs import undecided
 
 from texpr.driver import Compiled, lower
@@ -79,9 +79,7 @@ def test_emulated(name: str, sizes: tuple[int, int, int]) -> None:
     wanted = (a.astype(wide) @ b.astype(wide)).astype(TYPES.get(out, wide))
     given = {"A": np.ascontiguousarray(a.T) if "a" in turned else a, "B": b if "b" in turned else np.ascontiguousarray(b.T)}
     made = compiled(name)
-    found = run_plan(made.function, made.plan, given, seed=2)
-    assert not found.reports, found.reports[0]
-    np.testing.assert_array_equal(found.arrays["C"], wanted)
+    require_right(made, given, wanted, seed=2)
 
 
 @pytest.mark.parametrize("name", CASES)

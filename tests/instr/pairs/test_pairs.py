@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from typing import TypeGuard
 
-import numpy as np
 import pytest
 from tests.instr.pairs.texts import CASES, compiled
 from tests.instr.reads_back import reads_back
 from tests.instr.tensor_memory.test_records import fields
-from tests.lowering.emulated import run_plan
+from tests.lowering.emulated import require_right
 from tests.proofs import undecided
 
 from texpr.artifact.certificate import said
@@ -28,9 +27,7 @@ PAIRS = [name for name in INSTRUCTIONS if name.startswith("tcgen05_pair_")]
 
 def emulated(name: str, sizes: tuple[int, int, int], seed: int | None) -> None:
     made, (arguments, wanted) = compiled(name), CASES[name].arguments(sizes)
-    found = run_plan(made.function, made.plan, arguments, seed=seed)
-    assert not found.reports, found.reports[0]
-    np.testing.assert_array_equal(found.arrays["C"], wanted)
+    require_right(made, arguments, wanted, seed=seed)
 
 
 @pytest.mark.parametrize("name", CASES)

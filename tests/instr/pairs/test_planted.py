@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.instr.pairs.texts import CASES, compiled
-from tests.planted import is_proved, is_shown, open_of, plain
+from tests.planted import Bug, is_proved, is_shown, open_of, plain, with_bug
 
 from texpr.ir import kernel as k
 from texpr.ir.kernel.parse import parse_plan
@@ -144,9 +144,7 @@ BUGS = {
 
 def planted(bug: Planted) -> k.Plan:
     """The plan of a case with a bug in it."""
-    text = plain(compiled(bug.case).plan)
-    assert bug.old in text, bug.old
-    return parse_plan(text.replace(bug.old, bug.new))
+    return with_bug(plain(compiled(bug.case).plan), Bug(bug.old, bug.new))
 
 
 @pytest.mark.parametrize("case", ["late", "in turn"])

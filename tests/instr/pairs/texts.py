@@ -6,7 +6,7 @@ from functools import cache
 
 import ml_dtypes
 import numpy as np
-from numpy.typing import DTypeLike
+from tests.instr.tensor_memory.texts import TYPES
 from tests.instr.texts import Arguments, Array
 
 from texpr.driver import Compiled, lower
@@ -42,13 +42,6 @@ schedule product "tiles" for sm_100a {{
 }}
 """
 
-_TYPES: dict[str, tuple[int, DTypeLike]] = {
-    "bf16": (2, ml_dtypes.bfloat16),
-    "f16": (2, np.float16),
-    "tf32": (4, np.float32),
-    "f8e4m3": (1, ml_dtypes.float8_e4m3fn),
-}
-
 
 class Case(Record):
     """A product of matrices of type `of`, with so many columns a tile, results of type `out`, and copies ahead in `stages`,
@@ -65,7 +58,7 @@ class Case(Record):
     @property
     def text(self) -> str:
         """It in the language."""
-        size = _TYPES[self.of][0]
+        size = TYPES[self.of][0]
         late = f", lag={self.lag}" if self.lag else ""
         m, n = "_am" in self.turned, "_bn" in self.turned
         return _TEXT.format(
@@ -80,7 +73,7 @@ class Case(Record):
     def arguments(self, sizes: tuple[int, int, int]) -> tuple[Arguments, Array]:
         """Matrices of small whole numbers, of M × K and N × K elements, and their product."""
         rows, columns, deep = sizes
-        random, dtype = np.random.default_rng(7), _TYPES[self.of][1]
+        random, dtype = np.random.default_rng(7), TYPES[self.of][1]
         a, b = (random.integers(-3, 4, shape).astype(dtype) for shape in ((rows, deep), (columns, deep)))
         out = dict(bf16=ml_dtypes.bfloat16, f16=np.float16).get(self.out, np.float32)
         given = {

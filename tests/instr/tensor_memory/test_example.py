@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from tests.instr.tensor_memory.scaled import CASES
-from tests.lowering.emulated import run_plan
+from tests.lowering.emulated import require_right
 from tests.proofs import undecided
 
 from texpr.driver import Compiled, load, lower
@@ -28,9 +28,7 @@ def test_emulated(made: Compiled, sizes: tuple[int, int, int]) -> None:
     random = np.random.default_rng(3)
     a, b = (random.integers(-3, 4, (each, deep)).astype(ml_dtypes.bfloat16) for each in (rows, columns))
     wanted = (a.astype(np.float32) @ b.astype(np.float32).T).astype(ml_dtypes.bfloat16)
-    found = run_plan(made.function, made.plan, {"A": a, "B": b}, seed=1)
-    assert not found.reports, found.reports[0]
-    np.testing.assert_array_equal(found.arrays["C"], wanted)
+    require_right(made, {"A": a, "B": b}, wanted, seed=1)
 
 
 def test_proved(made: Compiled) -> None:
@@ -43,10 +41,8 @@ def test_pair() -> None:
     made = lower(function, "sm_100a", schedule=function.schedules[0])
     random = np.random.default_rng(4)
     a, b = (random.integers(-3, 4, (each, 136)).astype(ml_dtypes.bfloat16) for each in (136, 144))
-    found = run_plan(made.function, made.plan, {"A": a, "B": b}, seed=1)
-    assert not found.reports, found.reports[0]
     wanted = (a.astype(np.float32) @ b.astype(np.float32).T).astype(ml_dtypes.bfloat16)
-    np.testing.assert_array_equal(found.arrays["C"], wanted)
+    require_right(made, {"A": a, "B": b}, wanted, seed=1)
     assert not list(undecided(made.function, made.plan))
 
 
@@ -55,7 +51,5 @@ def test_scaled() -> None:
     function = load(EXAMPLE.parent / "scaled.te")["product"]
     made = lower(function, "sm_100a", schedule=function.schedules[0])
     arguments, wanted = CASES["ring"].arguments((130, 136, 160))
-    found = run_plan(made.function, made.plan, arguments, seed=1)
-    assert not found.reports, found.reports[0]
-    np.testing.assert_array_equal(found.arrays["C"], wanted)
+    require_right(made, arguments, wanted, seed=1)
     assert not list(undecided(made.function, made.plan))

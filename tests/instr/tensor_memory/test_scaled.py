@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.instr.reads_back import reads_back
 from tests.instr.tensor_memory.scaled import CASES, compiled
-from tests.lowering.emulated import run_plan
+from tests.lowering.emulated import require_right
 from tests.proofs import undecided
 
 from texpr.driver import lower
@@ -19,9 +19,7 @@ from texpr.support.diagnostic import TexprError
 
 def emulated(name: str, sizes: tuple[int, int, int], seed: int | None) -> None:
     made, (arguments, wanted) = compiled(name), CASES[name].arguments(sizes)
-    found = run_plan(made.function, made.plan, arguments, seed=seed)
-    assert not found.reports, found.reports[0]
-    np.testing.assert_array_equal(found.arrays["C"], wanted)
+    require_right(made, arguments, wanted, seed=seed)
 
 
 @pytest.mark.parametrize("name", [pytest.param("wide", marks=pytest.mark.long), *(n for n in CASES if n != "wide")])

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from tests.instr.reads_back import reads_back
 from tests.instr.tensor_memory.texts import CASES, compiled
-from tests.lowering.emulated import run_plan
+from tests.lowering.emulated import require_right
 from tests.proofs import undecided
 
 from texpr.driver import lower
@@ -18,9 +17,7 @@ from texpr.support.diagnostic import TexprError
 
 def emulated(name: str, sizes: tuple[int, int, int], seed: int | None) -> None:
     made, (arguments, wanted) = compiled(name), CASES[name].arguments(sizes)
-    found = run_plan(made.function, made.plan, arguments, seed=seed)
-    assert not found.reports, found.reports[0]
-    np.testing.assert_array_equal(found.arrays["C"], wanted)
+    require_right(made, arguments, wanted, seed=seed)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -87,9 +84,7 @@ def test_rows_beyond_lanes_are_tiles_beside_each_other() -> None:
         lower(function, "sm_100a", schedule=function.schedules[0]),
         CASES["ring"].arguments((264, 64, 72)),
     )
-    found = run_plan(made.function, made.plan, arguments, seed=1)
-    assert not found.reports, found.reports[0]
-    np.testing.assert_array_equal(found.arrays["C"], wanted)
+    require_right(made, arguments, wanted, seed=1)
     assert not list(undecided(made.function, made.plan))
     (kernel,) = k.kernels(made.plan.steps)
     assert [stmt.count for stmt in k.walk(kernel.body) if isinstance(stmt, k.TakeColumns)] == [128]
@@ -104,9 +99,7 @@ def test_blocks_of_a_cluster_share_a_strip(name: str) -> None:
         lower(function, "sm_100a", schedule=function.schedules[0]),
         CASES[name].arguments((264, 64, 200)),
     )
-    found = run_plan(made.function, made.plan, arguments, seed=1)
-    assert not found.reports, found.reports[0]
-    np.testing.assert_array_equal(found.arrays["C"], wanted)
+    require_right(made, arguments, wanted, seed=1)
     assert not list(undecided(made.function, made.plan))
 
 

@@ -41,7 +41,7 @@ schedule product "tiles" for sm_100a {{
 }}
 """
 
-_TYPES: dict[str, tuple[int, DTypeLike]] = {
+TYPES: dict[str, tuple[int, DTypeLike]] = {
     "bf16": (2, ml_dtypes.bfloat16),
     "f16": (2, np.float16),
     "tf32": (4, np.float32),
@@ -70,7 +70,7 @@ class Case(Record):
     @property
     def text(self) -> str:
         """It in the language."""
-        size, whole = _TYPES[self.of][0], self.acc == "i32"
+        size, whole = TYPES[self.of][0], self.acc == "i32"
         late = f", lag={self.lag}" if self.lag else ""
         ring = f"pipeline(k_o, stages={self.stages}{late})" if self.stages > 1 else ""
         a, b = (f"i32({each})" if whole else each for each in ("A[i, k]", "B[j, k]"))
@@ -85,7 +85,7 @@ class Case(Record):
     def arguments(self, sizes: tuple[int, int, int]) -> tuple[Arguments, Array]:
         """Matrices of small whole numbers, of M × K and N × K elements, and their product."""
         rows, columns, deep = sizes
-        random, (_, dtype) = np.random.default_rng(7), _TYPES[self.of]
+        random, (_, dtype) = np.random.default_rng(7), TYPES[self.of]
         a, b = (random.integers(0, 4, shape).astype(dtype) for shape in ((rows, deep), (columns, deep)))
         wide = np.int32 if self.acc == "i32" else np.float32
         out = dict(bf16=ml_dtypes.bfloat16, f16=np.float16).get(self.out, wide)

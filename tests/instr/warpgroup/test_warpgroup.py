@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.instr.reads_back import reads_back
 from tests.instr.warpgroup.texts import CASES
-from tests.lowering.emulated import run_plan
+from tests.lowering.emulated import require_right
 from tests.proofs import undecided
 
 from texpr.checks import check
@@ -44,9 +44,7 @@ def test_meaning(name: str) -> None:
 def test_emulated(name: str) -> None:
     made, (arguments, wanted) = compiled(name), CASES[name].arguments()
     for seed in (None, 1) if name in ("n256", "both") else (None, LOCKSTEP, 1):
-        found = run_plan(made.function, made.plan, arguments, seed=seed)
-        assert not found.reports, found.reports[0]
-        np.testing.assert_array_equal(found.arrays["C"], wanted)
+        require_right(made, arguments, wanted, seed=seed)
 
 
 @pytest.mark.parametrize("name", ["one tile", "ring", "written"])
@@ -54,9 +52,7 @@ def test_emulated_with_several_tiles_and_without_any(name: str) -> None:
     made = compiled(name)
     for tiles in ((2, 2, 3), (1, 1, 0)):
         arguments, wanted = CASES[name].arguments(tiles)
-        found = run_plan(made.function, made.plan, arguments, seed=3)
-        assert not found.reports, found.reports[0]
-        np.testing.assert_array_equal(found.arrays["C"], wanted)
+        require_right(made, arguments, wanted, seed=3)
 
 
 @pytest.mark.parametrize("name", CASES)
